@@ -10,6 +10,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use barewire_sim::profile::{CostLevel, Profile};
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,55 @@ struct FittedFile {
     cost: Vec<Moved>,
     #[serde(default)]
     draw: Vec<BTreeMap<String, f64>>,
+    #[serde(default)]
+    check: Checks,
+}
+
+/// What refits say of the fit, as `fitted.toml` keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checks {
+    /// By thread, the score on its effects of a fit in which it takes no part.
+    #[serde(default)]
+    pub leave_one_out: BTreeMap<String, f64>,
+    /// The scores in all of fits to figures that were dealt out anew.
+    #[serde(default)]
+    pub shuffled: Vec<f64>,
+}
+
+impl Checks {
+    /// Those of the embedded fit.
+    ///
+    /// # Panics
+    /// If the embedded file is malformed, which a test excludes.
+    #[must_use]
+    pub fn kept() -> Self {
+        toml::from_str::<FittedFile>(FITTED).expect("fitted.toml").check
+    }
+}
+
+/// The text of `fitted.toml` for a fit.
+#[must_use]
+pub fn fitted_text(moved: &[Moved], draws: &[BTreeMap<String, f64>], checks: &Checks) -> String {
+    let mut text = String::from(
+        "# Made by `BAREWIRE_BLESS=1 cargo test --release -p barewire-lab --test fit`: costs.toml moved to the fit set of\n\
+         # scoring.toml. cost: the value and what is left of its range. draw: whole sets of costs, for bands. check: the\n\
+         # score of each thread's effects if it takes no part in the fit, and of all if the figures are dealt out anew.\n\n",
+    );
+    let _ = writeln!(text, "[check]\nshuffled = {:?}\n\n[check.leave_one_out]", checks.shuffled);
+    for (thread, score) in &checks.leave_one_out {
+        let _ = writeln!(text, "{thread} = {score}");
+    }
+    for Moved { name, value, low, high } in moved {
+        let _ = writeln!(text, "\n[[cost]]\nname = {name:?}\nvalue = {value:?}\nlow = {low:?}\nhigh = {high:?}");
+    }
+    for draw in draws {
+        text.push_str("\n[[draw]]\n");
+        for (name, value) in draw {
+            let _ = writeln!(text, "{name} = {value:?}");
+        }
+    }
+    text
 }
 
 /// All costs, by name.

@@ -81,7 +81,7 @@ pub struct Fit {
     pub draws: Vec<BTreeMap<String, f64>>,
     /// For each thread the score on its effects if it takes no part in the fit.
     pub leave_one_out: Vec<(String, f64)>,
-    /// The scores on all predicted effects of fits to figures that were dealt out anew among those of their unit.
+    /// The scores on all predicted effects of fits to figures that were dealt out anew.
     pub shuffled: Vec<f64>,
 }
 
@@ -357,22 +357,25 @@ fn draws(slopes: &[Vec<f64>], x: &[f64]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The values of `targets` dealt out anew among those of one unit, by the random numbers of `seed` (SplitMix64).
+/// The values of `targets` dealt out anew, as microseconds of one, by the random numbers of `seed`.
 #[must_use]
-pub fn shuffled<'a>(
-    targets: &[Target<'a>],
-    units: &BTreeMap<String, String>,
-    seed: u64,
-) -> Vec<Target<'a>> {
+pub fn shuffled<'a>(targets: &[Target<'a>], units: &BTreeMap<String, String>, seed: u64) -> Vec<Target<'a>> {
     let mut random = random(seed);
     let mut dealt = targets.to_vec();
-    let unit = |target: &Target<'_>| units.get(&target.asked.id).cloned().unwrap_or_default();
+    // A figure of many in seconds or milliseconds is many of some microseconds.
+    let many = |target: &Target<'_>| {
+        let unit = units.get(&target.asked.id).map_or(1.0, |unit| match unit.as_str() {
+            "s" => 1e-6,
+            "ms" => 1e-3,
+            _ => 1.0,
+        });
+        unit * target.asked.scale.unwrap_or(1.0)
+    };
     for place in (1..dealt.len()).rev() {
-        let same: Vec<usize> =
-            (0..=place).filter(|&at| unit(&dealt[at]) == unit(&dealt[place])).collect();
-        let other = same[(random() % same.len() as u64) as usize];
-        let (a, b) = (dealt[place].value, dealt[other].value);
-        (dealt[place].value, dealt[other].value) = (b, a);
+        let other = (random() % (place as u64 + 1)) as usize;
+        let (a, b) = (dealt[place].value / many(&dealt[place]), dealt[other].value / many(&dealt[other]));
+        dealt[place].value = b * many(&dealt[place]);
+        dealt[other].value = a * many(&dealt[other]);
     }
     dealt
 }

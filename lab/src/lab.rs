@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barewire_sim::profile::CostLevel;
 
-use crate::cost::Costs;
+use crate::cost::{Checks, Costs};
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::figure::{self, Figure};
 use crate::fit::{self, Fit, Target};
@@ -260,7 +260,7 @@ impl Lab {
             });
         }
         let score = score::score(&self.rules, &self.figures, &replays);
-        Outcome { figures: rows, score }
+        Outcome { figures: rows, score, checks: Checks::kept() }
     }
 
     /// Takes the figure `id` apart, with the steps in `without` switched off.
@@ -378,81 +378,5 @@ impl Lab {
 impl Default for Lab {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[ignore = "prints"]
-    fn prints() {
-        let begun = std::time::Instant::now();
-        let fit = if std::env::var_os("LOO").is_some() {
-            Lab::new()
-                .refit(&mut |done, all| eprintln!("{done}/{all} {:?}", begun.elapsed()))
-                .unwrap()
-        } else {
-            let lab = Lab::new();
-            let fit::Fitted { costs, residuals, draws } =
-                fit::fit(&Costs::assumed(), &lab.targets(None)).unwrap();
-            Fit { costs, residuals, draws, leave_one_out: Vec::new(), shuffled: Vec::new() }
-        };
-        eprintln!("fit {:?}", begun.elapsed());
-        for cost in &fit.costs {
-            println!(
-                "{:<22}{:>10.3} {:>10.3} ..{:>10.3} was {:>9.3} {:>9.3} ..{:>9.3}",
-                cost.name,
-                cost.value,
-                cost.low,
-                cost.high,
-                cost.prior,
-                cost.prior_low,
-                cost.prior_high
-            );
-        }
-        for one in &fit.residuals {
-            println!(
-                "{:<28}{:>10.3}{:>10.3}{:>8.1} %",
-                one.id,
-                one.published,
-                one.replayed,
-                one.error * 100.0
-            );
-        }
-        println!("{:?}\n{:?}", fit.leave_one_out, fit.shuffled);
-        let mut costs = Costs::assumed();
-        costs.apply(&fit::moved(&fit.costs));
-        let draws = fit.draws.iter().map(|draw| costs.with(draw)).collect();
-        let begun = std::time::Instant::now();
-        let outcome = Lab::with_costs(costs, draws).run(&mut |_, _| ());
-        eprintln!("run {:?}", begun.elapsed());
-        for row in &outcome.figures {
-            if let (Some(replayed), Some(error)) = (row.replayed, row.error) {
-                println!(
-                    "{:<28}{:>10.3}{:>10.3}{:>8.1} % [{:.3}, {:.3}] {:?} {:?}",
-                    row.id,
-                    row.published,
-                    replayed,
-                    error * 100.0,
-                    row.low.unwrap(),
-                    row.high.unwrap(),
-                    row.kind,
-                    row.barewire.map(|band| band.used)
-                );
-            }
-        }
-        for thread in outcome.score.threads.iter().chain([&outcome.score.all]) {
-            println!(
-                "{:<12} {} lab {:.3} strongest {:?} beats {}",
-                thread.thread, thread.effects, thread.lab, thread.strongest, thread.beats
-            );
-            for (change, sums) in &thread.by_change {
-                println!("      {change} {sums:?}");
-            }
-        }
-        println!("{:?}", outcome.score.coverage);
-        println!("{:?}", outcome.score.nulls.iter().filter(|one| !one.within).collect::<Vec<_>>());
     }
 }

@@ -20,8 +20,8 @@ pub enum Kind {
     Predicted,
 }
 
-/// A figure as replayed, in its own unit: with the costs used, and the smallest and largest of three runs,
-/// with the costs used and with all at their low and at their high ends.
+/// A figure in its own unit: with the costs used, and the smallest and largest of several runs. The lab's runs have
+/// sets of costs that the fit leaves as probable; barewire's have all costs of the board at their low and high ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Band {
     /// With the costs used.
@@ -54,9 +54,9 @@ pub struct Row {
     pub published: f64,
     /// With the costs used; none for an input.
     pub replayed: Option<f64>,
-    /// The smallest of three runs.
+    /// The smallest of its runs.
     pub low: Option<f64>,
-    /// The largest of three runs.
+    /// The largest of its runs.
     pub high: Option<f64>,
     /// (replayed - published) / published.
     pub error: Option<f64>,
@@ -75,6 +75,8 @@ pub struct Outcome {
     pub figures: Vec<Row>,
     /// How well the differences between them are predicted.
     pub score: crate::score::Score,
+    /// What refits say of the fit.
+    pub checks: crate::cost::Checks,
 }
 
 /// What one step of a path cost inside a figure.

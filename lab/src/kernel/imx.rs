@@ -214,11 +214,13 @@ impl Imx {
             while !self.is_over() {
                 engine.spend_ps(word_ps);
                 let all = {
-                    let next = {
+                    let (next, room) = {
                         let flight = self.flight.borrow();
-                        flight.words.get(flight.sent).copied()
+                        let room = flight.sent - flight.received.len() < FIFO_WORDS;
+                        (flight.words.get(flight.sent).copied(), room)
                     };
-                    if let Some(word) = next {
+                    // A FIFO that is full makes no request.
+                    if let Some(word) = next.filter(|_| room) {
                         self.write(TXDATA, word);
                         self.flight.borrow_mut().sent += 1;
                     }
