@@ -36,10 +36,8 @@ pub fn html(page: &Page<'_>) -> String {
         style::PAGE
     );
     head(&mut html, page);
-    for (nth, block) in
-        page.outcome.figures.chunk_by(|one, other| one.thread == other.thread).enumerate()
-    {
-        thread(&mut html, page, block, nth);
+    for block in page.outcome.figures.chunk_by(|one, other| one.thread == other.thread) {
+        thread(&mut html, page, block);
     }
     sweeps(&mut html, page.sweeps);
     rules(&mut html, page);
@@ -107,15 +105,9 @@ fn verdict(score: &Score) -> String {
     )
 }
 
-fn thread(html: &mut String, page: &Page<'_>, block: &[Row], nth: usize) {
+fn thread(html: &mut String, page: &Page<'_>, block: &[Row]) {
     let name = &block[0].thread;
-    let id = if name.is_empty() { format!("own-{nth}") } else { name.clone() };
-    let _ = writeln!(
-        html,
-        "<h2 id=\"{}\">{}</h2>",
-        escaped(&id),
-        escaped(if name.is_empty() { "Your own" } else { name })
-    );
+    let _ = writeln!(html, "<h2 id=\"{0}\">{0}</h2>", escaped(name));
     if let Some(source) = threads::source(name) {
         let title = escaped(source.title);
         let title = match source.link {
@@ -140,7 +132,7 @@ fn thread(html: &mut String, page: &Page<'_>, block: &[Row], nth: usize) {
     );
     for (nth, rows) in by_measurement(block).iter().enumerate() {
         let _ =
-            writeln!(html, "<div>{}</div>", chart::bars::draw(&format!("bars-{id}-{nth}"), rows));
+            writeln!(html, "<div>{}</div>", chart::bars::draw(&format!("bars-{name}-{nth}"), rows));
     }
     html.push_str("</div>\n");
     unexplained(html, block);
@@ -150,7 +142,7 @@ fn thread(html: &mut String, page: &Page<'_>, block: &[Row], nth: usize) {
         "<details><summary>All figures as a table</summary>{}</details>",
         tables::figures(&rows)
     );
-    steps(html, page, block, &id);
+    steps(html, page, block, name);
 }
 
 /// Rows that share what was measured and a unit; those of one figure each are put together.

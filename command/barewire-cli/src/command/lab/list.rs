@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use barewire_lab::report::exact;
-use barewire_lab::rules::Rules;
-use barewire_lab::{Kind, Listed};
+use barewire_lab::{Kind, Lab, Listed};
 use serde::Serialize;
 
 use super::given::Experiments;
@@ -40,7 +39,7 @@ struct Figure {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let lab = args.experiments.lab()?;
     if args.figures {
-        let figures = figures();
+        let figures = figures(&lab);
         return if args.json {
             output::json(&figures)
         } else {
@@ -51,18 +50,17 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if args.json { output::json(&experiments) } else { output::text(&text(&experiments)) }
 }
 
-fn figures() -> Vec<Figure> {
-    let rules = Rules::published();
-    let figure = |figure: barewire_lab::figure::Figure| Figure {
-        kind: rules.kind(&figure.id),
-        id: figure.id,
-        thread: figure.thread,
+fn figures(lab: &Lab) -> Vec<Figure> {
+    let figure = |figure: &barewire_lab::figure::Figure| Figure {
+        id: figure.id.clone(),
+        thread: figure.thread.clone(),
+        kind: lab.rules().kind(&figure.id),
         published: figure.value,
-        unit: figure.unit,
-        variant: figure.variant,
-        metric: figure.metric,
+        unit: figure.unit.clone(),
+        variant: figure.variant.clone(),
+        metric: figure.metric.clone(),
     };
-    barewire_lab::figure::published().into_iter().map(figure).collect()
+    lab.figures().iter().map(figure).collect()
 }
 
 fn figures_text(figures: &[Figure]) -> String {
@@ -78,7 +76,6 @@ fn text(experiments: &[Listed]) -> String {
     let mut text = String::new();
     for experiment in experiments {
         let Listed { name, thread, title, board, paths, figures, .. } = experiment;
-        let thread = if thread.is_empty() { "your own" } else { thread };
         let count = match figures.len() {
             1 => "1 figure".into(),
             count => format!("{count} figures"),

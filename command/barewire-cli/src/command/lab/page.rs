@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use barewire_lab::outcome::SweepRequest;
 use barewire_lab::report::{self, Page, TELLING};
-use barewire_lab::rules::Rules;
 
 use super::given::{self, Experiments};
 use super::run::outcome;
@@ -47,7 +46,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         experiments: &lab.list(),
         explanations: &explanations,
         sweeps: &sweeps,
-        rules: &Rules::published(),
+        rules: lab.rules(),
     };
     given::write(&args.out, &report::html(&page))?;
     if args.out.as_os_str() != "-" {

@@ -3,7 +3,6 @@
 mod score;
 mod table;
 
-use barewire_lab::report::threads::SOURCES;
 use barewire_lab::{Kind, Lab, Outcome};
 
 use super::given::{self, Experiments};
@@ -13,7 +12,7 @@ use crate::shared::progress::Progress;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Show this thread alone: jander-rfc, ellis, ranjan, jander-v2, pitchen
+    /// Show this thread alone: jander-rfc, ellis, ranjan, jander-v2, pitchen; own, of your experiments
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
     #[command(flatten)]
@@ -25,10 +24,13 @@ pub(super) struct Args {
 
 /// Runs.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let lab = args.experiments.lab()?;
     if let Some(thread) = &args.thread {
-        given::one_of("thread", thread, &SOURCES.map(|source| source.name))?;
+        let mut known: Vec<&str> = lab.figures().iter().map(|figure| figure.thread.as_str()).collect();
+        known.dedup();
+        given::one_of("thread", thread, &known)?;
     }
-    let mut outcome = outcome(&args.experiments.lab()?, args.json);
+    let mut outcome = outcome(&lab, args.json);
     if let Some(thread) = &args.thread {
         outcome.figures.retain(|row| row.thread == *thread);
         score::retain(&mut outcome.score, thread);

@@ -50,7 +50,7 @@ fn heading(text: &mut String, thread: &str) {
             );
         }
         None => {
-            let _ = writeln!(text, "\n{}", if thread.is_empty() { "your own" } else { thread });
+            let _ = writeln!(text, "\n{thread}");
         }
     }
     let _ = writeln!(
