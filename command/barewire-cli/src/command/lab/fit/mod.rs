@@ -62,9 +62,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             let figures = own::parse(&files::read_text(path)?).map_err(wrong)?;
             Lab::new().fit_to(&figures, &mut progress).map_err(given::refused)?
         }
-        None => Lab::new()
-            .refit(&mut progress)
-            .map_err(|error| Failure::Failed(error.to_string()))?,
+        None => {
+            Lab::new().refit(&mut progress).map_err(|error| Failure::Failed(error.to_string()))?
+        }
     };
     drop(bar);
     if args.json { output::json(&fit) } else { output::text(&costs::text(&fit)) }

@@ -26,7 +26,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let lab = args.experiments.lab()?;
     if let Some(thread) = &args.thread {
-        let mut known: Vec<&str> = lab.figures().iter().map(|figure| figure.thread.as_str()).collect();
+        let mut known: Vec<&str> =
+            lab.figures().iter().map(|figure| figure.thread.as_str()).collect();
         known.dedup();
         given::one_of("thread", thread, &known)?;
     }
