@@ -52,8 +52,8 @@ fn head(html: &mut String, page: &Page<'_>) {
          <p>Five public threads print 95 figures about SPI under Linux and about unmapping IO memory. The lab replays \
          their experiments: each kernel’s path is a program of named steps on a simulated board, and barewire does the \
          same work beside it.</p>\n\
-         <p><strong>Published</strong> figures are the threads’. All others are <strong>simulated</strong>; nothing on \
-         this page was measured. A whisker goes from what low costs give to what high costs give.</p>\n<nav>",
+         <p><strong>Published</strong> figures are the threads’. All others are <strong>simulated</strong>: barewire \
+         measured nothing for this page. A whisker goes from what low costs give to what high costs give.</p>\n<nav>",
     );
     for thread in &score.threads {
         let name = escaped(&thread.thread);

@@ -38,13 +38,13 @@ font:15px/1.55 system-ui,-apple-system,'Segoe UI',sans-serif}\
 h1{font-size:28px;margin:0 0 4px}h2{font-size:20px;margin:56px 0 4px;padding-top:12px;border-top:1px solid var(--rule)}\
 h3{font-size:15px;margin:28px 0 6px}p{max-width:76ch;margin:6px 0}.dim,figcaption,caption{color:var(--dim)}\
 a{color:var(--replayed)}nav a{margin-right:14px;white-space:nowrap}\
-figure{margin:14px 0}figcaption{font-size:13px;max-width:90ch}.chart{max-width:100%;height:auto;display:block}\
+figure{margin:14px 0;overflow-x:auto}figure .chart{min-width:680px}figcaption{font-size:13px;max-width:90ch}.chart{max-width:100%;height:auto;display:block}\
 .multiples{columns:3 300px;column-gap:28px}.multiples div{break-inside:avoid;padding-bottom:16px}\
 .key{font-size:13px;margin:8px 0 12px}.key i{display:inline-block;width:12px;height:12px;margin:0 5px -1px 14px;\
 border-radius:2px}.key i:first-child{margin-left:0}i.published{background:var(--published)}\
 i.replayed{background:var(--replayed)}i.barewire{background:var(--barewire)}\
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}\
 caption{text-align:left;padding:4px 0}th,td{padding:3px 14px 3px 0;text-align:left;border-bottom:1px solid var(--rule);\
-vertical-align:top}thead th{color:var(--dim);font-weight:600}td.n,th.n{text-align:right}tbody th{font-weight:500}\
-.best{font-weight:700}details{margin:14px 0}summary{cursor:pointer;color:var(--replayed)}\
+vertical-align:top}thead th{color:var(--dim);font-weight:600}td.n,th.n{text-align:right}tbody th{font-weight:500;white-space:nowrap}\
+details{margin:14px 0}summary{cursor:pointer;color:var(--replayed)}\
 ul{padding-left:20px;max-width:90ch}li{margin:3px 0}code{font-size:.92em}\n";

@@ -87,23 +87,25 @@ impl Svg {
 
     /// The drawing, `height` high, to stand in a page that has [`style::CHARTS`].
     pub(super) fn inline(self, height: f64) -> String {
-        self.with(height, "")
+        self.with(height, 0.0, "")
     }
 
-    /// The drawing as a file of its own.
+    /// The drawing as a file of its own, with a margin.
     pub(super) fn file(self, height: f64) -> String {
         let style = format!("<style>{}{}</style>", style::COLOURS, style::CHARTS);
-        let paper = format!("<rect class=\"paper\" width=\"{}\" height=\"{height}\"/>", self.width);
-        self.with(height, &(style + &paper)) + "\n"
+        let paper = "<rect class=\"paper\" x=\"-16\" y=\"-16\" width=\"100%\" height=\"100%\"/>";
+        self.with(height, 16.0, &(style + paper)) + "\n"
     }
 
-    fn with(self, height: f64, head: &str) -> String {
+    fn with(self, height: f64, margin: f64, head: &str) -> String {
         let Self { id, label, width, body } = self;
         let (id, label) = (escaped(&id), escaped(&label));
+        let (width, height) = (width + 2.0 * margin, height.ceil() + 2.0 * margin);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" id=\"{id}\" role=\"img\" \
-             aria-label=\"{label}\" viewBox=\"0 0 {width} {height:.0}\" width=\"{width}\" height=\"{height:.0}\">\
-             {head}{body}</svg>"
+             aria-label=\"{label}\" viewBox=\"{0} {0} {width} {height}\" width=\"{width}\" \
+             height=\"{height}\">{head}{body}</svg>",
+            -margin
         )
     }
 }

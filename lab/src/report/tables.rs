@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{exact, number};
+use super::chart::{exact, number, shown_in};
 use super::svg::escaped;
 use crate::outcome::{Explanation, Kind, Row, Sweep};
 use crate::rules::Rules;
@@ -183,11 +183,13 @@ pub(super) fn steps(explanation: &Explanation) -> String {
 
 /// A sweep.
 pub(super) fn sweep(sweep: &Sweep) -> String {
-    let first = format!("{}, {}", sweep.request.parameter, sweep.unit);
+    let last = sweep.rows.last().map_or(0.0, |row| row.0);
+    let (unit, size) = shown_in(&sweep.unit, last);
+    let first = format!("{}, {unit}", sweep.request.parameter);
     let heads: Vec<&str> =
         [first.as_str()].into_iter().chain(sweep.columns.iter().map(String::as_str)).collect();
     let row = |(value, figures): &(f64, Vec<f64>)| {
-        [*value].iter().chain(figures).map(|value| number(*value)).collect::<Vec<_>>()
+        [value / size].iter().chain(figures).map(|value| number(*value)).collect::<Vec<_>>()
     };
     let rows: Vec<_> = sweep.rows.iter().map(row).collect();
     table(&format!("{}, simulated", sweep.value_unit), &heads, 1, &rows)

@@ -14,7 +14,7 @@ const WIDTH: usize = 116;
 pub(super) fn text(rows: &[Row]) -> String {
     let mut text = String::from(
         "Published by the threads; simulated kernels, and barewire simulated on the same work, with the range that \
-         low and\nhigh costs give. Nothing here was measured.\n",
+         low and\nhigh costs give. barewire measured nothing.\n",
     );
     let mut notes: Vec<&str> = Vec::new();
     for block in rows.chunk_by(|one, other| one.thread == other.thread) {
