@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use barewire_lab::Lab;
 
-use super::given;
 use crate::shared::failure::Failure;
 use crate::shared::files;
 use crate::shared::output;
@@ -51,21 +50,21 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
         return profile::run(path, args.strict, args.board.as_deref(), args.json);
     }
-    let mut bar = None;
-    let mut progress = |done: usize, all: usize| {
-        let bar = bar.get_or_insert_with(|| Progress::counting("fit", all as u64, args.json));
-        bar.set(done as u64);
-    };
     let fit = match &args.figures {
         Some(path) => {
             let wrong = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
             let figures = own::parse(&files::read_text(path)?).map_err(wrong)?;
-            Lab::new().fit_to(&figures, &mut progress).map_err(given::refused)?
+            own::fit(&figures)?
         }
         None => {
+            let mut bar = None;
+            let mut progress = |done: usize, all: usize| {
+                let bar =
+                    bar.get_or_insert_with(|| Progress::counting("fit", all as u64, args.json));
+                bar.set(done as u64);
+            };
             Lab::new().refit(&mut progress).map_err(|error| Failure::Failed(error.to_string()))?
         }
     };
-    drop(bar);
     if args.json { output::json(&fit) } else { output::text(&costs::text(&fit)) }
 }

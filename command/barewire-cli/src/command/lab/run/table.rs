@@ -13,8 +13,8 @@ const WIDTH: usize = 116;
 /// All rows, thread by thread, and the footnotes.
 pub(super) fn text(rows: &[Row]) -> String {
     let mut text = String::from(
-        "Published by the threads; simulated kernels, and barewire simulated on the same work, with the range that \
-         low and\nhigh costs give. barewire measured nothing.\n",
+        "Published by the threads; kernels simulated, and barewire simulated on the same work; low-high is what low and \
+         high\ncosts give. barewire measured nothing of it.\n",
     );
     let mut notes: Vec<&str> = Vec::new();
     for block in rows.chunk_by(|one, other| one.thread == other.thread) {
