@@ -2,7 +2,7 @@
 
 /// Colours, as variables. The reader's system says whether it is dark.
 ///
-/// Published is grey, simulated kernels blue, barewire orange, everywhere. The fills of steps, `f0` to `f8`, carry dark
+/// Published is grey, simulated kernels blue, barewire orange, everywhere. The fills of steps, `f0` to `f12`, carry dark
 /// text in both. They and the lines are told apart without colour vision too (Paul Tol, *Colour schemes*,
 /// SRON/EPS/TN/09-002, 2021: "light" and "high-contrast").
 pub(super) const COLOURS: &str = "\
@@ -24,7 +24,7 @@ pub(super) const CHARTS: &str = "\
 .cross{stroke:var(--ink);stroke-width:1;stroke-dasharray:4 3}\
 .step{stroke:var(--paper);stroke-width:.7}\
 .f0{fill:#7ad}.f1{fill:#e86}.f2{fill:#4b9}.f3{fill:#ed8}.f4{fill:#fab}.f5{fill:#9df}.f6{fill:#bc3}.f7{fill:#c9a3e0}\
-.f8{fill:#c8ccd0}\
+.f8{fill:#d2a679}.f9{fill:#94a4ee}.f10{fill:#9ed6a8}.f11{fill:#e59bbd}.f12{fill:#c8ccd0}\
 .series{fill:none;stroke-width:2;stroke-linejoin:round}\
 .l0{stroke:var(--s0)}.l1{stroke:var(--s1)}.l2{stroke:var(--s2)}.l3{stroke:var(--s3)}.l4{stroke:var(--s4)}\
 .l5{stroke:var(--s5)}\

@@ -8,7 +8,7 @@ pub(super) mod score;
 pub(super) mod stack;
 
 /// Colours of steps; the last is for all that have none of their own.
-pub(super) const FILLS: usize = 8;
+pub(super) const FILLS: usize = 12;
 
 /// A number with the digits that count, and no more than it has.
 #[must_use]
@@ -190,17 +190,17 @@ mod tests {
 
     #[test]
     fn the_longest_steps_have_colours_of_their_own() {
-        let names: Vec<String> = (0..12).map(|nth| format!("step{nth}")).collect();
+        let names: Vec<String> = (0..16).map(|nth| format!("step{nth}")).collect();
         let colours = Colours::new(
             names.iter().zip(0..).map(|(name, time)| (name.as_str(), f64::from(time))),
         );
         assert_eq!(
-            (colours.class("step11"), colours.class("step0")),
-            ("step f0".into(), "step f8".into())
+            (colours.class("step15"), colours.class("step0")),
+            ("step f0".into(), "step f12".into())
         );
         assert_eq!(
             (colours.class("step4"), colours.class("step3")),
-            ("step f7".into(), "step f8".into())
+            ("step f11".into(), "step f12".into())
         );
     }
 }
