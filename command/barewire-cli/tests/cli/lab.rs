@@ -286,6 +286,56 @@ fn figures_of_ones_own_are_checked_before_anything_is_fitted() {
 }
 
 #[test]
+fn costs_move_to_figures_of_ones_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("mine.csv");
+    fs::write(&path, "id,value\njander-rfc-cs2clk-A,11\n").expect("written");
+    let fit = run(&["lab", "fit", "--figures", text(&path), "--json"]).ok().json();
+    let residual = &fit["residuals"][0];
+    assert_eq!(
+        (&residual["id"], number(&residual["published"])),
+        (&"jander-rfc-cs2clk-A".into(), 11.0)
+    );
+    assert!(number(&residual["error"]).abs() < 0.05, "{residual}");
+    let costs = fit["costs"].as_array().expect("costs");
+    let still = costs.iter().filter(|cost| cost["value"] == cost["prior"]).count();
+    assert!(0 < still && still < costs.len(), "{fit}");
+    let told = run(&["lab", "fit", "--figures", text(&path)]).ok().text();
+    assert!(told.contains(&format!("and {still} that no such figure depends on")), "{told}");
+}
+
+const MINE: &str = "\
+name = 'mine'
+title = 'my flash'
+citation = 'my scope'
+board = 'sama5d36'
+workload = 'nor'
+speed_hz = 20000000
+
+[[figure]]
+id = 'mine-read'
+path = 'linux-3.14-queue'
+metric = 'time'
+block = 512
+blocks = 1
+published = 400
+unit = 'us'
+";
+
+#[test]
+fn an_experiment_of_ones_own_is_listed_and_taken_apart() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("mine.toml");
+    fs::write(&path, MINE).expect("written");
+    let told = run(&["lab", "list", "--experiment", text(&path)]).ok().text();
+    assert!(told.contains("mine: my flash"), "{told}");
+    let told =
+        run(&["lab", "explain", "mine-read", "--experiment", text(&path), "--json"]).ok().json();
+    // 517 bytes and 2 at 20 MHz alone are 207 us.
+    assert!(number(&told["replayed"]) > 207.0 && number(&told["published"]) == 400.0, "{told}");
+}
+
+#[test]
 fn an_experiment_is_never_overwritten() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("mine.toml");

@@ -13,7 +13,10 @@ pub(super) fn text(fit: &Fit) -> String {
         "{:<name$}{:<14}{:>10}{:>18}{:>12}{:>18}\n",
         "cost", "unit", "before", "low-high", "fitted", "low-high"
     );
-    for cost in &fit.costs {
+    // What no figure depends on stays where it was.
+    let (moved, still): (Vec<_>, Vec<_>) =
+        fit.costs.iter().partition(|cost| cost.value != cost.prior);
+    for cost in moved {
         let _ = writeln!(
             text,
             "{:<name$}{:<14}{:>10}{:>18}{:>12}{:>18}",
@@ -24,6 +27,9 @@ pub(super) fn text(fit: &Fit) -> String {
             number(cost.value),
             range(cost.low, cost.high)
         );
+    }
+    if !still.is_empty() {
+        let _ = writeln!(text, "and {} that no such figure depends on", still.len());
     }
     let _ = writeln!(
         text,
