@@ -120,7 +120,7 @@ fn thread(html: &mut String, page: &Page<'_>, block: &[Row]) {
         let Listed { title, board, citation, .. } = experiment;
         let _ = writeln!(
             html,
-            "<p>{}, on the simulated board <code>{}</code>.<br><span class=\"dim\">{}</span></p>",
+            "<p>{}, on the simulated board <code>{}</code>.<br><span class=\"dim\">“{}”</span></p>",
             escaped(title),
             escaped(board),
             escaped(citation)

@@ -59,8 +59,14 @@ fn drawing(id: &str, explanation: &Explanation) -> (Svg, f64) {
     for (nth, lane) in lanes.iter().enumerate() {
         let y = 28.0 + LANE * nth as f64;
         svg.text(0.0, y + LANE / 2.0 + 4.0, Anchor::Start, "", &fitted(lane, left - 10.0, 11.0));
+        let mut drawn = f64::MIN;
         for stretch in timeline.iter().filter(|stretch| stretch.lane == *lane) {
             let (begin, end) = (x.at(stretch.from_us), x.at(stretch.to_us));
+            // Thousands of steps in a lane: one is drawn for each half of a pixel.
+            if end < drawn + 0.5 {
+                continue;
+            }
+            drawn = end;
             let title = format!(
                 "{}: {} to {} us, {} us",
                 stretch.step,

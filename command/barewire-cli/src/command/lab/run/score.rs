@@ -73,7 +73,12 @@ fn line(text: &mut String, row: &ThreadScore, coverage: Option<&Coverage>) {
     } else {
         row.effects.to_string()
     };
-    let beats = if row.beats { "yes".into() } else { format!("no: {}", row.strongest.name) };
+    // Of several threads each has its own strongest.
+    let beats = match row.strongest.name {
+        _ if row.beats => "yes".into(),
+        name if name.contains(' ') => "no".into(),
+        name => format!("no: {name}"),
+    };
     let covered = coverage
         .map_or(String::new(), |coverage| format!("{} of {}", coverage.covered, coverage.of));
     let width = coverage.and_then(|coverage| coverage.median_width);
