@@ -13,8 +13,10 @@ pub mod machine;
 pub mod ours;
 pub mod outcome;
 pub mod replay;
+pub mod report;
 pub mod rules;
 pub mod score;
+pub mod trace;
 pub mod walk;
 pub mod workload;
 

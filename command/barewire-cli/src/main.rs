@@ -16,7 +16,7 @@ use barewire_linux::map::Block;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use command::{
-    adc, bench, can, completions, demo, doctor, flash, iommu, list, man, regs, restore, run,
+    adc, bench, can, completions, demo, doctor, flash, iommu, lab, list, man, regs, restore, run,
     selftest, serve, xfer,
 };
 use rig::stress;
@@ -102,6 +102,9 @@ Examples:
   barewire iommu bench --json
   barewire iommu walk --dump tables.bin@0x80000000 --root 0x80010000 0xfffff000
   barewire iommu replay --example camera
+  barewire lab explain jander-rfc-cs2clk-A
+  barewire lab sweep --path spidev-4.4 --board rpi3 --delay 0..12us
+  barewire lab report --out lab.html
 
 Exit codes:
   0    done
@@ -172,6 +175,8 @@ enum Command {
     Bench(bench::SpiArgs),
     /// IO page tables and their TLB invalidations: measure, explain and replay them
     Iommu(iommu::Args),
+    /// Replay published experiments on kernels and barewire, simulated: figures, causes, predictions, a report
+    Lab(lab::Args),
     /// Print a shell's completions of this command
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -197,6 +202,7 @@ impl Command {
             Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
             Command::Iommu(args) => args.name(),
+            Command::Lab(args) => args.name(),
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
         }
@@ -219,6 +225,7 @@ impl Command {
             Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Iommu(args) => iommu::run(args),
+            Command::Lab(args) => lab::run(args),
             Command::Completions(args) => completions::run(args, Cli::command()),
             Command::Man(args) => man::run(args, Cli::command()),
         }
@@ -228,8 +235,8 @@ impl Command {
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     let result = match &command {
-        // It has nothing to put in order: Ctrl-C ends it at once, as without a handler.
-        Command::Bench(_) => command.run(),
+        // They have nothing to put in order: Ctrl-C ends them at once, as without a handler.
+        Command::Bench(_) | Command::Lab(_) => command.run(),
         // Ctrl-C is the program's; the server ends with it.
         Command::Run(_) => command.run(),
         _ => interrupt::install().and_then(|()| command.run()),

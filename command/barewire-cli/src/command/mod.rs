@@ -9,6 +9,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod flash;
 pub(crate) mod iommu;
+pub(crate) mod lab;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod regs;

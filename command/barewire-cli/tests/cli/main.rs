@@ -12,6 +12,7 @@ mod interrupt;
 mod iommu;
 mod iommu_bench;
 mod iommu_devices;
+mod lab;
 mod loses_nothing;
 mod measure;
 mod qemu;

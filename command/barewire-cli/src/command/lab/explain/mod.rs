@@ -1,0 +1,100 @@
+//! `barewire lab explain`: a figure, step by step.
+
+mod gantt;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use barewire_lab::outcome::Explanation;
+use barewire_lab::report::{self, exact, number};
+
+use super::given::{self, Experiments};
+use crate::shared::failure::Failure;
+use crate::shared::files::Named;
+use crate::shared::output;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The figure; `barewire lab list --figures` has all
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Switch this step off; may be given several times
+    #[arg(long, value_name = "STEP")]
+    without: Vec<String>,
+    /// Draw the timeline into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    experiments: Experiments,
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Explains.
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let outputs: Vec<Named<'_>> = args.svg.iter().map(|path| Named { by: "--svg", path }).collect();
+    args.experiments.check(&outputs)?;
+    let lab = args.experiments.lab()?;
+    let explanation = lab.explain(&args.id, &args.without).map_err(given::refused)?;
+    if let Some(path) = &args.svg {
+        given::write(path, &report::timeline_svg(&explanation))?;
+    }
+    if args.json {
+        return output::json(&explanation);
+    }
+    let whole = match args.without.is_empty() {
+        true => None,
+        false => Some(lab.explain(&args.id, &[]).map_err(given::refused)?),
+    };
+    output::text(&text(&explanation, whole.as_ref()))
+}
+
+fn text(explanation: &Explanation, whole: Option<&Explanation>) -> String {
+    let Explanation { id, unit, published, replayed, sum_us, relation, .. } = explanation;
+    let mut text = format!(
+        "{id}: published {} {unit}, simulated {} {unit}\n",
+        exact(*published),
+        number(*replayed)
+    );
+    if let Some(whole) = whole {
+        let _ = writeln!(
+            text,
+            "without {}: {} {unit} instead of {}, the steps {} us instead of {}",
+            explanation.without.join(", "),
+            number(*replayed),
+            number(whole.replayed),
+            number(*sum_us),
+            number(whole.sum_us)
+        );
+    }
+    let longest = explanation.steps.iter().map(|step| step.step.chars().count()).max();
+    let name = longest.unwrap_or(0).max("sum".len()) + 2;
+    let _ = writeln!(
+        text,
+        "\n{:<name$}{:>11}{:>9}{:>9}{:>14}{:>9}{:>9}{:>8}  --without",
+        "step", "us", "share", "times", "instructions", "reads", "writes", "wakes"
+    );
+    for step in &explanation.steps {
+        let share = if *sum_us > 0.0 { 100.0 * step.us / sum_us } else { 0.0 };
+        let line = format!(
+            "{:<name$}{:>11.3}{:>7.1} %{:>9}{:>14}{:>9}{:>9}{:>8}  {}",
+            step.step,
+            step.us,
+            share,
+            number(step.times),
+            number(step.instructions),
+            number(step.reads),
+            number(step.writes),
+            number(step.wakes),
+            if step.removable { "takes it off" } else { "" }
+        );
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    let _ = writeln!(text, "{:<name$}{sum_us:>11.3}", "sum");
+    let _ = writeln!(text, "\nthe figure is {relation}, sum in us: {} {unit}", number(*replayed));
+    if let Some(why) = &explanation.unexplained {
+        let _ = writeln!(text, "not explained by the lab: {why}");
+    }
+    text + &gantt::text(explanation)
+}

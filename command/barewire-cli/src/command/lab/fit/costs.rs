@@ -1,0 +1,64 @@
+//! Fitted costs as text.
+
+use std::fmt::Write as _;
+
+use barewire_lab::fit::Fit;
+use barewire_lab::report::number;
+
+/// Costs before and after, what is left, and how the fit does where it may not look.
+pub(super) fn text(fit: &Fit) -> String {
+    let range = |low: f64, high: f64| format!("{}-{}", number(low), number(high));
+    let name = fit.costs.iter().map(|cost| cost.name.chars().count()).max().unwrap_or(0).max(4) + 2;
+    let mut text = format!(
+        "{:<name$}{:<14}{:>10}{:>18}{:>12}{:>18}\n",
+        "cost", "unit", "before", "low-high", "fitted", "low-high"
+    );
+    // What no figure depends on stays where it was.
+    let (moved, still): (Vec<_>, Vec<_>) =
+        fit.costs.iter().partition(|cost| cost.value != cost.prior);
+    for cost in moved {
+        let _ = writeln!(
+            text,
+            "{:<name$}{:<14}{:>10}{:>18}{:>12}{:>18}",
+            cost.name,
+            cost.unit,
+            number(cost.prior),
+            range(cost.prior_low, cost.prior_high),
+            number(cost.value),
+            range(cost.low, cost.high)
+        );
+    }
+    if !still.is_empty() {
+        let _ = writeln!(text, "and {} that no such figure depends on", still.len());
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<30}{:>12}{:>12}{:>10}",
+        "residuals: id", "given", "simulated", "error"
+    );
+    for residual in &fit.residuals {
+        let _ = writeln!(
+            text,
+            "{:<30}{:>12}{:>12}{:>10}",
+            residual.id,
+            number(residual.published),
+            number(residual.replayed),
+            format!("{:+.1} %", 100.0 * residual.error)
+        );
+    }
+    if !fit.leave_one_out.is_empty() {
+        text.push_str("\nscore of a thread when its own figures are not fitted to\n");
+    }
+    for (thread, score) in &fit.leave_one_out {
+        let _ = writeln!(text, "  {thread:<28}{score:>12.3}");
+    }
+    if !fit.shuffled.is_empty() {
+        let scores: Vec<String> = fit.shuffled.iter().map(|score| format!("{score:.3}")).collect();
+        let _ = writeln!(
+            text,
+            "\nscores of fits to shuffled figures, which must not be good: {}",
+            scores.join(", ")
+        );
+    }
+    text
+}

@@ -1,0 +1,70 @@
+//! `barewire lab fit`: costs fitted to the fit set, to a user's own figures, or a profile from a kernel's trace.
+
+mod costs;
+mod own;
+mod profile;
+
+use std::path::PathBuf;
+
+use barewire_lab::Lab;
+
+use crate::shared::failure::Failure;
+use crate::shared::files;
+use crate::shared::output;
+use crate::shared::progress::Progress;
+
+const EXAMPLES: &str = "\
+A trace is text, from any of:
+  echo 1 > /sys/kernel/tracing/events/spi/enable; cat /sys/kernel/tracing/trace_pipe > TRACE
+  trace-cmd record -e spi …; trace-cmd report > TRACE
+  perf record -a -e 'spi:*' …; perf script --ns > TRACE
+
+Examples:
+  barewire lab fit
+  barewire lab fit --figures mine.csv      with lines as: jander-rfc-irq-A,171
+  ssh board cat /sys/kernel/tracing/trace | barewire lab fit --trace -
+  barewire lab fit --trace TRACE --board 'my board' --json";
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Fit to your own board's figures instead: lines of id,value, with ids of `barewire lab list --figures`
+    #[arg(long, value_name = "FILE.csv", conflicts_with = "trace")]
+    figures: Option<PathBuf>,
+    /// Make a profile of a kernel's trace of events/spi instead; - is stdin
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Fail at a line of the trace that cannot be read
+    #[arg(long, requires = "trace")]
+    strict: bool,
+    /// The board whose clock the trace has
+    #[arg(long, value_name = "NAME", requires = "trace")]
+    board: Option<String>,
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Fits.
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(path) = &args.trace {
+        return profile::run(path, args.strict, args.board.as_deref(), args.json);
+    }
+    let fit = match &args.figures {
+        Some(path) => {
+            let wrong = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
+            let figures = own::parse(&files::read_text(path)?).map_err(wrong)?;
+            own::fit(&figures)?
+        }
+        None => {
+            let mut bar = None;
+            let mut progress = |done: usize, all: usize| {
+                let bar =
+                    bar.get_or_insert_with(|| Progress::counting("fit", all as u64, args.json));
+                bar.set(done as u64);
+            };
+            Lab::new().refit(&mut progress).map_err(|error| Failure::Failed(error.to_string()))?
+        }
+    };
+    if args.json { output::json(&fit) } else { output::text(&costs::text(&fit)) }
+}

@@ -1,0 +1,79 @@
+//! What the verbs are given: a lab with the user's experiments, names that may be mistyped, files to write.
+
+use std::path::{Path, PathBuf};
+
+use barewire_lab::{Lab, LabError};
+use barewire_open::OutFile;
+
+use crate::shared::failure::Failure;
+use crate::shared::files::{self, Named};
+use crate::shared::output;
+use crate::shared::text::near;
+
+/// More names than these are not listed in an error.
+const NAMES_MAX: usize = 24;
+
+/// The user's own experiments.
+#[derive(clap::Args, Debug)]
+pub(super) struct Experiments {
+    /// Add an experiment of your own: a file like those of the lab; may be given several times
+    #[arg(long = "experiment", value_name = "FILE.toml")]
+    files: Vec<PathBuf>,
+}
+
+impl Experiments {
+    /// The lab, with them.
+    pub(super) fn lab(&self) -> Result<Lab, Failure> {
+        let mut lab = Lab::new();
+        for path in &self.files {
+            let text = files::read_text(path)?;
+            lab.with_experiment(&text)
+                .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        }
+        Ok(lab)
+    }
+
+    /// Refuses an output that is one of them.
+    pub(super) fn check(&self, outputs: &[Named<'_>]) -> Result<(), Failure> {
+        let inputs: Vec<Named<'_>> =
+            self.files.iter().map(|path| Named { by: "--experiment", path }).collect();
+        files::check(outputs, &inputs)
+    }
+}
+
+/// What the lab refuses is a name or a combination that the user gave.
+pub(super) fn refused(error: LabError) -> Failure {
+    Failure::Usage(match &error {
+        LabError::Unknown { what, name, known } => {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            if known.len() <= NAMES_MAX {
+                near::unknown(what, name, &known)
+            } else {
+                let meant = near::nearest(name, &known);
+                let meant = meant.map_or(String::new(), |name| format!(": did you mean {name:?}?"));
+                let list = if *what == "figure" { " (barewire lab list --figures)" } else { "" };
+                format!("{error}{meant}{list}")
+            }
+        }
+        LabError::Experiment(text) | LabError::Refused(text) => text.clone(),
+    })
+}
+
+/// A name that must be one of `known`.
+pub(super) fn one_of(what: &'static str, name: &str, known: &[&str]) -> Result<(), Failure> {
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let known = known.iter().map(|name| (*name).into()).collect();
+    Err(refused(LabError::Unknown { what, name: name.into(), known }))
+}
+
+/// Writes a whole file, or stdout for `-`.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return output::text(text);
+    }
+    let mut file = OutFile::create(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file.commit()?)
+}

@@ -1,0 +1,64 @@
+//! `barewire lab`: published experiments replayed on simulated kernels, beside barewire.
+//!
+//! # How it works
+//! The work is `barewire-lab`'s; here are its words. Published figures are published, what the simulator says is
+//! simulated, and nothing is called measured. No verb leaves anything half done that matters, so Ctrl-C ends it at once.
+
+mod explain;
+mod fit;
+mod given;
+mod list;
+mod page;
+mod run;
+mod sweep;
+
+use crate::shared::failure::Failure;
+
+/// `barewire lab`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Verb {
+    /// List the experiments, or the published figures
+    List(list::Args),
+    /// Replay all experiments: published, simulated and barewire's figures, and the score
+    Run(run::Args),
+    /// Take a figure apart, step by step, as a table and on a timeline
+    Explain(explain::Args),
+    /// Vary one parameter of a path: a table, and where one way begins to be better than another
+    Sweep(Box<sweep::Args>),
+    /// Fit costs: to the published figures of the fit set, to your own figures, or a profile from a kernel's trace
+    Fit(fit::Args),
+    /// Write all of it into one HTML page, without scripts and without a network
+    Report(page::Args),
+}
+
+impl Args {
+    /// The command as typed, for errors.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.verb {
+            Verb::List(_) => "lab list",
+            Verb::Run(_) => "lab run",
+            Verb::Explain(_) => "lab explain",
+            Verb::Sweep(_) => "lab sweep",
+            Verb::Fit(_) => "lab fit",
+            Verb::Report(_) => "lab report",
+        }
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.verb {
+        Verb::List(args) => list::run(args),
+        Verb::Run(args) => run::run(args),
+        Verb::Explain(args) => explain::run(args),
+        Verb::Sweep(args) => sweep::run(args),
+        Verb::Fit(args) => fit::run(args),
+        Verb::Report(args) => page::run(args),
+    }
+}

@@ -1,0 +1,56 @@
+//! `barewire lab report`: all of the lab on one HTML page.
+
+use std::path::PathBuf;
+
+use barewire_lab::outcome::SweepRequest;
+use barewire_lab::report::{self, Page, TELLING};
+
+use super::given::{self, Experiments};
+use super::run::outcome;
+use crate::shared::failure::Failure;
+use crate::shared::files::Named;
+use crate::shared::output::note;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The page; - is stdout
+    #[arg(long, value_name = "FILE.html")]
+    out: PathBuf,
+    #[command(flatten)]
+    experiments: Experiments,
+}
+
+/// Values of the sweep on the page: every half microsecond.
+const DELAYS: u32 = 25;
+
+/// Writes it.
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    args.experiments.check(&[Named { by: "--out", path: &args.out }])?;
+    let lab = args.experiments.lab()?;
+    // What the page does without is said, not hidden.
+    let missing = |what: &str, error: &dyn std::fmt::Display| {
+        note!("the page has no chart of {what}: {error}")
+    };
+    let explain = |id: &&str| lab.explain(id, &[]).inspect_err(|error| missing(id, error)).ok();
+    let explanations: Vec<_> = TELLING.iter().filter_map(explain).collect();
+    let delay = SweepRequest {
+        path: "spidev-4.4".into(),
+        board: "rpi3".into(),
+        parameter: "delay".into(),
+        values: (0..DELAYS).map(|nth| f64::from(nth) * 500.0).collect(),
+    };
+    let sweeps: Vec<_> =
+        lab.sweep(&delay).inspect_err(|error| missing("batching", error)).into_iter().collect();
+    let page = Page {
+        outcome: &outcome(&lab, false),
+        experiments: &lab.list(),
+        explanations: &explanations,
+        sweeps: &sweeps,
+        rules: lab.rules(),
+    };
+    given::write(&args.out, &report::html(&page))?;
+    if args.out.as_os_str() != "-" {
+        note!("written: {}", args.out.display());
+    }
+    Ok(())
+}

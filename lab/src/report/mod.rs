@@ -1,0 +1,55 @@
+//! The lab's results as drawings and as one page of HTML, without scripts and without a network.
+//!
+//! *Read first*: [`outcome`](crate::outcome), which holds all that is drawn.
+//!
+//! | module | has |
+//! |---|---|
+//! | [`html`](mod@html), [`tables`] | the page |
+//! | [`chart`] | bars with whiskers, stacked steps, lines over a parameter, the score |
+//! | [`timeline`] | one occurrence of a figure, lane by lane |
+//! | [`svg`], [`style`] | rectangles, lines, text; colours for light and dark |
+//! | [`threads`] | the source threads, by name |
+//!
+//! Published figures are called published; what barewire's simulator says is called simulated, never measured.
+
+mod chart;
+mod html;
+mod style;
+mod svg;
+mod tables;
+pub mod threads;
+mod timeline;
+
+pub use chart::{exact, number, shown_in};
+pub use html::{Page, html};
+pub use timeline::lanes;
+
+use crate::outcome::{Explanation, Sweep};
+
+/// The figures that the page takes apart: what each thread is about, before and after.
+pub const TELLING: [&str; 12] = [
+    "jander-rfc-cs2clk-A",
+    "jander-rfc-cs2clk-C",
+    "jander-rfc-irq-A",
+    "jander-rfc-irq-C",
+    "ellis-stock-10",
+    "ellis-patched-10",
+    "ranjan-32M-unmap_before",
+    "ranjan-32M-unmap_after",
+    "jander-v2-dd-vanilla-irq",
+    "jander-v2-dd-both-irq",
+    "pitchen-512-queue",
+    "pitchen-512-tasklet",
+];
+
+/// A figure's timeline as an SVG file.
+#[must_use]
+pub fn timeline_svg(explanation: &Explanation) -> String {
+    timeline::file("timeline", explanation)
+}
+
+/// A sweep as an SVG file.
+#[must_use]
+pub fn sweep_svg(sweep: &Sweep) -> String {
+    chart::lines::file("sweep", sweep)
+}
