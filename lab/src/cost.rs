@@ -106,6 +106,9 @@ struct FittedFile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checks {
+    /// The score in all of the costs as assumed, without any fit.
+    #[serde(default)]
+    pub unfitted: f64,
     /// By thread, the score on its effects of a fit in which it takes no part.
     #[serde(default)]
     pub leave_one_out: BTreeMap<String, f64>,
@@ -133,12 +136,19 @@ pub fn fitted_text(moved: &[Moved], draws: &[BTreeMap<String, f64>], checks: &Ch
          # scoring.toml. cost: the value and what is left of its range. draw: whole sets of costs, for bands. check: the\n\
          # score of each thread's effects if it takes no part in the fit, and of all if the figures are dealt out anew.\n\n",
     );
-    let _ = writeln!(text, "[check]\nshuffled = {:?}\n\n[check.leave_one_out]", checks.shuffled);
+    let _ = writeln!(
+        text,
+        "[check]\nunfitted = {}\nshuffled = {:?}\n\n[check.leave_one_out]",
+        checks.unfitted, checks.shuffled
+    );
     for (thread, score) in &checks.leave_one_out {
         let _ = writeln!(text, "{thread} = {score}");
     }
     for Moved { name, value, low, high } in moved {
-        let _ = writeln!(text, "\n[[cost]]\nname = {name:?}\nvalue = {value:?}\nlow = {low:?}\nhigh = {high:?}");
+        let _ = writeln!(
+            text,
+            "\n[[cost]]\nname = {name:?}\nvalue = {value:?}\nlow = {low:?}\nhigh = {high:?}"
+        );
     }
     for draw in draws {
         text.push_str("\n[[draw]]\n");

@@ -79,6 +79,8 @@ pub struct Fit {
     pub residuals: Vec<Residual>,
     /// Sets of costs that the fit set leaves as probable, by name.
     pub draws: Vec<BTreeMap<String, f64>>,
+    /// The score on all predicted effects of the costs as assumed, without any fit; none of a user's own figures.
+    pub unfitted: Option<f64>,
     /// For each thread the score on its effects if it takes no part in the fit.
     pub leave_one_out: Vec<(String, f64)>,
     /// The scores on all predicted effects of fits to figures that were dealt out anew.
@@ -359,7 +361,11 @@ fn draws(slopes: &[Vec<f64>], x: &[f64]) -> Vec<Vec<f64>> {
 
 /// The values of `targets` dealt out anew, as microseconds of one, by the random numbers of `seed`.
 #[must_use]
-pub fn shuffled<'a>(targets: &[Target<'a>], units: &BTreeMap<String, String>, seed: u64) -> Vec<Target<'a>> {
+pub fn shuffled<'a>(
+    targets: &[Target<'a>],
+    units: &BTreeMap<String, String>,
+    seed: u64,
+) -> Vec<Target<'a>> {
     let mut random = random(seed);
     let mut dealt = targets.to_vec();
     // A figure of many in seconds or milliseconds is many of some microseconds.
@@ -373,7 +379,8 @@ pub fn shuffled<'a>(targets: &[Target<'a>], units: &BTreeMap<String, String>, se
     };
     for place in (1..dealt.len()).rev() {
         let other = (random() % (place as u64 + 1)) as usize;
-        let (a, b) = (dealt[place].value / many(&dealt[place]), dealt[other].value / many(&dealt[other]));
+        let (a, b) =
+            (dealt[place].value / many(&dealt[place]), dealt[other].value / many(&dealt[other]));
         dealt[place].value = b * many(&dealt[place]);
         dealt[other].value = a * many(&dealt[other]);
     }

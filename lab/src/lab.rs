@@ -12,7 +12,7 @@ use crate::ours;
 use crate::outcome::{Band, Explanation, Outcome, Replays, Row, Sweep, SweepRequest};
 use crate::replay::Runner;
 use crate::rules::Rules;
-use crate::score;
+use crate::score::{self, Score};
 
 /// An experiment as `barewire lab list` shows it.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -263,6 +263,18 @@ impl Lab {
         Outcome { figures: rows, score, checks: Checks::kept() }
     }
 
+    /// The score of the costs used, without bands.
+    #[must_use]
+    pub fn score(&self) -> Score {
+        let band = |value: f64| Band { used: value, low: value, high: value };
+        let replays: Replays = self
+            .replay(&self.costs, &mut || ())
+            .into_iter()
+            .map(|(id, value)| (id, band(value)))
+            .collect();
+        score::score(&self.rules, &self.figures, &replays)
+    }
+
     /// Takes the figure `id` apart, with the steps in `without` switched off.
     ///
     /// # Errors
@@ -335,14 +347,9 @@ impl Lab {
         let scored = |moved: &[fit::FittedCost]| {
             let mut costs = Costs::assumed();
             costs.apply(&fit::moved(moved));
-            let band = |value: f64| Band { used: value, low: value, high: value };
-            let replays: Replays = self
-                .replay(&costs, &mut || ())
-                .into_iter()
-                .map(|(id, value)| (id, band(value)))
-                .collect();
-            score::score(&self.rules, &self.figures, &replays)
+            Self::with_costs(costs, Vec::new()).score()
         };
+        let unfitted = Some(scored(&[]).all.lab);
         let mut leave_one_out = Vec::new();
         for (place, &thread) in threads.iter().enumerate() {
             let moved = fit::fit(&assumed, &self.targets(Some(thread)))?;
@@ -363,7 +370,7 @@ impl Lab {
             shuffled.push(scored(&moved.costs).all.lab);
             progress(2 + threads.len() + seed as usize, all);
         }
-        Ok(Fit { costs, residuals, draws, leave_one_out, shuffled })
+        Ok(Fit { costs, residuals, draws, unfitted, leave_one_out, shuffled })
     }
 
     /// A figure over a parameter.

@@ -17,11 +17,12 @@ fn digits(score: f64) -> f64 {
 #[test]
 #[ignore = "refits twelve times; in step test-release"]
 fn the_kept_fit_is_that_of_the_fit_set() {
-    let Fit { costs, residuals, draws, leave_one_out, shuffled } =
+    let Fit { costs, residuals, draws, unfitted, leave_one_out, shuffled } =
         Lab::new().refit(&mut |_, _| ()).expect("every figure of the fit set replays");
     let leave_one_out: BTreeMap<String, f64> =
         leave_one_out.into_iter().map(|(thread, score)| (thread, digits(score))).collect();
-    let checks = Checks { leave_one_out, shuffled: shuffled.into_iter().map(digits).collect() };
+    let shuffled = shuffled.into_iter().map(digits).collect();
+    let checks = Checks { unfitted: unfitted.map_or(f64::NAN, digits), leave_one_out, shuffled };
     let text = fitted_text(&fit::moved(&costs), &draws, &checks);
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("fitted.toml");
     if std::env::var_os("BAREWIRE_BLESS").is_some() {
@@ -32,18 +33,21 @@ fn the_kept_fit_is_that_of_the_fit_set() {
     assert!(kept == text, "the fit gives another fitted.toml: BAREWIRE_BLESS=1 writes it");
 }
 
+/// What is asked of such a refit, to score no better than the simple predictors, cannot hold here: the costs as assumed
+/// score better than these already, because the paths' steps say most. So it is held against that score.
 #[test]
-fn a_fit_to_figures_dealt_out_anew_is_no_better_than_simple_predictors() {
-    let outcome_of_simple = {
-        let lab = Lab::new();
-        let none = barewire_lab::outcome::Replays::new();
-        barewire_lab::score::score(lab.rules(), lab.figures(), &none).all.strongest.score
-    };
-    let Checks { shuffled, leave_one_out } = Checks::kept();
+fn figures_dealt_out_anew_teach_nothing() {
+    let Checks { unfitted, shuffled, leave_one_out } = Checks::kept();
     assert!(shuffled.len() >= 6 && leave_one_out.len() == 5);
+    let lab = Lab::new().score().all;
     let mut sorted = shuffled.clone();
     sorted.sort_by(f64::total_cmp);
-    let middle = sorted[sorted.len() / 2];
-    println!("simple {outcome_of_simple} shuffled {shuffled:?} left out {leave_one_out:?}");
-    assert!(middle >= outcome_of_simple, "{middle} {outcome_of_simple}");
+    let middle = f64::midpoint(sorted[sorted.len() / 2 - 1], sorted[sorted.len() / 2]);
+    assert!(lab.lab < unfitted && unfitted < middle, "{} {unfitted} {shuffled:?}", lab.lab);
+    assert!(middle > 1.5 * lab.lab, "{} {shuffled:?}", lab.lab);
+    assert!(
+        unfitted < lab.strongest.score,
+        "then say so no more: {unfitted} {}",
+        lab.strongest.score
+    );
 }

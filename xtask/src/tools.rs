@@ -25,7 +25,7 @@ enum Proof {
     File(&'static str),
 }
 
-const PACKAGES: [Package; 7] = [
+const PACKAGES: [Package; 8] = [
     Package {
         name: "valgrind",
         proof: Proof::Program("valgrind"),
@@ -61,6 +61,7 @@ const PACKAGES: [Package; 7] = [
         proof: Proof::File("/usr/share/OVMF/OVMF_CODE_4M.fd"),
         serves: "a real firmware image to write, read and verify",
     },
+    Package { name: "chromium", proof: Proof::Program("chromium"), serves: "opens the lab's page" },
 ];
 
 /// What `guests` needs beside them.
@@ -336,7 +337,8 @@ mod tests {
                 "qemu-user",
                 "qemu-system-misc",
                 "device-tree-compiler",
-                "ovmf"
+                "ovmf",
+                "chromium"
             ]
         );
         let programs = |proof: &Proof| matches!(proof, Proof::Program(_));

@@ -3,7 +3,7 @@
 use barewire_lab::LabError;
 use barewire_lab::cost::Costs;
 use barewire_lab::experiment::Experiment;
-use barewire_lab::fit::{Fit, Target};
+use barewire_lab::fit::{Fit, Fitted, Target};
 
 use crate::command::lab::given;
 use crate::shared::failure::Failure;
@@ -21,9 +21,17 @@ pub(super) fn fit(figures: &[(String, f64)]) -> Result<Fit, Failure> {
         }
     };
     let targets = figures.iter().map(target).collect::<Result<Vec<_>, _>>()?;
-    let (costs, residuals) = barewire_lab::fit::fit(&Costs::assumed(), &targets)
-        .map_err(|error| Failure::Failed(error.to_string()))?;
-    Ok(Fit { costs, residuals, leave_one_out: Vec::new(), shuffled: Vec::new() })
+    let fitted = barewire_lab::fit::fit(&Costs::assumed(), &targets);
+    let Fitted { costs, residuals, draws } =
+        fitted.map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok(Fit {
+        costs,
+        residuals,
+        draws,
+        unfitted: None,
+        leave_one_out: Vec::new(),
+        shuffled: Vec::new(),
+    })
 }
 
 /// Reads them; a first line `id,value`, empty lines and comments after `#` are skipped.
