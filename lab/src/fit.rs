@@ -8,8 +8,8 @@
 //! the logarithms, the slopes by running each figure again with one cost a little higher. What is left of a cost's
 //! range is the middle 90 % of what is then probable, and never outside the assumed range.
 //!
-//! Bands are made of whole sets of costs, drawn from what is then probable: costs that only together are told by a
-//! figure stay together.
+//! Bands are made of whole sets of costs. Each set is the same fit to figures and assumed costs that were moved at random
+//! by as much as they may be off, so that costs stay together which only together a figure tells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ const ENOUGH: f64 = 1e-3;
 /// what comes next in 15 of 17 cases.
 const DRAWS: usize = 16;
 /// How often a step is halved.
-const HALVINGS: usize = 6;
+const HALVINGS: i32 = 6;
 
 /// A cost before and after the fit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -98,146 +98,181 @@ pub struct Target<'a> {
     pub value: f64,
 }
 
-/// What a fit makes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fitted {
-    /// The costs that could move.
-    pub costs: Vec<FittedCost>,
-    /// The targets.
-    pub residuals: Vec<Residual>,
-    /// Whole sets of costs, each as probable as any that the targets leave, with how they hang together.
-    pub draws: Vec<BTreeMap<String, f64>>,
+/// A cost that may move, and the standard deviation of its logarithm.
+struct Free<'a> {
+    cost: &'a Cost,
+    low: f64,
+    high: f64,
+    sigma: f64,
+}
+
+impl Free<'_> {
+    /// Its value `x` standard deviations from the assumed one, or the end of its range.
+    fn at(&self, x: f64) -> f64 {
+        (self.cost.value * (x * self.sigma).exp()).clamp(self.low, self.high)
+    }
+
+    /// `x`, or where the range ends.
+    fn within(&self, x: f64) -> f64 {
+        (self.at(x) / self.cost.value).ln() / self.sigma
+    }
 }
 
 /// Moves `costs` to `targets`.
 ///
 /// # Errors
 /// If a target cannot be replayed.
-pub fn fit(costs: &Costs, targets: &[Target<'_>]) -> Result<Fitted, LabError> {
-    let free: Vec<_> = costs.iter().filter(|cost| cost.is_free()).cloned().collect();
-    let sigma: Vec<f64> = free
-        .iter()
-        .map(|cost| {
-            let (low, high) = (cost.low.unwrap_or(cost.value), cost.high.unwrap_or(cost.value));
-            (high / low).ln() / (2.0 * HALF_90)
-        })
-        .collect();
-    let mut now = costs.clone();
-    // In standard deviations from the assumed value.
-    let mut x = vec![0.0; free.len()];
-    let mut slopes = vec![vec![0.0; free.len()]; targets.len()];
-    let mut used = vec![BTreeSet::new(); targets.len()];
-    for (used, target) in used.iter_mut().zip(targets) {
-        let runner = Runner::new(now.fresh(), BTreeSet::new());
+pub fn fit(
+    costs: &Costs,
+    targets: &[Target<'_>],
+) -> Result<(Vec<FittedCost>, Vec<Residual>), LabError> {
+    let free = free(costs);
+    let used = used(costs, targets)?;
+    let (x, slopes) = most_probable(costs, &free, targets, &used, &vec![0.0; free.len()])?;
+    let left = deviations(&slopes, free.len());
+    let fitted = free.iter().enumerate().map(|(place, free)| {
+        let (value, half) = (free.at(x[place]), HALF_90 * left[place] * free.sigma);
+        FittedCost {
+            name: free.cost.name.clone(),
+            unit: free.cost.unit.clone(),
+            prior: free.cost.value,
+            prior_low: free.low,
+            prior_high: free.high,
+            value,
+            low: (value * (-half).exp()).max(free.low),
+            high: (value * half.exp()).min(free.high),
+        }
+    });
+    let residuals = targets.iter().zip(replay_all(&moved_to(costs, &free, &x), targets)?);
+    let residuals = residuals.map(|(target, replayed)| Residual {
+        id: target.asked.id.clone(),
+        published: target.value,
+        replayed,
+        error: (replayed - target.value) / target.value,
+    });
+    Ok((fitted.collect(), residuals.collect()))
+}
+
+/// The costs that may move.
+fn free(costs: &Costs) -> Vec<Free<'_>> {
+    let free = costs.iter().filter_map(|cost| {
+        let (low, high) = (cost.low?, cost.high?);
+        (low < high).then(|| Free { cost, low, high, sigma: (high / low).ln() / (2.0 * HALF_90) })
+    });
+    free.collect()
+}
+
+/// The costs that each target asks for.
+fn used(costs: &Costs, targets: &[Target<'_>]) -> Result<Vec<BTreeSet<String>>, LabError> {
+    let used = |target: &Target<'_>| {
+        let runner = Runner::new(costs.fresh(), BTreeSet::new());
         runner.take(target.experiment, target.asked)?;
-        *used = runner.used();
+        Ok(runner.used())
+    };
+    targets.iter().map(used).collect()
+}
+
+fn moved_to(costs: &Costs, free: &[Free<'_>], x: &[f64]) -> Costs {
+    let mut costs = costs.clone();
+    for (free, &x) in free.iter().zip(x) {
+        costs.set(&free.cost.name, free.at(x));
     }
-    let mut least = f64::INFINITY;
+    costs
+}
+
+/// Sets of costs as probable as any: each is the fit to figures and assumed costs that are off by as much as they may be.
+///
+/// # Errors
+/// As [`fit`].
+pub fn draws(
+    costs: &Costs,
+    targets: &[Target<'_>],
+) -> Result<Vec<BTreeMap<String, f64>>, LabError> {
+    let free = free(costs);
+    let used = used(costs, targets)?;
+    let mut random = random(1);
+    let mut uniform = move || (random() >> 11) as f64 / (1_u64 << 53) as f64;
+    let mut normal =
+        move || (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+    let mut all = Vec::with_capacity(DRAWS);
+    for _ in 0..DRAWS {
+        let centre: Vec<f64> = free.iter().map(|_| normal()).collect();
+        let mut targets = targets.to_vec();
+        for target in &mut targets {
+            target.value *= (FIGURE_SIGMA * normal()).exp();
+        }
+        let (x, _) = most_probable(costs, &free, &targets, &used, &centre)?;
+        let value = |(free, x): (&Free<'_>, f64)| (free.cost.name.clone(), rounded(free.at(x)));
+        all.push(free.iter().zip(x).map(value).collect());
+    }
+    Ok(all)
+}
+
+/// The most probable costs, in standard deviations from those assumed, if `centre` is the middle of what is assumed; and
+/// the slopes there: for each target what a standard deviation of each cost does, in those of the target.
+fn most_probable(
+    costs: &Costs,
+    free: &[Free<'_>],
+    targets: &[Target<'_>],
+    used: &[BTreeSet<String>],
+    centre: &[f64],
+) -> Result<(Vec<f64>, Vec<Vec<f64>>), LabError> {
+    let n = free.len();
+    let mut x: Vec<f64> = free.iter().zip(centre).map(|(free, &x)| free.within(x)).collect();
+    let mut slopes = vec![vec![0.0; n]; targets.len()];
     for _ in 0..STEPS {
+        let now = moved_to(costs, free, &x);
         let values = replay_all(&now, targets)?;
-        least = least.min(objective(&values, targets, &x));
-        for (place, cost) in free.iter().enumerate() {
+        let least = objective(&values, targets, &x, centre);
+        for (place, free) in free.iter().enumerate() {
+            let name = &free.cost.name;
             let users: Vec<usize> =
-                (0..targets.len()).filter(|&at| used[at].contains(&cost.name)).collect();
-            if users.is_empty() {
-                continue;
-            }
+                (0..targets.len()).filter(|&at| used[at].contains(name)).collect();
             let mut probe = now.clone();
-            probe.set(&cost.name, now.get(&cost.name) * PROBE.exp());
+            probe.set(name, now.get(name) * PROBE.exp());
             let some: Vec<Target<'_>> = users.iter().map(|&at| targets[at].clone()).collect();
-            let probed = replay_all(&probe, &some)?;
-            for (&at, probed) in users.iter().zip(probed) {
-                slopes[at][place] =
-                    (probed / values[at]).ln() / PROBE * sigma[place] / FIGURE_SIGMA;
+            for (&at, probed) in users.iter().zip(replay_all(&probe, &some)?) {
+                slopes[at][place] = (probed / values[at]).ln() / PROBE * free.sigma / FIGURE_SIGMA;
             }
         }
-        // The normal equations of: slopes dx = residual, and x + dx = 0, both in standard deviations.
-        let n = free.len();
-        let mut matrix = vec![vec![0.0; n]; n];
-        let mut right = vec![0.0; n];
-        for i in 0..n {
-            matrix[i][i] = 1.0;
-            right[i] = -x[i];
-        }
-        for (at, target) in targets.iter().enumerate() {
-            let residual = (target.value / values[at]).ln() / FIGURE_SIGMA;
-            for i in 0..n {
-                right[i] += slopes[at][i] * residual;
-                for j in 0..n {
-                    matrix[i][j] += slopes[at][i] * slopes[at][j];
-                }
+        // The normal equations of: slopes dx = residual, and x + dx = centre, both in standard deviations.
+        let mut right: Vec<f64> = centre.iter().zip(&x).map(|(centre, x)| centre - x).collect();
+        for (slope, (target, value)) in slopes.iter().zip(targets.iter().zip(&values)) {
+            let residual = (target.value / value).ln() / FIGURE_SIGMA;
+            for (right, slope) in right.iter_mut().zip(slope) {
+                *right += slope * residual;
             }
         }
-        let dx = solve(matrix, right);
+        let dx = solve(normal_matrix(&slopes, n), right);
         // The slopes hold near by only, and polls make stairs of them: a step that does not lessen the sum is halved.
-        let mut part = 1.0;
-        let (mut next, mut next_x, mut lessened) = (now.clone(), x.clone(), false);
-        for _ in 0..HALVINGS {
-            for (place, cost) in free.iter().enumerate() {
-                let (low, high) = (cost.low.unwrap_or(cost.value), cost.high.unwrap_or(cost.value));
-                let wanted = x[place] + part * dx[place].clamp(-HALF_90, HALF_90);
-                let value = (cost.value * (wanted * sigma[place]).exp()).clamp(low, high);
-                next_x[place] = (value / cost.value).ln() / sigma[place];
-                next.set(&cost.name, value);
-            }
-            let reached = objective(&replay_all(&next, targets)?, targets, &next_x);
+        let halved = |part: f64| {
+            let next = x
+                .iter()
+                .zip(&dx)
+                .zip(free)
+                .map(|((x, dx), free)| free.within(x + part * dx.clamp(-HALF_90, HALF_90)));
+            next.collect::<Vec<f64>>()
+        };
+        let mut taken = None;
+        for halving in 0..HALVINGS {
+            let next = halved(0.5_f64.powi(halving));
+            let reached = objective(
+                &replay_all(&moved_to(costs, free, &next), targets)?,
+                targets,
+                &next,
+                centre,
+            );
             if reached < least * (1.0 - ENOUGH) {
-                (least, lessened) = (reached, true);
+                taken = Some(next);
                 break;
             }
-            part /= 2.0;
         }
-        if !lessened {
-            break;
+        match taken {
+            Some(next) => x = next,
+            None => break,
         }
-        (now, x) = (next, next_x);
     }
-    let left = deviations(&slopes, free.len());
-    let fitted = free
-        .iter()
-        .enumerate()
-        .map(|(place, cost)| {
-            let (prior_low, prior_high) =
-                (cost.low.unwrap_or(cost.value), cost.high.unwrap_or(cost.value));
-            let value = now.get(&cost.name);
-            let half = HALF_90 * left[place] * sigma[place];
-            FittedCost {
-                name: cost.name.clone(),
-                unit: cost.unit.clone(),
-                prior: cost.value,
-                prior_low,
-                prior_high,
-                value,
-                low: (value * (-half).exp()).max(prior_low),
-                high: (value * half.exp()).min(prior_high),
-            }
-        })
-        .collect();
-    let values = replay_all(&now, targets)?;
-    let residuals = targets
-        .iter()
-        .zip(values)
-        .map(|(target, replayed)| Residual {
-            id: target.asked.id.clone(),
-            published: target.value,
-            replayed,
-            error: (replayed - target.value) / target.value,
-        })
-        .collect();
-    let draws = draws(&slopes, &x)
-        .into_iter()
-        .map(|drawn| {
-            let value = |(place, cost): (usize, &Cost)| {
-                let (low, high) = (cost.low.unwrap_or(cost.value), cost.high.unwrap_or(cost.value));
-                (
-                    cost.name.clone(),
-                    rounded((cost.value * (drawn[place] * sigma[place]).exp()).clamp(low, high)),
-                )
-            };
-            free.iter().enumerate().map(value).collect()
-        })
-        .collect();
-    Ok(Fitted { costs: fitted, residuals, draws })
+    Ok((x, slopes))
 }
 
 /// The costs of a fit, as `fitted.toml` has them: those that the fit set tells anything of.
@@ -274,12 +309,18 @@ fn replay_all(costs: &Costs, targets: &[Target<'_>]) -> Result<Vec<f64>, LabErro
 }
 
 /// What the fit makes least: squares of what figures and costs are off, in their standard deviations.
-fn objective(values: &[f64], targets: &[Target<'_>], x: &[f64]) -> f64 {
+fn objective(values: &[f64], targets: &[Target<'_>], x: &[f64], centre: &[f64]) -> f64 {
     let figures = values
         .iter()
         .zip(targets)
         .map(|(value, target)| (target.value / value).ln() / FIGURE_SIGMA);
-    figures.chain(x.iter().copied()).map(|off| off * off).sum()
+    figures.chain(x.iter().zip(centre).map(|(x, centre)| x - centre)).map(|off| off * off).sum()
+}
+
+/// 1 plus the slopes' products.
+fn normal_matrix(slopes: &[Vec<f64>], n: usize) -> Vec<Vec<f64>> {
+    let product = |i: usize, j: usize| slopes.iter().map(|slope| slope[i] * slope[j]).sum::<f64>();
+    (0..n).map(|i| (0..n).map(|j| product(i, j) + f64::from(u8::from(i == j))).collect()).collect()
 }
 
 /// Solves by Cholesky's decomposition; the matrix is symmetric and its diagonal at least 1.
@@ -309,13 +350,7 @@ fn factor(matrix: &mut [Vec<f64>]) {
 
 /// The standard deviation that is left of each cost, in those before.
 fn deviations(slopes: &[Vec<f64>], n: usize) -> Vec<f64> {
-    let mut matrix = vec![vec![0.0; n]; n];
-    for (i, row) in matrix.iter_mut().enumerate() {
-        row[i] = 1.0;
-        for (j, value) in row.iter_mut().enumerate() {
-            *value += slopes.iter().map(|slope| slope[i] * slope[j]).sum::<f64>();
-        }
-    }
+    let matrix = normal_matrix(slopes, n);
     let unit = |place: usize| (0..n).map(|at| f64::from(u8::from(at == place))).collect::<Vec<_>>();
     (0..n).map(|place| solve(matrix.clone(), unit(place))[place].max(0.0).sqrt()).collect()
 }
@@ -329,34 +364,6 @@ fn random(seed: u64) -> impl FnMut() -> u64 {
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     }
-}
-
-/// Points around `x` that are distributed as the slopes leave the costs, in standard deviations of what was assumed.
-fn draws(slopes: &[Vec<f64>], x: &[f64]) -> Vec<Vec<f64>> {
-    let n = x.len();
-    let mut matrix = vec![vec![0.0; n]; n];
-    for (i, row) in matrix.iter_mut().enumerate() {
-        row[i] = 1.0;
-        for (j, value) in row.iter_mut().enumerate() {
-            *value += slopes.iter().map(|slope| slope[i] * slope[j]).sum::<f64>();
-        }
-    }
-    factor(&mut matrix);
-    let mut random = random(1);
-    let mut uniform = move || (random() >> 11) as f64 / (1_u64 << 53) as f64;
-    let mut normal =
-        move || (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
-    (0..DRAWS)
-        .map(|_| {
-            // The factor's transpose turns independent numbers into those that hang together.
-            let mut drawn: Vec<f64> = (0..n).map(|_| normal()).collect();
-            for i in (0..n).rev() {
-                let sum: f64 = (i + 1..n).map(|k| matrix[k][i] * drawn[k]).sum();
-                drawn[i] = (drawn[i] - sum) / matrix[i][i];
-            }
-            drawn.iter().zip(x).map(|(drawn, x)| drawn + x).collect()
-        })
-        .collect()
 }
 
 /// The values of `targets` dealt out anew, as microseconds of one, by the random numbers of `seed`.

@@ -342,7 +342,8 @@ impl Lab {
             threads.into_iter().filter(|thread| self.rules.fit_set.contains_key(*thread)).collect();
         let all = 1 + threads.len() + SHUFFLES as usize;
         let assumed = Costs::assumed();
-        let fit::Fitted { costs, residuals, draws } = fit::fit(&assumed, &self.targets(None))?;
+        let (costs, residuals) = fit::fit(&assumed, &self.targets(None))?;
+        let draws = fit::draws(&assumed, &self.targets(None))?;
         progress(1, all);
         let scored = |moved: &[fit::FittedCost]| {
             let mut costs = Costs::assumed();
@@ -352,8 +353,8 @@ impl Lab {
         let unfitted = Some(scored(&[]).all.lab);
         let mut leave_one_out = Vec::new();
         for (place, &thread) in threads.iter().enumerate() {
-            let moved = fit::fit(&assumed, &self.targets(Some(thread)))?;
-            let score = scored(&moved.costs);
+            let (moved, _) = fit::fit(&assumed, &self.targets(Some(thread)))?;
+            let score = scored(&moved);
             let score = score
                 .threads
                 .iter()
@@ -366,8 +367,8 @@ impl Lab {
             self.figures.iter().map(|figure| (figure.id.clone(), figure.unit.clone())).collect();
         let mut shuffled = Vec::new();
         for seed in 0..SHUFFLES {
-            let moved = fit::fit(&assumed, &fit::shuffled(&self.targets(None), &units, seed))?;
-            shuffled.push(scored(&moved.costs).all.lab);
+            let (moved, _) = fit::fit(&assumed, &fit::shuffled(&self.targets(None), &units, seed))?;
+            shuffled.push(scored(&moved).all.lab);
             progress(2 + threads.len() + seed as usize, all);
         }
         Ok(Fit { costs, residuals, draws, unfitted, leave_one_out, shuffled })

@@ -343,7 +343,7 @@ mod tests {
     fn the_clock_is_the_fastest_that_is_not_too_fast() {
         let made = |reference_hz: u64, speed_hz| {
             let bits = dividers(reference_hz, speed_hz);
-            reference_hz / u64::from((bits >> 12 & 0xf) + 1) >> (bits >> 8 & 0xf)
+            (reference_hz / u64::from((bits >> 12 & 0xf) + 1)) >> (bits >> 8 & 0xf)
         };
         assert_eq!(
             [made(80_000_000, 17_000_000), made(60_000_000, 30_000_000)],

@@ -3,7 +3,7 @@
 use barewire_lab::LabError;
 use barewire_lab::cost::Costs;
 use barewire_lab::experiment::Experiment;
-use barewire_lab::fit::{Fit, Fitted, Target};
+use barewire_lab::fit::{Fit, Target};
 
 use crate::command::lab::given;
 use crate::shared::failure::Failure;
@@ -22,12 +22,11 @@ pub(super) fn fit(figures: &[(String, f64)]) -> Result<Fit, Failure> {
     };
     let targets = figures.iter().map(target).collect::<Result<Vec<_>, _>>()?;
     let fitted = barewire_lab::fit::fit(&Costs::assumed(), &targets);
-    let Fitted { costs, residuals, draws } =
-        fitted.map_err(|error| Failure::Failed(error.to_string()))?;
+    let (costs, residuals) = fitted.map_err(|error| Failure::Failed(error.to_string()))?;
     Ok(Fit {
         costs,
         residuals,
-        draws,
+        draws: Vec::new(),
         unfitted: None,
         leave_one_out: Vec::new(),
         shuffled: Vec::new(),
