@@ -378,8 +378,8 @@ impl Lab {
     ///
     /// # Errors
     /// If there is no such path, board or parameter, or they do not go together.
-    pub fn sweep(&self, _request: &SweepRequest) -> Result<Sweep, LabError> {
-        Err(LabError::Refused("not yet".into()))
+    pub fn sweep(&self, request: &SweepRequest) -> Result<Sweep, LabError> {
+        crate::sweep::sweep(&self.costs, request)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod replay;
 pub mod report;
 pub mod rules;
 pub mod score;
+pub mod sweep;
 pub mod trace;
 pub mod walk;
 pub mod workload;
