@@ -356,16 +356,16 @@ impl Sweeper {
                 (1e6, FLASH_MAX_HZ as f64, "the flash's limit for this read")
             }
             (Parameter::Clock, Bench::Nor) => (
-                1e7,
+                1e6,
                 FLASH_MAX_HZ as f64,
-                "slower is not tried here; faster is beyond the flash's limit for this read",
+                "the controller's divider, and the flash's limit for this read",
             ),
             (Parameter::Length, Bench::Spidev) => (
                 1.0,
                 (BCM2835_DMA_BYTES - 1) as f64,
                 "the driver uses DMA for more, which is not modelled",
             ),
-            (Parameter::Length, Bench::Nor) => (1.0, 65_536.0, "a block"),
+            (Parameter::Length, Bench::Nor) => (1.0, 1_024.0, "the longest block of the thread"),
             (Parameter::Length, _) => (1.0, BURST_BYTES as f64, "one burst of the controller"),
             (Parameter::Batch, _) => (
                 1.0,
@@ -871,8 +871,8 @@ mod tests {
             ("linux-5.18-B", "imx8mp", "polling-limit", 0.0, 60e3),
             ("linux-5.19-vanilla-irq", "imx6dl", "clock", 1e6, 50e6),
             ("linux-5.19-vanilla-irq", "imx6dl", "polling-limit", 0.0, 400e3),
-            ("linux-3.14-queue", "sama5d36", "clock", 1e7, 50e6),
-            ("linux-3.14-queue", "sama5d36", "length", 1.0, 4096.0),
+            ("linux-3.14-queue", "sama5d36", "clock", 1e6, 50e6),
+            ("linux-3.14-queue", "sama5d36", "length", 1.0, 1024.0),
             ("linux-3.14-queue", "sama5d36", "irq-latency", 0.0, 30e3),
         ] {
             let begun = std::time::Instant::now();
