@@ -348,12 +348,12 @@ impl Sweeper {
                 (self.slowest_hz(high_hz), high_hz, why)
             }
             (Parameter::Clock, Bench::Echo | Bench::Message) => (
-                2e5,
+                4e6,
                 can_hz as f64,
-                "slower, frames come before echoes leave; faster, the chip's erratum forbids",
+                "slower, the driver ends chip select within the last clock; faster, the chip's erratum forbids",
             ),
             (Parameter::Clock, Bench::Dd) => {
-                (1e5, FLASH_MAX_HZ as f64, "the flash's limit for this read")
+                (1e6, FLASH_MAX_HZ as f64, "the flash's limit for this read")
             }
             (Parameter::Clock, Bench::Nor) => (
                 1e6,
@@ -365,14 +365,14 @@ impl Sweeper {
                 (BCM2835_DMA_BYTES - 1) as f64,
                 "the driver uses DMA for more, which is not modelled",
             ),
-            (Parameter::Length, Bench::Nor) => (1.0, 65_536.0, "a block"),
+            (Parameter::Length, Bench::Nor) => (1.0, 1_024.0, "the longest block of the thread"),
             (Parameter::Length, _) => (1.0, BURST_BYTES as f64, "one burst of the controller"),
             (Parameter::Batch, _) => (
                 1.0,
                 (SPIDEV_BYTES / spidev::CONVERSION_BYTES) as f64,
                 "4,096 bytes in one call of spidev",
             ),
-            (Parameter::IrqLatency, _) => (0.0, 1e6, "later, frames are lost"),
+            (Parameter::IrqLatency, _) => (0.0, 2e5, "later, frames are lost"),
             (Parameter::Delay | Parameter::PollingLimit, _) => (0.0, 1e7, "ten milliseconds"),
         }
     }
@@ -781,7 +781,8 @@ mod tests {
         }
         let sweep = swept("linux-5.18-B", "imx8mp", "polling-limit", &[0.0, 40e3]);
         // 26 x 12 clocks of 62.5 ns: 25 is less than 26.
-        assert_eq!(at(&sweep, "the driver polls from this polling-limit on"), 19_500.0);
+        let from_ns = at(&sweep, "the driver polls from this polling-limit on");
+        assert!((19_500.0..19_510.0).contains(&from_ns), "{from_ns}");
     }
 
     #[test]
@@ -799,7 +800,7 @@ mod tests {
             (("linux-5.18-A", "imx8mp", "batch", 1.0), "it has clock, irq-latency"),
             (("linux-3.14-queue", "sama5d36", "delay", 0.0), "it has clock, length"),
             (("linux-5.19-both-poll", "imx6dl", "length", 8.0), "512 bytes on imx6dl"),
-            (("spidev-4.4", "rpi3", "clock", 2e7), "not 20000000: the converter's limit"),
+            (("spidev-4.4", "rpi3", "clock", 2e7), "not 20000000: slower"),
             (("linux-5.18-A", "imx8mp", "clock", 2e7), "erratum"),
             (("linux-5.18-A", "imx8mp", "length", 513.0), "one burst"),
             (("spidev-4.4", "rpi3", "batch", 0.0), "not 0"),
@@ -834,7 +835,6 @@ mod tests {
                 let asked = request(path, board, parameter.name(), &[]);
                 let Ok(sweeper) = Sweeper::new(&Costs::fitted(), &asked) else { continue };
                 let (low, high, _) = sweeper.bounds();
-                eprintln!("{path} {parameter:?} {low} {high}");
                 let sweep = swept(path, board, parameter.name(), &[low, high]);
                 let is_figure = |figure: &f64| figure.is_finite() && *figure > 0.0;
                 assert!(sweep.rows.iter().all(|(_, row)| row.iter().all(is_figure)), "{sweep:?}");
@@ -865,14 +865,14 @@ mod tests {
             ("spidev-4.4", "rpi3", "length", 1.0, 64.0),
             ("spidev-4.4", "rpi3", "polling-limit", 0.0, 30e3),
             ("spidev-4.4", "rpi3", "irq-latency", 0.0, 30e3),
-            ("linux-5.18-A", "imx8mp", "clock", 1e6, 17e6),
+            ("linux-5.18-A", "imx8mp", "clock", 4e6, 17e6),
             ("linux-5.18-A", "imx8mp", "irq-latency", 0.0, 50e3),
             ("linux-5.18-B", "imx8mp", "length", 1.0, 512.0),
             ("linux-5.18-B", "imx8mp", "polling-limit", 0.0, 60e3),
             ("linux-5.19-vanilla-irq", "imx6dl", "clock", 1e6, 50e6),
             ("linux-5.19-vanilla-irq", "imx6dl", "polling-limit", 0.0, 400e3),
             ("linux-3.14-queue", "sama5d36", "clock", 1e6, 50e6),
-            ("linux-3.14-queue", "sama5d36", "length", 1.0, 4096.0),
+            ("linux-3.14-queue", "sama5d36", "length", 1.0, 1024.0),
             ("linux-3.14-queue", "sama5d36", "irq-latency", 0.0, 30e3),
         ] {
             let begun = std::time::Instant::now();
