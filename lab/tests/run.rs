@@ -15,7 +15,9 @@ use barewire_lab::{Kind, Lab};
 fn runs_whole() -> bool {
     let whole = !cfg!(debug_assertions) || std::env::var_os("BAREWIRE_WHOLE").is_some();
     if !whole {
-        eprintln!("SKIP: the whole lab takes minutes in a debug build; set BAREWIRE_WHOLE=1 or test with --release");
+        eprintln!(
+            "SKIP: the whole lab takes minutes in a debug build; set BAREWIRE_WHOLE=1 or test with --release"
+        );
     }
     whole
 }
@@ -50,7 +52,11 @@ fn table(outcome: &Outcome) -> String {
     }
     let (covered, checks) = (&score.coverage, &outcome.checks);
     let _ = writeln!(text, "\ncovered {} of {}", covered.covered, covered.of);
-    let _ = writeln!(text, "without a fit {:.3}, dealt out anew {:.3?}", checks.unfitted, checks.shuffled);
+    let _ = writeln!(
+        text,
+        "without a fit {:.3}, dealt out anew {:.3?}",
+        checks.unfitted, checks.shuffled
+    );
     for (thread, score) in &checks.leave_one_out {
         let _ = writeln!(text, "without {thread}: {score:.3}");
     }
@@ -63,7 +69,8 @@ fn not_explained(outcome: &Outcome, lab: &Lab) -> BTreeSet<String> {
     let judged = |row: &&Row| matches!(row.kind, Kind::Predicted | Kind::Fitted);
     let outside = |row: &&Row| !(row.low <= Some(row.published) && Some(row.published) <= row.high);
     let figures = outcome.figures.iter().filter(judged).filter(outside).map(|row| row.id.clone());
-    let value = |id: &str| outcome.figures.iter().find(|row| row.id == id).expect("a pair's figure");
+    let value =
+        |id: &str| outcome.figures.iter().find(|row| row.id == id).expect("a pair's figure");
     let wrong = |before: &str, after: &str| {
         let (before, after) = (value(before), value(after));
         let published = after.published - before.published;
@@ -71,7 +78,8 @@ fn not_explained(outcome: &Outcome, lab: &Lab) -> BTreeSet<String> {
         (replayed - published).abs() > 0.5 * published.abs()
     };
     let pairs = lab.rules().pairs.iter().filter(|pair| pair.class == Class::Effect);
-    let pairs = pairs.filter(|pair| wrong(&pair.before, &pair.after)).map(|pair| pair.after.clone());
+    let pairs =
+        pairs.filter(|pair| wrong(&pair.before, &pair.after)).map(|pair| pair.after.clone());
     figures.chain(pairs).collect()
 }
 
@@ -86,10 +94,17 @@ fn the_lab_replays_what_was_reviewed_and_says_what_it_does_not_explain() {
     eprintln!("the whole lab took {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(outcome.figures.len(), 95);
     let unreplayed = outcome.figures.iter().filter(|row| row.replayed.is_none());
-    assert!(unreplayed.into_iter().all(|row| row.kind == Kind::Input), "only inputs are not replayed");
+    assert!(
+        unreplayed.into_iter().all(|row| row.kind == Kind::Input),
+        "only inputs are not replayed"
+    );
     // A figure called unexplained that is explained now, or the other way round.
-    let marked: BTreeSet<String> =
-        outcome.figures.iter().filter(|row| row.unexplained.is_some()).map(|row| row.id.clone()).collect();
+    let marked: BTreeSet<String> = outcome
+        .figures
+        .iter()
+        .filter(|row| row.unexplained.is_some())
+        .map(|row| row.id.clone())
+        .collect();
     assert_eq!(marked, not_explained(&outcome, &lab));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/run.txt");
     let text = table(&outcome);
@@ -97,7 +112,10 @@ fn the_lab_replays_what_was_reviewed_and_says_what_it_does_not_explain() {
         std::fs::write(&path, &text).expect("the snapshot can be written");
     }
     let kept = std::fs::read_to_string(&path).expect("the snapshot is there");
-    assert!(kept == text, "the lab replays other figures than were reviewed: BAREWIRE_BLESS=1 writes\n{text}");
+    assert!(
+        kept == text,
+        "the lab replays other figures than were reviewed: BAREWIRE_BLESS=1 writes\n{text}"
+    );
 }
 
 #[test]
@@ -132,7 +150,9 @@ fn an_own_experiment_is_replayed_and_not_scored() {
     let explained = lab.explain("mine-irq", &[]).expect("replays");
     assert!((explained.sum_us - explained.replayed).abs() < 1e-6 && explained.replayed > 30.0);
     assert_eq!(lab.score().all.lab.to_bits(), before.all.lab.to_bits());
-    for wrong in ["", "name = 1", &own.replace("int-low", "int-high"), &own.replace("imx8mp", "imx9"), own] {
+    for wrong in
+        ["", "name = 1", &own.replace("int-low", "int-high"), &own.replace("imx8mp", "imx9"), own]
+    {
         assert!(lab.with_experiment(wrong).is_err(), "{wrong}");
     }
 }

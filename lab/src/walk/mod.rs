@@ -98,43 +98,6 @@ impl Costs {
         by_asid_ps: 3_659_056.0,
     };
 
-    /// The low ends. What the thread itself leaves open is the measure: what differs where the patch changes nothing, and
-    /// what a page costs between other sizes than those of the fit. So the ranges know figures outside the fit set, which
-    /// the fitted costs do not.
-    ///
-    /// - `map_call_ps`, `unmap_call_ps`: the figures of 4K after the patch, which changes neither.
-    /// - `map_page_ps`: 0.50 us from 4K to 64K, before.
-    /// - `unmap_page_ps`, `block_ps`: less by 5 %, the difference of 4K's unmaps.
-    /// - `by_address_ps`, `by_asid_ps`: a table's time from 12M to 32M, 64.25 and 3.05 us, without `block_ps`.
-    pub const LOW: Self = Self {
-        map_call_ps: 1_128_000.0,
-        map_page_ps: 502_000.0,
-        unmap_call_ps: 1_302_000.0,
-        unmap_page_ps: 318_000.0,
-        block_ps: 318_000.0,
-        by_address_ps: 124_800.0,
-        by_asid_ps: 2_720_000.0,
-    };
-
-    /// The high ends.
-    ///
-    /// - `map_call_ps`: as far above the fitted as the low end is below.
-    /// - `map_page_ps`: 0.606 us from 64K to 1M, after.
-    /// - `unmap_call_ps`: what 2M after leaves if a table takes 3.05 us, as from 12M to 32M.
-    /// - `unmap_page_ps`: 0.526 us from 64K to 1M, after, without the invalidation.
-    /// - `block_ps`: the way to the entry as for a page, and as much again to free the table. Assumed.
-    /// - `by_address_ps`: 2M before, if clearing and freeing a table took no time.
-    /// - `by_asid_ps`: as fitted, since the larger unmaps all say less.
-    pub const HIGH: Self = Self {
-        map_call_ps: 1_817_000.0,
-        map_page_ps: 606_000.0,
-        unmap_call_ps: 2_330_000.0,
-        unmap_page_ps: 398_000.0,
-        block_ps: 670_000.0,
-        by_address_ps: 128_700.0,
-        by_asid_ps: 3_659_056.0,
-    };
-
     /// As barewire-iommu's strategies take them. What the thread does not tell is that crate's default.
     fn for_strategy(&self) -> barewire_iommu::Costs {
         let ps = |ps: f64| ps.round() as u32;

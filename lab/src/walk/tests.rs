@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use barewire_sim::profile::CostLevel;
+
 use super::table::{LIST_BYTES_MAX, PAGE};
 use super::*;
 use crate::figure::published;
@@ -28,11 +30,14 @@ struct Experiment {
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "the file may have the fields")]
 struct Case {
     id: String,
     path: String,
     call: String,
     bytes: u64,
+    #[serde(default)]
+    unexplained: Option<String>,
 }
 
 impl Case {
@@ -42,16 +47,6 @@ impl Case {
             "arm-smmu-by-asid" => Flush::ByAsid,
             "arm-smmu-gathered" => Flush::Gathered,
             other => panic!("{}: the path {other:?}", self.id),
-        }
-    }
-
-    /// The figure with `costs`, in its unit.
-    fn replayed(&self, costs: &Costs) -> f64 {
-        match self.call.as_str() {
-            "map_sg" => us(&map(self.bytes, costs)),
-            "unmap" => us(&unmap(self.bytes, self.flush(), costs)),
-            "invalidations" => invalidations(self.bytes, self.flush(), costs) as f64,
-            other => panic!("{}: the call {other:?}", self.id),
         }
     }
 }
@@ -230,14 +225,6 @@ fn all(costs: &Costs) -> [f64; 7] {
 }
 
 #[test]
-fn ranges_contain_the_costs() {
-    let ends = all(&Costs::LOW).into_iter().zip(all(&Costs::HIGH));
-    for (used, (low, high)) in all(&Costs::FITTED).into_iter().zip(ends) {
-        assert!(0.0 < low && low <= used && used <= high, "{low} {used} {high}");
-    }
-}
-
-#[test]
 fn the_experiments_answer_every_figure_of_the_thread_once() {
     let [ranjan, camera] = experiments();
     let ids: Vec<&String> = ranjan.figure.iter().map(|case| &case.id).collect();
@@ -262,38 +249,6 @@ fn the_experiments_answer_every_figure_of_the_thread_once() {
     }
 }
 
-/// What is replayed, and how far it is off. Figures of the fit set are met; the others are off by what stands here.
-#[test]
-fn errors_are_as_told() {
-    let published = figures();
-    let [ranjan, _] = experiments();
-    let mut off = Vec::new();
-    for case in &ranjan.figure {
-        let error = case.replayed(&Costs::FITTED) / published[&case.id] - 1.0;
-        let percent = (error * 100.0).round();
-        if percent.abs() >= 5.0 {
-            off.push((case.id.trim_start_matches("ranjan-"), percent));
-        }
-    }
-    let known = [
-        // The patch changes no map, and 4K is a sixth faster after it.
-        ("4K-map_sg_after", 20.0),
-        ("4K-unmap_after", 5.0),
-        // A page of 16 takes less than a page of 512, mapped: 0.50 to 0.54 us instead of 0.58 to 0.61.
-        ("64K-map_sg_before", 14.0),
-        ("64K-map_sg_after", 11.0),
-        // And unmapped: 0.46 instead of 0.51 to 0.53.
-        ("1M-unmap_before", -8.0),
-        ("1M-unmap_after", -11.0),
-        // A table takes 3.05 us from 12M to 32M, and 1 us more where it is the only one.
-        ("12M-unmap_after", 19.0),
-        ("16M-unmap_after", 22.0),
-        ("24M-unmap_after", 23.0),
-        ("32M-unmap_after", 26.0),
-    ];
-    assert_eq!(off, known);
-}
-
 /// The thread's camera takes more than 100 ms. No costs within its own table explain that, see `camera.toml`.
 #[test]
 fn the_camera_s_100_ms_are_not_explained() {
@@ -306,7 +261,8 @@ fn the_camera_s_100_ms_are_not_explained() {
     assert_eq!(gathered.invalidations, 30 * (1 + 48));
     let ms = [&before, &after, &gathered].map(Camera::unmap_ms_per_s);
     assert!(ms[0] > ms[1] && ms[1] > ms[2], "{ms:?}");
-    assert!(camera(&Costs::HIGH, Flush::ByAddress).unmap_ms_per_s() < 100.0, "explained: say so");
+    let high = crate::replay::walk_costs(&crate::cost::Costs::assumed().at(CostLevel::High));
+    assert!(camera(&high, Flush::ByAddress).unmap_ms_per_s() < 100.0, "explained: say so");
     let text =
         "6.24 ms in iommu_unmap per second of video: 99.9 MB in 60 calls, 24390 invalidations";
     assert_eq!(before.to_string(), text);
@@ -335,19 +291,5 @@ fn what_the_patch_saves_is_within_a_hundredth() {
         let saved = time(Flush::ByAddress) - time(Flush::ByAsid);
         let error = saved / (before - after) - 1.0;
         assert!(error.abs() < 0.01, "{name}: {saved} us saved");
-    }
-}
-
-#[test]
-fn every_figure_lies_between_the_ends_of_the_ranges() {
-    let published = figures();
-    let [ranjan, _] = experiments();
-    for case in &ranjan.figure {
-        let replayed = [Costs::LOW, Costs::FITTED, Costs::HIGH].map(|costs| case.replayed(&costs));
-        let low = replayed.into_iter().fold(f64::INFINITY, f64::min);
-        let high = replayed.into_iter().fold(0.0, f64::max);
-        let figure = published[&case.id];
-        // Those of the fit set are met, but for the rounding of the costs.
-        assert!(low <= figure * 1.00002 && figure <= high * 1.00002, "{}: {low} {high}", case.id);
     }
 }
