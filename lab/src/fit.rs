@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::cost::{Cost, Costs, Moved};
+use crate::error::LabError;
 use crate::experiment::{Asked, Experiment};
-use crate::lab::LabError;
 use crate::replay::Runner;
 
 /// How far a figure of the fit set is taken to be off, as a logarithm.

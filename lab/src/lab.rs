@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barewire_sim::profile::CostLevel;
 
+use crate::band::{Band, Replays};
 use crate::cost::{Checks, Costs};
+use crate::error::LabError;
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::figure::{self, Figure};
 use crate::fit::{self, Fit, Target};
 use crate::ours;
-use crate::outcome::{Band, Explanation, Outcome, Replays, Row, Sweep, SweepRequest};
+use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest};
 use crate::replay::Runner;
 use crate::rules::Rules;
 use crate::score::{self, Score};
@@ -34,35 +36,6 @@ pub struct Listed {
     /// The ids of the figures that it answers.
     pub figures: Vec<String>,
 }
-
-/// Why the lab cannot do what is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LabError {
-    /// A name that is not there, with the names that are.
-    Unknown {
-        /// What was to be named: `figure`, `step`, `path`, `board`, `metric`, `parameter`.
-        what: &'static str,
-        /// The name given.
-        name: String,
-        /// The names there are.
-        known: Vec<String>,
-    },
-    /// An experiment's text that cannot be read.
-    Experiment(String),
-    /// Something cannot be done, with the reason.
-    Refused(String),
-}
-
-impl std::fmt::Display for LabError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Unknown { what, name, .. } => write!(f, "there is no {what} {name:?}"),
-            Self::Experiment(text) | Self::Refused(text) => f.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for LabError {}
 
 /// Refits to figures that were dealt out anew.
 const SHUFFLES: u64 = 6;

@@ -240,15 +240,4 @@ mod tests {
         assert!((parts - half_a_clock_us - figure("transfer", 1)).abs() < 1e-6);
         assert!((figure("clocks", 1) - 26.0 * 0.28).abs() < 1e-6);
     }
-
-    #[test]
-    #[ignore = "prints"]
-    fn prints() {
-        all(|experiment, asked, published| {
-            let figures = CostLevel::ALL.map(|level| ours(experiment, asked, level));
-            let shown =
-                figures.map(|figure| figure.map_or("-".into(), |figure| format!("{figure:.3}")));
-            println!("| {} | {published} | {} |", asked.id, shown.join(" | "));
-        });
-    }
 }

@@ -2,38 +2,9 @@
 //!
 //! *Read first*: nothing but this page.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
-/// What a figure is to the lab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// What the thread's experiment is made of: a histogram, a delay in the code. Not scored.
-    Input,
-    /// What the thread computed or counted by hand. Replayed by counting, not scored.
-    Arithmetic,
-    /// A cost was fitted to it, or to its thread before the rules were written.
-    Fitted,
-    /// Nothing was fitted to it.
-    Predicted,
-}
-
-/// A figure in its own unit: with the costs used, and the smallest and largest of several runs. The lab's runs have
-/// sets of costs that the fit leaves as probable; barewire's have all costs of the board at their low and high ends.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Band {
-    /// With the costs used.
-    pub used: f64,
-    /// The smallest.
-    pub low: f64,
-    /// The largest.
-    pub high: f64,
-}
-
-/// Replayed figures by id.
-pub type Replays = BTreeMap<String, Band>;
+use crate::band::{Band, Kind};
 
 /// One figure: published, replayed, and barewire's.
 #[derive(Clone, Debug, Serialize)]

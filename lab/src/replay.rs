@@ -13,9 +13,9 @@ use std::rc::Rc;
 use barewire_sim::chip::Ps;
 
 use crate::cost::Costs;
+use crate::error::LabError;
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::kernel::Path;
-use crate::lab::LabError;
 use crate::machine::{Part, Record};
 use crate::outcome::{StepCost, Stretch};
 use crate::walk;
@@ -339,7 +339,7 @@ impl Runner {
         let bytes = asked
             .bytes
             .ok_or_else(|| LabError::Experiment(format!("{}: bytes are missing", asked.id)))?;
-        let costs = walk_costs(&self.costs);
+        let costs = walk::Costs::of(&self.costs);
         let counted = match asked.call.as_deref() {
             Some("map_sg") => walk::map(bytes, &costs),
             Some("unmap") => walk::unmap(bytes, flush, &costs),
@@ -386,19 +386,5 @@ impl Runner {
         }
         steps.sort_by(|a: &StepCost, b| b.us.total_cmp(&a.us));
         Ok(Taken { value: at, sum_us: at, relation: "sum".into(), steps, timeline })
-    }
-}
-
-/// The page tables' costs of this table.
-pub(crate) fn walk_costs(costs: &Costs) -> walk::Costs {
-    let ps = |name: &str| costs.get(name) * 1e3;
-    walk::Costs {
-        map_call_ps: ps("iommu-map-call"),
-        map_page_ps: ps("iommu-map-page"),
-        unmap_call_ps: ps("iommu-unmap-call"),
-        unmap_page_ps: ps("iommu-unmap-page"),
-        block_ps: ps("iommu-table"),
-        by_address_ps: ps("tlbi-by-address"),
-        by_asid_ps: ps("tlbi-by-asid"),
     }
 }

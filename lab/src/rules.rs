@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Kind;
+use crate::band::Kind;
 
 /// The rules' file, embedded.
 const TOML: &str = include_str!("../scoring.toml");

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::chart::{exact, number, shown_in};
 use super::svg::escaped;
-use crate::outcome::{Explanation, Kind, Row, Sweep};
+use crate::band::Kind;
+use crate::outcome::{Explanation, Row, Sweep};
 use crate::rules::Rules;
 use crate::score::{Score, ThreadScore};
 

@@ -23,8 +23,8 @@ use serde::Serialize;
 
 pub use simple::{Simple, simple_predictions};
 
+use crate::band::{Band, Kind, Replays};
 use crate::figure::Figure;
-use crate::outcome::{Band, Kind, Replays};
 use crate::rules::{Class, Pair, Rules};
 use simple::Values;
 

@@ -98,6 +98,21 @@ impl Costs {
         by_asid_ps: 3_659_056.0,
     };
 
+    /// Those of the lab's table.
+    #[must_use]
+    pub fn of(costs: &crate::cost::Costs) -> Self {
+        let ps = |name: &str| costs.get(name) * 1e3;
+        Self {
+            map_call_ps: ps("iommu-map-call"),
+            map_page_ps: ps("iommu-map-page"),
+            unmap_call_ps: ps("iommu-unmap-call"),
+            unmap_page_ps: ps("iommu-unmap-page"),
+            block_ps: ps("iommu-table"),
+            by_address_ps: ps("tlbi-by-address"),
+            by_asid_ps: ps("tlbi-by-asid"),
+        }
+    }
+
     /// As barewire-iommu's strategies take them. What the thread does not tell is that crate's default.
     fn for_strategy(&self) -> barewire_iommu::Costs {
         let ps = |ps: f64| ps.round() as u32;

@@ -261,7 +261,7 @@ fn the_camera_s_100_ms_are_not_explained() {
     assert_eq!(gathered.invalidations, 30 * (1 + 48));
     let ms = [&before, &after, &gathered].map(Camera::unmap_ms_per_s);
     assert!(ms[0] > ms[1] && ms[1] > ms[2], "{ms:?}");
-    let high = crate::replay::walk_costs(&crate::cost::Costs::assumed().at(CostLevel::High));
+    let high = Costs::of(&crate::cost::Costs::assumed().at(CostLevel::High));
     assert!(camera(&high, Flush::ByAddress).unmap_ms_per_s() < 100.0, "explained: say so");
     let text =
         "6.24 ms in iommu_unmap per second of video: 99.9 MB in 60 calls, 24390 invalidations";

@@ -85,36 +85,3 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read 
         threads: machine.threads(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-    use std::rc::Rc;
-
-    use super::*;
-    use crate::cost::Costs;
-
-    #[test]
-    #[ignore = "prints"]
-    fn prints() {
-        for name in ["vanilla", "percpu", "both"] {
-            for waiting in ["dma", "irq", "poll"] {
-                let name = format!("linux-5.19-{name}-{waiting}");
-                let costs = Rc::new(Costs::fitted());
-                let off = Rc::new(BTreeSet::new());
-                let machine = super::super::machine("imx6dl", &costs, &off).unwrap();
-                let read = run(&machine, &Path::find(&name).unwrap(), 30_000_000, 4);
-                let (from, to) = read.elapsed;
-                println!(
-                    "{name} {:.2} us, {:.4} s",
-                    read.reads.mean_us(),
-                    read.reads.mean_us() * 7040.0 / 1e6
-                );
-                let (parts, _) = read.record.attribute(from, to);
-                for (step, part) in parts {
-                    println!("    {step:<32}{:>8.2} {:>3}", part.ps as f64 / 4e6, part.times);
-                }
-            }
-        }
-    }
-}

@@ -360,34 +360,3 @@ pub(crate) fn clock_hz(reference_hz: u64, speed_hz: u64) -> u64 {
     let all = (0..16u32).flat_map(|post| (1..=16u64).map(move |pre| (reference_hz / pre) >> post));
     all.filter(|&hz| hz <= speed_hz).max().unwrap_or(1)
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::cost::Costs;
-
-    #[test]
-    #[ignore = "prints"]
-    fn prints() {
-        for name in ["linux-5.18-A", "linux-5.18-B", "linux-5.18-C"] {
-            let costs = Rc::new(Costs::fitted());
-            let off = Rc::new(BTreeSet::new());
-            let machine = super::super::machine("imx8mp", &costs, &off).unwrap();
-            let echoed = run(&machine, &Path::find(name).unwrap(), 17_000_000, 6, 10_000_000_000);
-            for (metric, intervals) in &echoed.intervals {
-                println!(
-                    "{name} {metric:?} {:.2} ({} intervals)",
-                    intervals.mean_us(),
-                    intervals.all.len()
-                );
-                let (from, to) = intervals.all[0];
-                let (parts, _) = echoed.record.attribute(from, to);
-                for (step, part) in parts {
-                    println!("    {step:<32}{:>8.2} {:>3}", part.ps as f64 / 1e6, part.times);
-                }
-            }
-        }
-    }
-}

@@ -15,7 +15,7 @@ use barewire_sim::chip::Ps;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::cost::Costs;
-use crate::lab::LabError;
+use crate::error::LabError;
 use crate::machine::Machine;
 
 /// The intervals that a figure is the mean of, in one record.

@@ -281,21 +281,4 @@ mod tests {
     fn a_later_path_is_refused() {
         let _ = read("linux-5.18-A", 512, 1);
     }
-
-    #[test]
-    #[ignore = "prints"]
-    fn prints() {
-        let costs = Costs::assumed();
-        println!("{:.1?} published 305 242 435 361", four(&costs));
-        for name in [QUEUE, TASKLET] {
-            for (block, blocks) in [(512, 1), (1024, 1000)] {
-                let read = read_with(&costs, name, block, blocks);
-                println!("{name} {block} x {blocks}: {:.1} us", read.time_ps() as f64 / 1e6);
-                for (step, part) in read.parts() {
-                    let us = part.ps as f64 / 1e6 / blocks as f64;
-                    println!("    {step:<32}{us:>8.2} {:>6}", part.times);
-                }
-            }
-        }
-    }
 }

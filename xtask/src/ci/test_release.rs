@@ -35,7 +35,10 @@ pub(super) fn run(cx: &Context) -> Outcome {
         let arm64 = arm64.then_some(release_arm64.as_str());
         cx.run_tests(&arm64.into_iter().fold(task, |task, dir| task.env(PROGRAMS_ARM64, dir)))
     });
-    Outcome::of_all(ran.into())
+    // Some hundred thousand simulated runs, which take ten times as long with debug checks.
+    let lab = ["test", "--release", "-p", "barewire-lab", "--test", "fit", "--", "--show-output"];
+    let fit = cx.run_tests(&Task::new("cargo", &lab));
+    Outcome::of_all(ran.into_iter().chain([fit]).collect())
 }
 
 /// Names the directory of programs for 64-bit Arm to the tests that run them under QEMU.

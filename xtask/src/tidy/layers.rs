@@ -55,6 +55,11 @@ const LAYERS: &[Layers] = &[
         line: "barewire-iommu-model: machine > memory, naive, tlb, walker > violation > descriptor > shape",
     },
     Layers {
+        folder: "lab/src/",
+        line: "barewire-lab: report > lab > fit, sweep > ours > replay > outcome, workload > experiment, kernel, score, \
+               walk > machine, rules > cost, figure, trace > band, error",
+    },
+    Layers {
         folder: "iommu/barewire-iommu-bench/src/",
         line: "barewire-iommu-bench: bars, measure > counted, row, scaling, thread_table > published, \
                subject > cleaned, floors, traced > callgrind, counting, fit, list, pool, stats",

@@ -1,7 +1,8 @@
 //! Published, simulated and barewire's figures side by side: bars with whiskers.
 
 use super::{Scale, exact, number};
-use crate::outcome::{Kind, Row};
+use crate::band::Kind;
+use crate::outcome::Row;
 use crate::report::svg::{Anchor, Svg, fitted, width_of};
 
 const WIDTH: f64 = 340.0;

@@ -1,7 +1,7 @@
 //! The score of each thread beside the strongest simple predictor's.
 
 use super::Scale;
-use crate::outcome::Kind;
+use crate::band::Kind;
 use crate::report::svg::{Anchor, Svg};
 use crate::score::{Score, ThreadScore};
 

@@ -22,7 +22,7 @@ A without a unit has that of B, but for suffixes of counts and bytes: 1..4K begi
 Examples:
   barewire lab sweep --path spidev-4.4 --board rpi3 --delay 0..12us
   barewire lab sweep --path spidev-4.4 --board rpi3 --batch 1..500 --csv batch.csv
-  barewire lab sweep --path spidev-4.4 --board rpi3 --clock 1M..20M --svg clock.svg";
+  barewire lab sweep --path spidev-4.4 --board rpi3 --clock 1500k..3600k --svg clock.svg";
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]

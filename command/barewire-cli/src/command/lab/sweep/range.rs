@@ -95,7 +95,7 @@ impl Dimension {
     fn example(self) -> &'static str {
         match self {
             Self::Time => "0..12us",
-            Self::Clock => "1M..20M",
+            Self::Clock => "1500k..3600k",
             Self::Count => "1..500",
             Self::Bytes => "1..4K",
         }
