@@ -97,6 +97,9 @@ pub struct Record {
     wire: Vec<Selection>,
 }
 
+/// A lane, its step there, from and to.
+pub type Piece = (Rc<str>, &'static str, Ps, Ps);
+
 /// The lane of the wire.
 const WIRE: &str = "wire";
 /// An instant that no span has: between a wake-up and the thread's first step.
@@ -124,11 +127,7 @@ impl Record {
 
     /// The steps of the interval from `from` to `to`, which add up to it, and its stretches in order.
     #[must_use]
-    pub fn attribute(
-        &self,
-        from: Ps,
-        to: Ps,
-    ) -> (BTreeMap<&'static str, Part>, Vec<(Rc<str>, &'static str, Ps, Ps)>) {
+    pub fn attribute(&self, from: Ps, to: Ps) -> (BTreeMap<&'static str, Part>, Vec<Piece>) {
         let wire: Rc<str> = WIRE.into();
         let spans = self.within(from, to);
         let first = self.wire.partition_point(|one| one.last_clock_at <= from);
@@ -141,7 +140,7 @@ impl Record {
         edges.sort_unstable();
         edges.dedup();
         let mut parts: BTreeMap<&'static str, Part> = BTreeMap::new();
-        let mut stretches: Vec<(Rc<str>, &'static str, Ps, Ps)> = Vec::new();
+        let mut stretches: Vec<Piece> = Vec::new();
         let mut begins: Vec<usize> = (0..spans.len()).collect();
         begins.sort_by_key(|&place| spans[place].from);
         let mut begins = begins.into_iter().peekable();
