@@ -10,6 +10,7 @@ use crate::error::LabError;
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::figure::{self, Figure};
 use crate::fit::{self, Fit, Target};
+use crate::limits;
 use crate::ours;
 use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest};
 use crate::replay::Runner;
@@ -76,6 +77,7 @@ impl Lab {
     /// If the text cannot be read, names an experiment or figure that is there already, or leaves something out.
     pub fn with_experiment(&mut self, text: &str) -> Result<(), LabError> {
         let mut experiment = Experiment::read(text).map_err(LabError::Experiment)?;
+        limits::check(&experiment).map_err(LabError::Experiment)?;
         let taken = |name: &str| {
             LabError::Experiment(format!("{name:?} is there already: give it another name"))
         };

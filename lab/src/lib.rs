@@ -11,6 +11,7 @@ pub mod figure;
 pub mod fit;
 pub mod kernel;
 pub mod lab;
+mod limits;
 pub mod machine;
 pub mod ours;
 pub mod outcome;

@@ -366,10 +366,21 @@ impl Machine {
 
     /// Wakes a thread as the step `step`; `wake` makes the engine's call.
     pub fn waking(&self, step: &'static str, wake: impl FnOnce()) {
+        self.wake(step, wake, false);
+    }
+
+    /// Wakes a thread that has nothing to do, so that the step can be switched off.
+    pub fn waking_idly(&self, step: &'static str, wake: impl FnOnce()) {
+        if !self.is_off(step) {
+            self.wake(step, wake, true);
+        }
+    }
+
+    fn wake(&self, step: &'static str, wake: impl FnOnce(), removable: bool) {
         let (lane, from) = (self.lane(), self.now());
         wake();
         let spent = Spent { wakes: 1, ..Spent::default() };
-        self.push(lane, step, from, Class::Work, true, spent, false);
+        self.push(lane, step, from, Class::Work, true, spent, removable);
     }
 
     /// Spends `ps` that the path itself states, as the step `step`.

@@ -7,9 +7,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
+use barewire_lab::cost::Costs;
 use barewire_lab::outcome::{Outcome, Row};
 use barewire_lab::rules::Class;
 use barewire_lab::{Kind, Lab};
+use barewire_sim::profile::CostLevel;
 
 /// Whether the whole lab runs: in an optimised build, and where `BAREWIRE_WHOLE` is set, as CI does.
 fn runs_whole() -> bool {
@@ -154,5 +156,54 @@ fn an_own_experiment_is_replayed_and_not_scored() {
         ["", "name = 1", &own.replace("int-low", "int-high"), &own.replace("imx8mp", "imx9"), own]
     {
         assert!(lab.with_experiment(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_ends_of_what_an_experiment_may_ask_run() {
+    let figure = |path: &str, metric: &str, more: &str| {
+        format!(
+            "[[figure]]\nid = \"end\"\npath = {path:?}\nmetric = {metric:?}\npublished = 1.0\nunit = \"us\"\n{more}\n"
+        )
+    };
+    let experiment = |board: &str, workload: &str, speed_hz: u64, figure: &str| {
+        format!(
+            "name = \"end\"\ntitle = \"\"\nboard = {board:?}\nworkload = {workload:?}\nspeed_hz = {speed_hz}\nframes = 3\n\
+             gap_us = 2000\n{figure}"
+        )
+    };
+    let mut texts = Vec::new();
+    for speed_hz in [4_000_000, 17_000_000] {
+        for path in ["linux-5.18-A", "linux-5.18-C", "linux-5.19-both-dma"] {
+            texts.push(experiment("imx8mp", "echo", speed_hz, &figure(path, "int-low", "")));
+        }
+    }
+    for (board, speed_hz) in [("imx6dl", 4_000_000), ("imx8mp", 40_000_000)] {
+        for path in ["linux-5.19-vanilla-dma", "linux-5.19-vanilla-irq", "linux-5.18-C"] {
+            texts.push(experiment(board, "dd", speed_hz, &figure(path, "time", "")));
+        }
+    }
+    for (speed_hz, batch) in [(2_000_000, 1), (3_600_000, 511)] {
+        let batch = format!("batch = {batch}");
+        texts.push(experiment("rpi3", "spidev", speed_hz, &figure("spidev-4.4", "rate", &batch)));
+    }
+    for (speed_hz, block) in [(5_000_000, 1), (50_000_000, 1_024), (50_000_000, 15)] {
+        let block = format!("block = {block}\nblocks = 5");
+        texts.push(experiment(
+            "sama5d36",
+            "nor",
+            speed_hz,
+            &figure("linux-3.14-queue", "", &block),
+        ));
+    }
+    for bytes in [4_096_u64, 512 << 20] {
+        let call = format!("call = \"unmap\"\nbytes = {bytes}");
+        texts.push(experiment("any", "unmap", 0, &figure("arm-smmu-gathered", "", &call)));
+    }
+    for level in CostLevel::ALL {
+        for text in &texts {
+            let mut lab = Lab::with_costs(Costs::fitted().at(level), Vec::new());
+            lab.with_experiment(text).unwrap_or_else(|error| panic!("{level:?}: {error}\n{text}"));
+        }
     }
 }

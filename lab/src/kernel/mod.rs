@@ -207,13 +207,11 @@ impl<'m, H: Host> Kernel<'m, H> {
         self.count(2.0);
         machine.charge("queue", &["queue"]);
         self.queue.borrow_mut().push_back(message);
-        self.wake_pump("wake the pump");
+        machine.waking("wake the pump", || self.wake_pump());
     }
 
-    fn wake_pump(&self, step: &'static str) {
-        if !self.machine.is_off(step) || !self.queue.borrow().is_empty() {
-            self.machine.waking(step, || self.work.raise(self.machine.board().engine()));
-        }
+    fn wake_pump(&self) {
+        self.work.raise(self.machine.board().engine());
     }
 
     /// The pump's thread.
@@ -272,7 +270,8 @@ impl<'m, H: Host> Kernel<'m, H> {
         machine.charge("finalize", &["finalize"]);
         self.bus.unlock(machine);
         if self.path.core == Core::Queue {
-            self.wake_pump("wake the pump to idle");
+            // A message that is queued has woken the pump already.
+            machine.waking_idly("wake the pump to idle", || self.wake_pump());
         }
     }
 

@@ -53,7 +53,7 @@ fn head(html: &mut String, page: &Page<'_>) {
          their experiments: each kernel’s path is a program of named steps on a simulated board, and barewire does the \
          same work beside it.</p>\n\
          <p><strong>Published</strong> figures are the threads’. All others are <strong>simulated</strong>: barewire \
-         measured nothing for this page. A whisker goes from what low costs give to what high costs give.</p>\n<nav>",
+         measured nothing for this page. A whisker goes from the smallest to the largest of what several sets of costs give.</p>\n<nav>",
     );
     for thread in &score.threads {
         let name = escaped(&thread.thread);

@@ -56,7 +56,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "lab/src/",
-        line: "barewire-lab: report > lab > fit, sweep > ours > replay > outcome, workload > experiment, kernel, score, \
+        line: "barewire-lab: report > lab > fit, limits, sweep > ours > replay > outcome, workload > experiment, kernel, score, \
                walk > machine, rules > cost, figure, trace > band, error",
     },
     Layers {

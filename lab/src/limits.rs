@@ -1,0 +1,133 @@
+//! What an experiment of a user's own may ask: what the workloads were tried with.
+//!
+//! *Read first*: [`crate::experiment`].
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use crate::experiment::{Asked, Experiment, Workload};
+use crate::kernel::Path;
+
+/// A workload's boards, clocks in Hz, and the beginning of the names of its paths.
+struct Limits {
+    boards: &'static [&'static str],
+    speed_hz: RangeInclusive<u64>,
+    paths: &'static str,
+}
+
+fn limits(workload: Workload) -> Option<Limits> {
+    Some(match workload {
+        // 0.85 of half the chip's clock, as its driver has it.
+        Workload::Echo => {
+            Limits { boards: &["imx8mp"], speed_hz: 4_000_000..=17_000_000, paths: "linux-5." }
+        }
+        Workload::Dd => Limits {
+            boards: &["imx6dl", "imx8mp"],
+            speed_hz: 4_000_000..=40_000_000,
+            paths: "linux-5.",
+        },
+        // From where the driver does not end chip select inside the last clock, to the converter's limit at 5 V.
+        Workload::Spidev => {
+            Limits { boards: &["rpi3"], speed_hz: 2_000_000..=3_600_000, paths: "spidev-4.4" }
+        }
+        // The flash's limit for 13h.
+        Workload::Nor => {
+            Limits { boards: &["sama5d36"], speed_hz: 5_000_000..=50_000_000, paths: "linux-3.14" }
+        }
+        Workload::Unmap | Workload::Camera | Workload::Stated => return None,
+    })
+}
+
+fn within<T: PartialOrd + Display>(
+    what: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), String> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{what} is {value}: the lab takes {} to {}", range.start(), range.end()))
+}
+
+/// Checks an experiment before anything of it runs.
+pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
+    let Experiment { board, workload, speed_hz, frames, gap_us, processors, figure, .. } =
+        experiment;
+    if matches!(workload, Workload::Camera | Workload::Stated) && !figure.is_empty() {
+        return Err("this workload has no figures: leave [[figure]] out".into());
+    }
+    within("frames", *frames, 1..=1_000)?;
+    within("processors", *processors, 1..=64)?;
+    // Frames that come faster than a kernel serves them are lost; a full bus may lose some.
+    if *gap_us != 0 {
+        within("gap_us", *gap_us, 2_000..=1_000_000)?;
+    }
+    let limits = limits(*workload);
+    if let Some(limits) = &limits {
+        if !limits.boards.contains(&board.as_str()) {
+            return Err(format!(
+                "this workload runs on {}, not on {board:?}",
+                limits.boards.join(" or ")
+            ));
+        }
+        within("speed_hz", *speed_hz, limits.speed_hz.clone())?;
+    }
+    figure.iter().try_for_each(|asked| {
+        let checked = limits
+            .as_ref()
+            .map_or(Ok(()), |limits| path(asked, limits))
+            .and_then(|()| numbers(asked));
+        checked.map_err(|text| format!("{}: {text}", asked.id))
+    })
+}
+
+fn path(asked: &Asked, limits: &Limits) -> Result<(), String> {
+    let known: Vec<String> = Path::all().into_iter().map(|path| path.name).collect();
+    let fits: Vec<&str> =
+        known.iter().map(String::as_str).filter(|name| name.starts_with(limits.paths)).collect();
+    if fits.contains(&asked.path.as_str()) {
+        return Ok(());
+    }
+    Err(format!("the path is {:?}: this workload runs {}", asked.path, fits.join(", ")))
+}
+
+fn numbers(asked: &Asked) -> Result<(), String> {
+    let Asked { batch, block, blocks, bytes, scale, .. } = asked;
+    // spidev's own: more transfers than 511 make its request's size 0.
+    within("batch", batch.unwrap_or(1), 1..=511)?;
+    within("block", block.unwrap_or(1), 1..=1_024)?;
+    within("blocks", blocks.unwrap_or(1), 1..=1_000_000)?;
+    within("bytes", bytes.unwrap_or(4_096), 4_096..=512 << 20)?;
+    if bytes.is_some_and(|bytes| bytes % 4_096 != 0) {
+        return Err("bytes are whole pages of 4096".into());
+    }
+    within("scale", scale.unwrap_or(1.0), 1e-9..=1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Core;
+
+    #[test]
+    fn the_lab_s_own_experiments_are_within() {
+        for experiment in Experiment::all() {
+            assert_eq!(check(&experiment), Ok(()), "{}", experiment.name);
+        }
+    }
+
+    #[test]
+    fn every_path_runs_in_some_workload() {
+        for Path { name, core, .. } in Path::all() {
+            let workloads = [Workload::Echo, Workload::Dd, Workload::Spidev, Workload::Nor];
+            let fits =
+                |workload| limits(workload).is_some_and(|limits| name.starts_with(limits.paths));
+            assert!(workloads.into_iter().any(fits), "{name}");
+            assert_eq!(
+                fits(Workload::Nor),
+                matches!(core, Core::Queue314 | Core::Tasklet314),
+                "{name}"
+            );
+        }
+    }
+}
