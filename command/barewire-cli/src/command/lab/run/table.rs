@@ -13,9 +13,9 @@ const WIDTH: usize = 116;
 /// All rows, thread by thread, and the footnotes.
 pub(super) fn text(rows: &[Row]) -> String {
     let mut text = String::from(
-        "Published: measured by the threads' authors. Simulated: the kernels' paths, and barewire on the same work; nothing \
-         here was\nmeasured. low-high: the smallest and largest of seventeen sets of costs that the fit leaves; for \
-         barewire with all\ncosts of the board at their low and high ends.\n",
+        "Published by the threads; kernels simulated, and barewire simulated on the same work: barewire measured nothing \
+         of it.\nlow-high: the smallest and largest of seventeen sets of costs that the fit leaves; for barewire of all \
+         costs at their\nlow and high ends.\n",
     );
     let mut notes: Vec<&str> = Vec::new();
     for block in rows.chunk_by(|one, other| one.thread == other.thread) {
