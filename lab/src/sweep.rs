@@ -14,8 +14,8 @@
 //! | `linux-3.14…` | sama5d36 | the status and a block of the flash | `clock`, `length`, `irq-latency` |
 //!
 //! # How it works
-//! A [`Point`] has the settings of a run: those of the board's experiment, with the parameter at one value. A
-//! [`Column`] runs its workload at a point. A [`Pair`] names two columns: where the first becomes better than the
+//! A `Point` has the settings of a run: those of the board's experiment, with the parameter at one value. A
+//! `Column` runs its workload at a point. A `Pair` names two columns: where the first becomes better than the
 //! second, or stops being so, is a break-even. It lies between two values of the table. It is interpolated there, and
 //! then closed in by further runs of the two columns until it is known to the parameter's resolution: 10 ns, 1 kHz, or
 //! one transfer or byte.

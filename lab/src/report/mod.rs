@@ -4,11 +4,11 @@
 //!
 //! | module | has |
 //! |---|---|
-//! | [`html`](mod@html), [`tables`] | the page |
-//! | [`chart`] | bars with whiskers, stacked steps, lines over a parameter, the score |
-//! | [`timeline`] | one occurrence of a figure, lane by lane |
-//! | [`svg`], [`style`] | rectangles, lines, text; colours for light and dark |
-//! | [`threads`] | the source threads, by name |
+//! | `html`, `tables` | the page |
+//! | `chart` | bars with whiskers, stacked steps, lines over a parameter, the score |
+//! | `timeline` | one occurrence of a figure, lane by lane |
+//! | `svg`, `style` | rectangles, lines, text; colours for light and dark |
+//! | `threads` | the source threads, by name |
 //!
 //! Published figures are called published; what barewire's simulator says is called simulated, never measured.
 
