@@ -193,7 +193,8 @@ impl Costs {
     #[must_use]
     pub fn drawn() -> Vec<Self> {
         let FittedFile { draw, .. } = toml::from_str(FITTED).expect("fitted.toml");
-        draw.iter().map(|draw| Self::fitted().with(draw)).collect()
+        let fitted = Self::fitted();
+        draw.iter().map(|draw| fitted.with(draw)).collect()
     }
 
     /// These with some values of `draw`.

@@ -165,7 +165,7 @@ fn free(costs: &Costs) -> Vec<Free<'_>> {
 /// The costs that each target asks for.
 fn used(costs: &Costs, targets: &[Target<'_>]) -> Result<Vec<BTreeSet<String>>, LabError> {
     let used = |target: &Target<'_>| {
-        let runner = Runner::new(costs.fresh(), BTreeSet::new());
+        let runner = Runner::new(costs);
         runner.take(target.experiment, target.asked)?;
         Ok(runner.used())
     };
@@ -220,9 +220,9 @@ fn most_probable(
     let n = free.len();
     let mut x: Vec<f64> = free.iter().zip(centre).map(|(free, &x)| free.within(x)).collect();
     let mut slopes = vec![vec![0.0; n]; targets.len()];
+    let mut now = moved_to(costs, free, &x);
+    let mut values = replay_all(&now, targets)?;
     for _ in 0..STEPS {
-        let now = moved_to(costs, free, &x);
-        let values = replay_all(&now, targets)?;
         let least = objective(&values, targets, &x, centre);
         for (place, free) in free.iter().enumerate() {
             let name = &free.cost.name;
@@ -253,23 +253,19 @@ fn most_probable(
                 .map(|((x, dx), free)| free.within(x + part * dx.clamp(-HALF_90, HALF_90)));
             next.collect::<Vec<f64>>()
         };
-        let mut taken = None;
+        let mut lessened = false;
         for halving in 0..HALVINGS {
             let next = halved(0.5_f64.powi(halving));
-            let reached = objective(
-                &replay_all(&moved_to(costs, free, &next), targets)?,
-                targets,
-                &next,
-                centre,
-            );
-            if reached < least * (1.0 - ENOUGH) {
-                taken = Some(next);
+            let there = moved_to(costs, free, &next);
+            let reached = replay_all(&there, targets)?;
+            lessened = objective(&reached, targets, &next, centre) < least * (1.0 - ENOUGH);
+            if lessened {
+                (x, now, values) = (next, there, reached);
                 break;
             }
         }
-        match taken {
-            Some(next) => x = next,
-            None => break,
+        if !lessened {
+            break;
         }
     }
     Ok((x, slopes))
@@ -302,7 +298,7 @@ fn rounded(value: f64) -> f64 {
 
 /// All targets with `costs`.
 fn replay_all(costs: &Costs, targets: &[Target<'_>]) -> Result<Vec<f64>, LabError> {
-    let runner = Runner::new(costs.clone(), BTreeSet::new());
+    let runner = Runner::new(costs);
     let value =
         |target: &Target<'_>| Ok(runner.take(target.experiment, target.asked)?.value.max(1e-9));
     targets.iter().map(value).collect()

@@ -105,7 +105,7 @@ impl Lab {
                     asked.id
                 )));
             }
-            Runner::new(self.costs.clone(), BTreeSet::new()).take(&experiment, asked)?;
+            Runner::new(&self.costs).take(&experiment, asked)?;
             figures.push(Figure {
                 id: asked.id.clone(),
                 thread: experiment.thread.clone(),
@@ -130,12 +130,6 @@ impl Lab {
     #[must_use]
     pub fn figures(&self) -> &[Figure] {
         &self.figures
-    }
-
-    /// The costs.
-    #[must_use]
-    pub fn costs(&self) -> &Costs {
-        &self.costs
     }
 
     /// Its experiments.
@@ -165,7 +159,7 @@ impl Lab {
     }
 
     fn replay(&self, costs: &Costs, progress: &mut dyn FnMut()) -> BTreeMap<String, f64> {
-        let runner = Runner::new(costs.clone(), BTreeSet::new());
+        let runner = Runner::new(costs);
         let mut values = BTreeMap::new();
         for experiment in &self.experiments {
             for asked in &experiment.figure {
@@ -178,12 +172,12 @@ impl Lab {
         values
     }
 
-    /// All figures with the costs used, and the smallest and largest of these and of the sets drawn.
-    fn bands(&self, progress: &mut dyn FnMut()) -> Replays {
+    /// All figures with the costs used, and the smallest and largest of these and of `draws`.
+    fn bands(&self, draws: &[Costs], progress: &mut dyn FnMut()) -> Replays {
         let used = self.replay(&self.costs, progress);
         let mut bands: Replays =
             used.into_iter().map(|(id, used)| (id, Band { used, low: used, high: used })).collect();
-        for draw in &self.draws {
+        for draw in draws {
             for (id, value) in self.replay(draw, progress) {
                 if let Some(band) = bands.get_mut(&id) {
                     (band.low, band.high) = (band.low.min(value), band.high.max(value));
@@ -202,7 +196,7 @@ impl Lab {
             done += 1;
             progress(done, all);
         };
-        let replays = self.bands(&mut tick);
+        let replays = self.bands(&self.draws, &mut tick);
         let mut rows = Vec::new();
         for figure in &self.figures {
             let asked = self.asked(&figure.id);
@@ -210,7 +204,7 @@ impl Lab {
             let kind = self.rules.kind(&figure.id);
             let ours = asked.and_then(|(experiment, asked)| {
                 let [low, used, high] =
-                    CostLevel::ALL.map(|level| ours::ours(experiment, asked, level));
+                    CostLevel::ALL.map(|level| ours::ours(experiment, asked, level, &self.costs));
                 let (low, used, high) = (low?, used?, high?);
                 Some(Band { used, low: low.min(used).min(high), high: low.max(used).max(high) })
             });
@@ -241,12 +235,7 @@ impl Lab {
     /// The score of the costs used, without bands.
     #[must_use]
     pub fn score(&self) -> Score {
-        let band = |value: f64| Band { used: value, low: value, high: value };
-        let replays: Replays = self
-            .replay(&self.costs, &mut || ())
-            .into_iter()
-            .map(|(id, value)| (id, band(value)))
-            .collect();
+        let replays = self.bands(&[], &mut || ());
         score::score(&self.rules, &self.figures, &replays)
     }
 
@@ -264,7 +253,7 @@ impl Lab {
         let (experiment, asked) = self
             .asked(id)
             .ok_or_else(|| LabError::Refused(format!("{id} is an input: nothing replays it")))?;
-        let whole = Runner::new(self.costs.clone(), BTreeSet::new()).take(experiment, asked)?;
+        let whole = Runner::new(&self.costs).take(experiment, asked)?;
         let known: Vec<String> = whole
             .steps
             .iter()
@@ -278,7 +267,7 @@ impl Lab {
         let taken = if off.is_empty() {
             whole
         } else {
-            Runner::new(self.costs.clone(), off).take(experiment, asked)?
+            Runner::without(&self.costs, off).take(experiment, asked)?
         };
         Ok(Explanation {
             id: id.into(),

@@ -82,9 +82,8 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
 }
 
 fn path(asked: &Asked, limits: &Limits) -> Result<(), String> {
-    let known: Vec<String> = Path::all().into_iter().map(|path| path.name).collect();
-    let fits: Vec<&str> =
-        known.iter().map(String::as_str).filter(|name| name.starts_with(limits.paths)).collect();
+    let names = Path::all().iter().map(|path| path.name.as_str());
+    let fits: Vec<&str> = names.filter(|name| name.starts_with(limits.paths)).collect();
     if fits.contains(&asked.path.as_str()) {
         return Ok(());
     }

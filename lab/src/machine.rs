@@ -48,6 +48,14 @@ pub struct Spent {
     pub wakes: u64,
 }
 
+/// A thread woken, and nothing else.
+const WAKE: Spent = Spent { instructions: 0.0, reads: 0, writes: 0, wakes: 1 };
+
+/// Work that must happen: its class, that the processor is busy, and that it cannot be switched off.
+const WORK: (Class, bool, bool) = (Class::Work, true, false);
+/// Work that can be switched off.
+const REMOVABLE: (Class, bool, bool) = (Class::Work, true, true);
+
 #[derive(Clone, Debug)]
 struct Span {
     lane: Rc<str>,
@@ -75,14 +83,14 @@ pub struct Part {
 }
 
 impl Part {
-    /// Adds another interval's part of the same step.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.ps += other.ps;
-        self.times += other.times;
-        self.spent.instructions += other.spent.instructions;
-        self.spent.reads += other.spent.reads;
-        self.spent.writes += other.spent.writes;
-        self.spent.wakes += other.spent.wakes;
+    /// Adds another part of the same step, `times` over.
+    pub(crate) fn add(&mut self, other: &Self, times: u64) {
+        self.ps += times * other.ps;
+        self.times += times * other.times;
+        self.spent.instructions += times as f64 * other.spent.instructions;
+        self.spent.reads += times * other.spent.reads;
+        self.spent.writes += times * other.spent.writes;
+        self.spent.wakes += times * other.spent.wakes;
         self.removable |= other.removable;
     }
 }
@@ -95,6 +103,16 @@ pub struct Record {
     /// The earliest beginning of the span at the same place and all after it.
     begins: Vec<Ps>,
     wire: Vec<Selection>,
+}
+
+/// The steps of an interval.
+pub type Parts = BTreeMap<&'static str, Part>;
+
+/// Adds the parts of another interval, `times` over.
+pub(crate) fn add_parts(into: &mut Parts, parts: &Parts, times: u64) {
+    for (step, part) in parts {
+        into.entry(step).or_default().add(part, times);
+    }
 }
 
 /// A lane, its step there, from and to.
@@ -127,7 +145,7 @@ impl Record {
 
     /// The steps of the interval from `from` to `to`, which add up to it, and its stretches in order.
     #[must_use]
-    pub fn attribute(&self, from: Ps, to: Ps) -> (BTreeMap<&'static str, Part>, Vec<Piece>) {
+    pub fn attribute(&self, from: Ps, to: Ps) -> (Parts, Vec<Piece>) {
         let wire: Rc<str> = WIRE.into();
         let spans = self.within(from, to);
         let first = self.wire.partition_point(|one| one.last_clock_at <= from);
@@ -139,7 +157,7 @@ impl Record {
         edges.retain(|&at| (from..=to).contains(&at));
         edges.sort_unstable();
         edges.dedup();
-        let mut parts: BTreeMap<&'static str, Part> = BTreeMap::new();
+        let mut parts = Parts::new();
         let mut stretches: Vec<Piece> = Vec::new();
         let mut begins: Vec<usize> = (0..spans.len()).collect();
         begins.sort_by_key(|&place| spans[place].from);
@@ -174,12 +192,8 @@ impl Record {
                 && (from..=to).contains(&span.to)
                 && span.class != Class::Wait
             {
-                part.times += 1;
-                part.spent.instructions += span.spent.instructions;
-                part.spent.reads += span.spent.reads;
-                part.spent.writes += span.spent.writes;
-                part.spent.wakes += span.spent.wakes;
-                part.removable |= span.removable;
+                let Span { spent, removable, .. } = *span;
+                part.add(&Part { ps: 0, times: 1, spent, removable }, 1);
             }
         }
         (parts, stretches)
@@ -187,8 +201,8 @@ impl Record {
 
     /// The steps in which the threads `lanes` kept a processor busy between `from` and `to`, each thread on its own.
     #[must_use]
-    pub fn busy(&self, lanes: &[&str], from: Ps, to: Ps) -> BTreeMap<&'static str, Part> {
-        let mut parts: BTreeMap<&'static str, Part> = BTreeMap::new();
+    pub fn busy(&self, lanes: &[&str], from: Ps, to: Ps) -> Parts {
+        let mut parts = Parts::new();
         for lane in lanes {
             let spans = self
                 .spans
@@ -196,10 +210,9 @@ impl Record {
                 .filter(|span| span.busy && &*span.lane == *lane)
                 .cloned()
                 .collect();
-            let (of_lane, _) = Self::new(spans, Vec::new()).attribute(from, to);
-            for (step, part) in of_lane.iter().filter(|(step, _)| **step != BETWEEN) {
-                parts.entry(step).or_default().add(part);
-            }
+            let (mut of_lane, _) = Self::new(spans, Vec::new()).attribute(from, to);
+            of_lane.remove(BETWEEN);
+            add_parts(&mut parts, &of_lane, 1);
         }
         parts
     }
@@ -220,6 +233,12 @@ impl Record {
             .filter(|span| span.step == step)
             .map(|span| (span.from, span.to))
             .collect()
+    }
+
+    /// The selections on the wire, oldest first.
+    #[must_use]
+    pub fn wire(&self) -> &[Selection] {
+        &self.wire
     }
 
     /// The threads that left spans.
@@ -323,23 +342,42 @@ impl Machine {
         counts.iter().fold((0, 0), |(reads, writes), one| (reads + one.reads, writes + one.writes))
     }
 
+    /// Runs `body` as a span of the running thread; it says what was spent.
+    fn span<R>(
+        &self,
+        step: &'static str,
+        (class, busy, removable): (Class, bool, bool),
+        body: impl FnOnce() -> (R, Spent),
+    ) -> R {
+        let (lane, from) = (self.lane(), self.now());
+        let (result, spent) = body();
+        let class = match class {
+            Class::Work if self.background.borrow().contains(&lane) => Class::Background,
+            class => class,
+        };
+        let span = Span { lane, step, from, to: self.now(), class, busy, spent, removable };
+        self.record.borrow_mut().push(span);
+        result
+    }
+
     /// Spends the costs called `names` as the step `step`, `times` over.
     pub fn charge_times(&self, step: &'static str, times: f64, names: &[&'static str]) {
         if self.is_off(step) || times <= 0.0 {
             return;
         }
-        let (lane, from) = (self.lane(), self.now());
-        let mut spent = Spent::default();
-        for name in names {
-            match self.costs.amount(name) {
-                Amount::Instructions(count) => {
-                    spent.instructions += count * times;
-                    self.board.engine().spend_ps(self.instructions_ps(count * times));
+        self.span(step, REMOVABLE, || {
+            let mut spent = Spent::default();
+            for name in names {
+                match self.costs.amount(name) {
+                    Amount::Instructions(count) => {
+                        spent.instructions += count * times;
+                        self.board.engine().spend_ps(self.instructions_ps(count * times));
+                    }
+                    Amount::Ps(ps) => self.board.engine().spend_ps((ps * times).round() as Ps),
                 }
-                Amount::Ps(ps) => self.board.engine().spend_ps((ps * times).round() as Ps),
             }
-        }
-        self.push(lane, step, from, Class::Work, true, spent, true);
+            ((), spent)
+        });
     }
 
     /// Spends the costs called `names` once, as the step `step`.
@@ -355,66 +393,37 @@ impl Machine {
 
     /// Work that must happen.
     pub fn step<R>(&self, step: &'static str, work: impl FnOnce() -> R) -> R {
-        let (lane, from, (reads, writes)) = (self.lane(), self.now(), self.accesses());
-        let result = work();
-        let (reads_now, writes_now) = self.accesses();
-        let spent =
-            Spent { reads: reads_now - reads, writes: writes_now - writes, ..Spent::default() };
-        self.push(lane, step, from, Class::Work, true, spent, false);
-        result
+        self.span(step, WORK, || {
+            let (reads, writes) = self.accesses();
+            let result = work();
+            let (reads_now, writes_now) = self.accesses();
+            let (reads, writes) = (reads_now - reads, writes_now - writes);
+            (result, Spent { reads, writes, ..Spent::default() })
+        })
     }
 
     /// Wakes a thread as the step `step`; `wake` makes the engine's call.
     pub fn waking(&self, step: &'static str, wake: impl FnOnce()) {
-        self.wake(step, wake, false);
+        self.span(step, WORK, || (wake(), WAKE));
     }
 
     /// Wakes a thread that has nothing to do, so that the step can be switched off.
     pub fn waking_idly(&self, step: &'static str, wake: impl FnOnce()) {
         if !self.is_off(step) {
-            self.wake(step, wake, true);
+            self.span(step, REMOVABLE, || (wake(), WAKE));
         }
-    }
-
-    fn wake(&self, step: &'static str, wake: impl FnOnce(), removable: bool) {
-        let (lane, from) = (self.lane(), self.now());
-        wake();
-        let spent = Spent { wakes: 1, ..Spent::default() };
-        self.push(lane, step, from, Class::Work, true, spent, removable);
     }
 
     /// Spends `ps` that the path itself states, as the step `step`.
     pub fn delay(&self, step: &'static str, ps: Ps) {
-        let (lane, from) = (self.lane(), self.now());
-        self.board.engine().spend_ps(ps);
-        self.push(lane, step, from, Class::Work, true, Spent::default(), true);
+        if !self.is_off(step) {
+            self.span(step, REMOVABLE, || (self.board.engine().spend_ps(ps), Spent::default()));
+        }
     }
 
     /// Waits, the processor `busy` or given away.
     pub fn wait<R>(&self, what: &'static str, busy: bool, wait: impl FnOnce() -> R) -> R {
-        let (lane, from) = (self.lane(), self.now());
-        let result = wait();
-        self.push(lane, what, from, Class::Wait, busy, Spent::default(), false);
-        result
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "a span's fields, in one place")]
-    fn push(
-        &self,
-        lane: Rc<str>,
-        step: &'static str,
-        from: Ps,
-        class: Class,
-        busy: bool,
-        spent: Spent,
-        removable: bool,
-    ) {
-        let class = match class {
-            Class::Work if self.background.borrow().contains(&lane) => Class::Background,
-            class => class,
-        };
-        let span = Span { lane, step, from, to: self.now(), class, busy, spent, removable };
-        self.record.borrow_mut().push(span);
+        self.span(what, (Class::Wait, busy, false), || (wait(), Spent::default()))
     }
 
     /// Begins to note the wire.
@@ -427,14 +436,6 @@ impl Machine {
     #[must_use]
     pub fn finish(&self) -> Record {
         Record::new(self.record.take(), self.board.take_selections())
-    }
-}
-
-impl Record {
-    /// The selections on the wire, oldest first.
-    #[must_use]
-    pub fn wire(&self) -> &[Selection] {
-        &self.wire
     }
 }
 

@@ -23,16 +23,21 @@ use crate::replay::Runner;
 /// The clock of the thread's echo.
 const ECHO_HZ: u32 = 16_000_000;
 
-/// barewire's figure beside that of `asked`, in the same unit, with the bench's own costs at `level`; `None` where barewire
-/// has no part in it, or no such way of waiting.
+/// barewire's figure beside that of `asked`, in the same unit, with the bench's own costs at `level`; an unmap has those
+/// of `kernel`, the lab's. `None` where barewire has no part in it, or no such way of waiting.
 #[must_use]
-pub fn ours(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f64> {
+pub fn ours(
+    experiment: &Experiment,
+    asked: &Asked,
+    level: CostLevel,
+    kernel: &Costs,
+) -> Option<f64> {
     match experiment.workload {
         Workload::Echo => echo(experiment, asked, level),
         Workload::Dd => dd(experiment, asked, level),
         Workload::Spidev => spidev(experiment, asked, level),
         Workload::Nor => nor(experiment, asked, level),
-        Workload::Unmap => unmap(experiment, asked),
+        Workload::Unmap => unmap(experiment, asked, kernel),
         Workload::Camera | Workload::Stated => None,
     }
 }
@@ -140,7 +145,7 @@ fn dd(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f64> {
         return None;
     }
     let (spec, profile) = board(experiment, level)?;
-    let limit_ns = poll_limit_ns(Path::find(&asked.path)?.waiting)?;
+    let limit_ns = poll_limit_ns(Path::find(&asked.path).ok()?.waiting)?;
     let reads = reads(spec, profile, limit_ns, experiment.speed_hz, BLOCK, false)?;
     Some(reads.period_us * asked.scale.unwrap_or(1.0) / 1e6)
 }
@@ -183,11 +188,10 @@ fn spidev(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f6
     }
 }
 
-/// The same call with barewire's own flush, at the lab's costs: they are the kernel's, whatever flushes.
-fn unmap(experiment: &Experiment, asked: &Asked) -> Option<f64> {
+/// The same call with barewire's own flush: the costs are the kernel's, whatever flushes.
+fn unmap(experiment: &Experiment, asked: &Asked, kernel: &Costs) -> Option<f64> {
     let gathered = Asked { path: "arm-smmu-gathered".into(), ..asked.clone() };
-    let taken = Runner::new(Costs::fitted(), Default::default()).take(experiment, &gathered);
-    taken.ok().map(|taken| taken.value)
+    Some(Runner::new(kernel).take(experiment, &gathered).ok()?.value)
 }
 
 #[cfg(test)]
@@ -207,12 +211,13 @@ mod tests {
 
     #[test]
     fn barewire_is_not_slower_than_what_it_stands_beside() {
+        let kernel = Costs::fitted();
         all(|experiment, asked, published| {
             if !matches!(experiment.workload, Workload::Spidev | Workload::Nor | Workload::Unmap) {
                 return;
             }
             let id = &*asked.id;
-            let figure = ours(experiment, asked, CostLevel::Used);
+            let figure = ours(experiment, asked, CostLevel::Used, &kernel);
             let figure = figure.unwrap_or_else(|| panic!("{id} has none"));
             match asked.metric.as_str() {
                 "rate" => assert!(figure > published, "{id}: {figure} {published}"),
@@ -226,10 +231,11 @@ mod tests {
 
     #[test]
     fn a_sample_is_its_parts() {
+        let kernel = Costs::fitted();
         let ellis = Experiment::all().into_iter().find(|one| one.name == "ellis").expect("it");
         let figure = |metric: &str, batch| {
             let asked = Asked { metric: metric.into(), batch: Some(batch), ..Asked::default() };
-            ours(&ellis, &asked, CostLevel::Used).expect("a figure")
+            ours(&ellis, &asked, CostLevel::Used, &kernel).expect("a figure")
         };
         let n = 10.0;
         let sample_us = figure("transfer", 10)

@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use barewire_sim::chip::Ps;
+use barewire_sim::engine;
 
 use crate::cost::Costs;
 use crate::error::LabError;
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::kernel::Path;
-use crate::machine::{Part, Record};
+use crate::machine::{Parts, Piece, Record, add_parts};
 use crate::outcome::{StepCost, Stretch};
 use crate::walk;
 use crate::workload::{Intervals, dd, echo, machine, nor, spidev};
@@ -58,7 +59,7 @@ fn us(ps: Ps) -> f64 {
 }
 
 /// Steps of several intervals as those of the mean one.
-fn mean_steps(parts: &BTreeMap<&'static str, Part>, count: usize) -> (Vec<StepCost>, f64) {
+fn mean_steps(parts: &Parts, count: usize) -> (Vec<StepCost>, f64) {
     let n = count.max(1) as f64;
     let mut steps: Vec<StepCost> = parts
         .iter()
@@ -78,14 +79,15 @@ fn mean_steps(parts: &BTreeMap<&'static str, Part>, count: usize) -> (Vec<StepCo
     (steps, sum)
 }
 
-fn add(into: &mut BTreeMap<&'static str, Part>, parts: BTreeMap<&'static str, Part>) {
-    for (step, part) in parts {
-        into.entry(step).or_default().add(&part);
-    }
-}
-
-fn stretch(lane: &str, step: &str, from: Ps, to: Ps) -> Stretch {
-    Stretch { lane: lane.into(), step: step.into(), from_us: us(from), to_us: us(to) }
+/// The pieces of an interval that begins at `from`, as a timeline.
+fn timeline(pieces: Vec<Piece>, from: Ps) -> Vec<Stretch> {
+    let stretch = |(lane, step, begins, ends): Piece| Stretch {
+        lane: lane.to_string(),
+        step: step.into(),
+        from_us: us(begins - from),
+        to_us: us(ends - from),
+    };
+    pieces.into_iter().map(stretch).collect()
 }
 
 /// The mean of `intervals`, and `value` of it.
@@ -95,41 +97,43 @@ fn mean(
     relation: &str,
     value: impl Fn(f64) -> f64,
 ) -> Taken {
-    let mut parts = BTreeMap::new();
-    let mut timeline = Vec::new();
+    let (mut parts, mut one) = (Parts::new(), Vec::new());
     for (place, &(from, to)) in intervals.all.iter().enumerate() {
-        let (of_this, stretches) = record.attribute(from, to);
-        add(&mut parts, of_this);
+        let (of_this, pieces) = record.attribute(from, to);
+        add_parts(&mut parts, &of_this, 1);
         if place == intervals.all.len() / 2 {
-            timeline = stretches
-                .into_iter()
-                .map(|(lane, step, a, b)| stretch(&lane, step, a - from, b - from))
-                .collect();
+            one = timeline(pieces, from);
         }
     }
     let (steps, sum_us) = mean_steps(&parts, intervals.all.len());
-    Taken { value: value(sum_us), sum_us, relation: relation.into(), steps, timeline }
+    Taken { value: value(sum_us), sum_us, relation: relation.into(), steps, timeline: one }
+}
+
+/// The steps in which `lanes` kept processors busy, with their switches.
+fn busy(record: &Record, lanes: &[&str], (from, to): (Ps, Ps), threads: &engine::Costs) -> Parts {
+    let mut parts = record.busy(lanes, from, to);
+    parts.entry(SWITCHES).or_default().ps +=
+        record.switches(lanes, from, to) * threads.context_switch_ps;
+    parts
 }
 
 impl Runner {
-    /// A runner with `costs`, the steps in `off` switched off.
+    /// A runner with `costs`.
     #[must_use]
-    pub fn new(costs: Costs, off: BTreeSet<String>) -> Self {
-        Self { costs: Rc::new(costs), off: Rc::new(off), runs: RefCell::default() }
+    pub fn new(costs: &Costs) -> Self {
+        Self::without(costs, BTreeSet::new())
+    }
+
+    /// The same with the steps in `off` switched off.
+    #[must_use]
+    pub fn without(costs: &Costs, off: BTreeSet<String>) -> Self {
+        Self { costs: Rc::new(costs.fresh()), off: Rc::new(off), runs: RefCell::default() }
     }
 
     /// The costs that its runs asked for.
     #[must_use]
     pub fn used(&self) -> BTreeSet<String> {
         self.costs.used()
-    }
-
-    fn path(name: &str) -> Result<Path, LabError> {
-        Path::find(name).ok_or_else(|| LabError::Unknown {
-            what: "path",
-            name: name.into(),
-            known: Path::all().into_iter().map(|path| path.name).collect(),
-        })
     }
 
     fn run(
@@ -169,11 +173,11 @@ impl Runner {
 
     fn echo(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
         let Experiment { board, speed_hz, frames, gap_us, processors, .. } = experiment;
-        let path = Self::path(&asked.path)?;
+        let path = Path::find(&asked.path)?;
         let key = format!("echo {board} {} {speed_hz} {frames} {gap_us}", path.name);
         let run = self.run(key, || {
             let machine = machine(board, &self.costs, &self.off)?;
-            Ok(Run::Echo(echo::run(&machine, &path, *speed_hz, *frames, gap_us * 1_000_000)))
+            Ok(Run::Echo(echo::run(&machine, path, *speed_hz, *frames, gap_us * 1_000_000)))
         })?;
         let Run::Echo(echoed) = &*run else { unreachable!("the key names the workload") };
         let metric = match asked.metric.as_str() {
@@ -199,42 +203,28 @@ impl Runner {
         let lanes = echoed.record.lanes();
         let lanes = lanes.iter().filter(|lane| !thread_alone || &***lane == "irq thread");
         let lanes: Vec<&str> = lanes.map(|lane| &**lane).collect();
-        let threads = &echoed.threads;
-        let mut parts = echoed.record.busy(&lanes, from, to);
-        let switches = echoed.record.switches(&lanes, from, to);
-        let mut ps = switches * threads.context_switch_ps;
+        let mut parts = busy(&echoed.record, &lanes, echoed.elapsed, &echoed.threads);
         if !thread_alone {
-            ps += echoed.services * threads.irq_thread_ps;
+            parts.entry(SWITCHES).or_default().ps += echoed.services * echoed.threads.irq_thread_ps;
         }
-        parts.entry(SWITCHES).or_default().ps += ps;
         let echoes = echoed.echoed.saturating_sub(1).max(1);
         let (steps, sum_us) = mean_steps(&parts, echoes);
         let all_us = us(to - from) / echoes as f64 * f64::from(processors);
         let percent = move |sum: f64| 100.0 * sum / all_us;
-        let (value, relation) = if thread_alone {
-            (
-                percent(sum_us),
-                format!(
-                    "100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"
-                ),
-            )
-        } else {
-            (
-                100.0 - percent(sum_us),
-                format!(
-                    "100 - 100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"
-                ),
-            )
-        };
+        let (value, idle) =
+            if thread_alone { (percent(sum_us), "") } else { (100.0 - percent(sum_us), "100 - ") };
+        let relation = format!(
+            "{idle}100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"
+        );
         Taken { value, sum_us, relation, steps, timeline: Vec::new() }
     }
 
     fn dd(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
         let Experiment { board, speed_hz, .. } = experiment;
-        let path = Self::path(&asked.path)?;
+        let path = Path::find(&asked.path)?;
         let run = self.run(format!("dd {board} {} {speed_hz}", path.name), || {
             let machine = machine(board, &self.costs, &self.off)?;
-            Ok(Run::Dd(dd::run(&machine, &path, *speed_hz, 3)))
+            Ok(Run::Dd(dd::run(&machine, path, *speed_hz, 3)))
         })?;
         let Run::Dd(read) = &*run else { unreachable!("the key names the workload") };
         match asked.metric.as_str() {
@@ -245,14 +235,10 @@ impl Runner {
                 }))
             }
             "busy" => {
-                let (from, to) = read.elapsed;
                 let lanes: Vec<_> =
                     read.record.lanes().into_iter().filter(|lane| &**lane != "SDMA").collect();
                 let lanes: Vec<&str> = lanes.iter().map(|lane| &**lane).collect();
-                let mut parts = read.record.busy(&lanes, from, to);
-                let threads = &read.threads;
-                parts.entry(SWITCHES).or_default().ps +=
-                    read.record.switches(&lanes, from, to) * threads.context_switch_ps;
+                let parts = busy(&read.record, &lanes, read.elapsed, &read.threads);
                 let (steps, sum_us) = mean_steps(&parts, read.reads.all.len());
                 let all_us = read.reads.mean_us();
                 let value = 100.0 * (sum_us / all_us).min(1.0);
@@ -265,7 +251,7 @@ impl Runner {
 
     fn spidev(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
         let Experiment { board, speed_hz, .. } = experiment;
-        let path = Self::path(&asked.path)?;
+        let path = Path::find(&asked.path)?;
         let metric = match asked.metric.as_str() {
             "rate" => spidev::Metric::Rate,
             "cs-setup" => spidev::Metric::CsSetup,
@@ -287,7 +273,7 @@ impl Runner {
         let options = if metric == spidev::Metric::Rate { steady } else { few };
         let run = self.run(format!("spidev {board} {} {options:?}", path.name), || {
             let machine = machine(board, &self.costs, &self.off)?;
-            Ok(Run::Spidev(spidev::run_with(&machine, &path, &options)))
+            Ok(Run::Spidev(spidev::run(&machine, path, &options)))
         })?;
         let Run::Spidev(sampled) = &*run else { unreachable!("the key names the workload") };
         let intervals = sampled.intervals(metric);
@@ -303,7 +289,7 @@ impl Runner {
 
     fn nor(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
         let Experiment { board, speed_hz, .. } = experiment;
-        let path = Self::path(&asked.path)?;
+        let path = Path::find(&asked.path)?;
         let missing = |what: &str| LabError::Experiment(format!("{}: {what} is missing", asked.id));
         let (block, blocks) = (
             asked.block.ok_or_else(|| missing("block"))?,
@@ -312,17 +298,15 @@ impl Runner {
         let run =
             self.run(format!("nor {board} {} {speed_hz} {block} {blocks}", path.name), || {
                 let machine = machine(board, &self.costs, &self.off)?;
-                Ok(Run::Nor(nor::run(&machine, &path, *speed_hz, block, blocks)))
+                Ok(Run::Nor(nor::run(&machine, path, *speed_hz, block, blocks)))
             })?;
         let Run::Nor(read) = &*run else { unreachable!("the key names the workload") };
         let (steps, sum_us) = mean_steps(&read.parts(), 1);
         let (from, to) = read.window;
-        let timeline = read.record.attribute(from, to).1;
-        let timeline =
-            timeline.into_iter().map(|(lane, step, a, b)| stretch(&lane, step, a - from, b - from));
+        let timeline = timeline(read.record.attribute(from, to).1, from);
         let (value, relation) =
             if blocks > 1 { (sum_us / 1e3, "sum / 1e3") } else { (sum_us, "sum") };
-        Ok(Taken { value, sum_us, relation: relation.into(), steps, timeline: timeline.collect() })
+        Ok(Taken { value, sum_us, relation: relation.into(), steps, timeline })
     }
 
     fn unmap(&self, asked: &Asked) -> Result<Taken, LabError> {

@@ -43,7 +43,6 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use barewire::chip::mcp3008::MCP3008;
-use barewire_sim::board::spec::BOARDS;
 use barewire_sim::engine::Thread;
 use barewire_sim::profile::{CostLevel, Profile};
 use barewire_sim::scenario::sampling;
@@ -52,12 +51,12 @@ use barewire_sim::{Board, BoardOptions, BoardSpec};
 use crate::cost::Costs;
 use crate::error::LabError;
 use crate::kernel::bcm2835::POLL_LIMIT_NS;
-use crate::kernel::imx::Imx;
+use crate::kernel::imx::{Imx, clock_hz};
 use crate::kernel::{Core, Kernel, Path, Waiting, Xfer};
 use crate::machine::Machine;
 use crate::ours;
 use crate::outcome::{BreakEven, Sweep, SweepRequest};
-use crate::workload::{dd, echo, nor, spidev};
+use crate::workload::{self, dd, echo, nor, spidev};
 
 /// Transfers of a call on the Raspberry Pi.
 const BATCHES: [usize; 4] = [1, 10, 100, 500];
@@ -199,7 +198,7 @@ impl<'a> Plan<'a> {
 /// A path on a board, and what is asked of them.
 struct Sweeper {
     costs: Rc<Costs>,
-    path: Path,
+    path: &'static Path,
     spec: &'static BoardSpec,
     parameter: Parameter,
     bench: Bench,
@@ -279,20 +278,15 @@ fn refused<T>(text: String) -> Result<T, LabError> {
 
 impl Sweeper {
     fn new(costs: &Costs, request: &SweepRequest) -> Result<Self, LabError> {
-        let unknown =
-            |what, name: &str, known| LabError::Unknown { what, name: name.into(), known };
         let SweepRequest { path, board, parameter, .. } = request;
-        let path = Path::find(path).ok_or_else(|| {
-            unknown("path", path, Path::all().into_iter().map(|path| path.name).collect())
+        let (path, spec) = (Path::find(path)?, workload::board(board)?);
+        let found = Parameter::ALL.into_iter().find(|one| one.name() == parameter);
+        let parameter = found.ok_or_else(|| LabError::Unknown {
+            what: "parameter",
+            name: parameter.clone(),
+            known: Parameter::ALL.map(|one| one.name().into()).into(),
         })?;
-        let spec = BOARDS.iter().find(|spec| spec.name == board).ok_or_else(|| {
-            unknown("board", board, BOARDS.iter().map(|spec| spec.name.to_owned()).collect())
-        })?;
-        let parameter =
-            Parameter::ALL.into_iter().find(|one| one.name() == parameter).ok_or_else(|| {
-                unknown("parameter", parameter, Parameter::ALL.map(|one| one.name().into()).into())
-            })?;
-        let bench = Self::bench(&path, spec, parameter)?;
+        let bench = Self::bench(path, spec, parameter)?;
         Ok(Self { costs: Rc::new(costs.clone()), path, spec, parameter, bench })
     }
 
@@ -441,7 +435,7 @@ impl Sweeper {
                 |point| {
                     let machine = self.machine(point);
                     let echoed =
-                        echo::run(&machine, &self.path, point.speed_hz, FRAMES, FRAME_GAP_PS);
+                        echo::run(&machine, self.path, point.speed_hz, FRAMES, FRAME_GAP_PS);
                     let low = echoed.intervals.iter().find(|one| one.0 == echo::Metric::IntLow);
                     low.map(|low| low.1.mean_us())
                 },
@@ -476,7 +470,7 @@ impl Sweeper {
                 self.one_plan(
                     "us a read of 512 bytes",
                     |point| {
-                        let read = dd::run(&self.machine(point), &self.path, point.speed_hz, 3);
+                        let read = dd::run(&self.machine(point), self.path, point.speed_hz, 3);
                         Some(read.reads.mean_us())
                     },
                     ours,
@@ -486,7 +480,7 @@ impl Sweeper {
                 "us from the status to the block's end",
                 |point| {
                     let Point { speed_hz, length, .. } = *point;
-                    let read = nor::run(&self.machine(point), &self.path, speed_hz, length, 1);
+                    let read = nor::run(&self.machine(point), self.path, speed_hz, length, 1);
                     Some(read.time_ps() as f64 / 1e6)
                 },
                 Some((
@@ -571,7 +565,7 @@ impl Sweeper {
         }
         let Point { speed_hz, length, poll_limit_ns, .. } = *point;
         let options = spidev::Options { speed_hz, batch, length, poll_limit_ns, ioctls };
-        spidev::run_with(&self.machine(point), &path, &options)
+        spidev::run(&self.machine(point), &path, &options)
     }
 
     fn our_rate(&self, point: &Point) -> f64 {
@@ -616,7 +610,7 @@ impl Sweeper {
 
     /// Whether spi-imx polls a transfer: twelve clocks a byte, less than the limit.
     fn polls(&self, point: &Point) -> bool {
-        let made_hz = echo::clock_hz(self.spec.profile.reference_hz.value, point.speed_hz);
+        let made_hz = clock_hz(self.spec.profile.reference_hz.value, point.speed_hz);
         let bytes = u128::from(made_hz) * u128::from(point.poll_limit_ns) / 12_000_000_000;
         (point.length as u128) < bytes
     }

@@ -61,16 +61,6 @@ impl Word {
             engine.wait(&self.0, 0);
         }
     }
-
-    /// The same for at most `ps`: false if they passed.
-    pub fn wait_timeout(&self, engine: &Engine, ps: u64) -> bool {
-        while self.0.swap(0, Relaxed) == 0 {
-            if !engine.wait_timeout(&self.0, 0, ps) {
-                return self.0.swap(0, Relaxed) != 0;
-            }
-        }
-        true
-    }
 }
 
 /// The lock of a bus. Its price when nobody else has it is in the steps; a thread that finds it taken sleeps.

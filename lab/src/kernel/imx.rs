@@ -92,7 +92,7 @@ impl Imx {
             regs: RefCell::new(board.controller()),
             gpio: RefCell::new(gpio),
             bit,
-            dividers: dividers(board.profile().reference_hz.value, speed_hz),
+            dividers: divided(board.profile().reference_hz.value, speed_hz).1,
             flight: RefCell::default(),
             done: Word::default(),
             request: board.line(),
@@ -241,12 +241,18 @@ impl Imx {
     }
 }
 
-/// The bits of CONREG for the fastest clock up to `speed_hz`: the reference divided by 1 to 16 and then by a power of 2.
-fn dividers(reference_hz: u64, speed_hz: u64) -> u32 {
+/// The fastest clock up to `speed_hz`, and the bits of CONREG for it: the reference divided by 1 to 16 and then by a power
+/// of 2.
+fn divided(reference_hz: u64, speed_hz: u64) -> (u64, u32) {
     let all = (0..16u32).flat_map(|post| (0..16u32).map(move |pre| (post, pre)));
     let hz = |&(post, pre): &(u32, u32)| (reference_hz / u64::from(pre + 1)) >> post;
-    let (post, pre) = all.filter(|pair| hz(pair) <= speed_hz).max_by_key(hz).unwrap_or((15, 15));
-    post << 8 | pre << 12
+    let pair = all.filter(|pair| hz(pair) <= speed_hz).max_by_key(hz).unwrap_or((15, 15));
+    (hz(&pair), pair.0 << 8 | pair.1 << 12)
+}
+
+/// The clock that the board's ECSPI makes of `speed_hz`.
+pub(crate) fn clock_hz(reference_hz: u64, speed_hz: u64) -> u64 {
+    divided(reference_hz, speed_hz).0
 }
 
 /// Bytes as words, the remainder in the first.
@@ -342,8 +348,10 @@ mod tests {
     #[test]
     fn the_clock_is_the_fastest_that_is_not_too_fast() {
         let made = |reference_hz: u64, speed_hz| {
-            let bits = dividers(reference_hz, speed_hz);
-            (reference_hz / u64::from((bits >> 12 & 0xf) + 1)) >> (bits >> 8 & 0xf)
+            let (hz, bits) = divided(reference_hz, speed_hz);
+            let by_bits = (reference_hz / u64::from((bits >> 12 & 0xf) + 1)) >> (bits >> 8 & 0xf);
+            assert_eq!(by_bits, hz);
+            by_bits
         };
         assert_eq!(
             [made(80_000_000, 17_000_000), made(60_000_000, 30_000_000)],

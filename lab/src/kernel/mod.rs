@@ -25,9 +25,11 @@ pub mod imx;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::error::LabError;
 use crate::machine::Machine;
 pub use host::{Host, Mutex, Word, Xfer};
 
@@ -104,15 +106,23 @@ impl Path {
     /// # Panics
     /// If the embedded file is malformed, which a test excludes.
     #[must_use]
-    pub fn all() -> Vec<Self> {
-        let File { path } = toml::from_str(include_str!("../../paths.toml")).expect("paths.toml");
-        path
+    pub fn all() -> &'static [Self] {
+        // Each replay of a figure asks for its path.
+        static ALL: LazyLock<File> =
+            LazyLock::new(|| toml::from_str(include_str!("../../paths.toml")).expect("paths.toml"));
+        &ALL.path
     }
 
     /// The path `name`.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Self::all().into_iter().find(|path| path.name == name)
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn find(name: &str) -> Result<&'static Self, LabError> {
+        Self::all().iter().find(|path| path.name == name).ok_or_else(|| LabError::Unknown {
+            what: "path",
+            name: name.into(),
+            known: Self::all().iter().map(|path| path.name.clone()).collect(),
+        })
     }
 
     /// The kernel's version, which the name has after its first word: (5, 18) of `linux-5.18-A`. A name without one
@@ -175,27 +185,23 @@ impl<'m, H: Host> Kernel<'m, H> {
     /// Runs a message in the caller's context and returns its transfers with what they received.
     pub fn sync(&self, mut message: Vec<Xfer>) -> Vec<Xfer> {
         let machine = self.machine;
-        let transfers = message.len() as f64;
-        match self.path.core {
-            Core::Fast => {
-                machine.charge("lock", &["fast-lock"]);
-                self.bus.lock(machine);
-                self.fast(&mut message);
-                self.bus.unlock(machine);
-            }
-            Core::Direct => {
-                machine.charge_times("validate", transfers, &["validate"]);
-                // The call and its being immediate, of the controller and of the device.
-                self.count(4.0);
-                self.run(&mut message);
-            }
-            Core::Queue | Core::Queue314 | Core::Tasklet314 => {
-                machine.charge_times("validate", transfers, &["validate"]);
-                self.count(4.0);
-                machine.charge("queue", &["queue", "pump"]);
-                self.run(&mut message);
-                machine.charge("completion", &["completion"]);
-            }
+        if self.path.core == Core::Fast {
+            machine.charge("lock", &["fast-lock"]);
+            self.bus.lock(machine);
+            self.fast(&mut message);
+            self.bus.unlock(machine);
+            return message;
+        }
+        machine.charge_times("validate", message.len() as f64, &["validate"]);
+        // The call and its being immediate, of the controller and of the device.
+        self.count(4.0);
+        let is_queued = self.path.core != Core::Direct;
+        if is_queued {
+            machine.charge("queue", &["queue", "pump"]);
+        }
+        self.run(&mut message);
+        if is_queued {
+            machine.charge("completion", &["completion"]);
         }
         message
     }
@@ -259,9 +265,8 @@ impl<'m, H: Host> Kernel<'m, H> {
             self.host.transfer(machine, self.path.waiting, xfer);
             if xfer.cs_change && index != last {
                 self.select(false);
-                if self.path.cs_change_delay_ns > 0 && !machine.is_off("cs_change delay") {
-                    let ps = self.path.cs_change_delay_ns * 1_000;
-                    machine.delay("cs_change delay", ps);
+                if self.path.cs_change_delay_ns > 0 {
+                    machine.delay("cs_change delay", self.path.cs_change_delay_ns * 1_000);
                 }
                 self.select(true);
             }
@@ -279,29 +284,29 @@ impl<'m, H: Host> Kernel<'m, H> {
     fn fast(&self, message: &mut [Xfer]) {
         let machine = self.machine;
         let last = message.len() - 1;
-        machine.charge("set chip select", &["set-cs"]);
-        machine.step("chip select", || self.host.set_cs(machine, true));
+        self.edge(true);
         for (index, xfer) in message.iter_mut().enumerate() {
             machine.charge("transfer", &["transfer"]);
             self.host.transfer(machine, self.path.waiting, xfer);
             if xfer.cs_change && index != last {
-                for active in [false, true] {
-                    machine.charge("set chip select", &["set-cs"]);
-                    machine.step("chip select", || self.host.set_cs(machine, active));
-                }
+                self.edge(false);
+                self.edge(true);
             }
         }
-        machine.charge("set chip select", &["set-cs"]);
-        machine.step("chip select", || self.host.set_cs(machine, false));
+        self.edge(false);
     }
 
+    /// Moves the chip's line.
+    fn edge(&self, active: bool) {
+        self.machine.charge("set chip select", &["set-cs"]);
+        self.machine.step("chip select", || self.host.set_cs(self.machine, active));
+    }
+
+    /// spi_set_cs carries out its delays after the edge that they belong to.
     fn select(&self, active: bool) {
-        let machine = self.machine;
-        // spi_set_cs carries out its delays after the edge that they belong to.
-        machine.charge("set chip select", &["set-cs"]);
-        machine.step("chip select", || self.host.set_cs(machine, active));
+        self.edge(active);
         if self.path.has_stamps_and_delays() {
-            machine.charge("chip select delays", &["set-cs-delays"]);
+            self.machine.charge("chip select delays", &["set-cs-delays"]);
         }
     }
 }

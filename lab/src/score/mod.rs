@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+#[cfg(test)]
+pub(crate) use simple::batch_rate;
 pub use simple::{Simple, simple_predictions};
 
 use crate::band::{Band, Kind, Replays};

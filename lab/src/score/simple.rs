@@ -126,18 +126,22 @@ fn mean(of: &[f64]) -> f64 {
     if of.is_empty() { 0.0 } else { of.iter().sum::<f64>() / of.len() as f64 }
 }
 
-/// Ellis's sample rate, as his article computes it: a batch of n is n transfers, n - 1 gaps of the chip select, and the
-/// gap between two ioctls. None for a figure that is not one of his rates.
+/// Samples a second as Ellis's article computes them: a batch of n is n transfers, n - 1 toggles of the chip select, and
+/// the gap between two ioctls, each in microseconds.
+pub(crate) fn batch_rate(batch: u32, [transfer_us, toggle_us, gap_us]: [f64; 3]) -> f64 {
+    let batch = f64::from(batch);
+    1e6 * batch / (batch * transfer_us + (batch - 1.0) * toggle_us + gap_us)
+}
+
+/// Ellis's sample rate by his formula. None for a figure that is not one of his rates.
 fn ellis_rate(values: &Values<'_>, id: &str) -> Option<f64> {
     let (toggle, batch) = match id.strip_prefix("ellis-stock-") {
         Some(batch) => ("ellis-stock-toggle", batch),
         None => ("ellis-cs-toggle-patched", id.strip_prefix("ellis-patched-")?),
     };
     let batch: u32 = batch.parse().ok()?;
-    let [transfer, gap, ioctl] =
-        ["ellis-transfer", toggle, "ellis-ioctl-gap"].map(|part| values.of(part));
-    let batch = f64::from(batch);
-    Some(1e6 * batch / (batch * transfer + (batch - 1.0) * gap + ioctl))
+    let parts = ["ellis-transfer", toggle, "ellis-ioctl-gap"].map(|part| values.of(part));
+    Some(batch_rate(batch, parts))
 }
 
 #[cfg(test)]

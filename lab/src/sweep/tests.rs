@@ -43,7 +43,7 @@ fn a_sweep_at_the_experiments_own_setting_has_the_replayed_figure() {
     let off = Rc::new(BTreeSet::new());
     let path = Path::find("linux-5.18-A").expect("a path");
     let machine = crate::workload::machine("imx8mp", &costs, &off).expect("a board");
-    let echoed = echo::run(&machine, &path, 17_000_000, FRAMES, FRAME_GAP_PS);
+    let echoed = echo::run(&machine, path, 17_000_000, FRAMES, FRAME_GAP_PS);
     let (_, low) = echoed.intervals.iter().find(|one| one.0 == echo::Metric::IntLow).expect("it");
     let latency_ns = machine.board().profile().irq_thread_ps.value as f64 / 1e3;
     let by_clock = swept("linux-5.18-A", "imx8mp", "clock", &[17e6]).rows[0].1[0];

@@ -21,7 +21,7 @@ use barewire_sim::model::can::{BitTimes, CanBus, Feed, Record as Carried, Traffi
 use barewire_sim::model::mcp2518fd::Mcp2518Fd;
 
 use super::Intervals;
-use crate::kernel::imx::Imx;
+use crate::kernel::imx::{Imx, clock_hz};
 use crate::kernel::{Core, Kernel, Path, Word, Xfer};
 use crate::machine::{Machine, Record};
 
@@ -353,10 +353,4 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, frames: u64, gap_ps: P
         services: served as u64,
         threads: machine.threads(),
     }
-}
-
-/// The clock that is made of `reference_hz`.
-pub(crate) fn clock_hz(reference_hz: u64, speed_hz: u64) -> u64 {
-    let all = (0..16u32).flat_map(|post| (1..=16u64).map(move |pre| (reference_hz / pre) >> post));
-    all.filter(|&hz| hz <= speed_hz).max().unwrap_or(1)
 }

@@ -34,6 +34,18 @@ impl Intervals {
     }
 }
 
+/// The board `name`.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn board(name: &str) -> Result<&'static BoardSpec, LabError> {
+    BoardSpec::find(name).map_err(|_| LabError::Unknown {
+        what: "board",
+        name: name.into(),
+        known: BOARDS.iter().map(|board| board.name.to_owned()).collect(),
+    })
+}
+
 /// A machine of the board `name` with `costs`.
 ///
 /// # Errors
@@ -43,11 +55,7 @@ pub fn machine(
     costs: &Rc<Costs>,
     off: &Rc<BTreeSet<String>>,
 ) -> Result<Machine, LabError> {
-    let spec = BoardSpec::find(name).map_err(|_| LabError::Unknown {
-        what: "board",
-        name: name.into(),
-        known: BOARDS.iter().map(|board| board.name.to_owned()).collect(),
-    })?;
+    let spec = board(name)?;
     let profile = Some(costs.profile(&spec.profile));
     let board = Board::new(spec, BoardOptions { profile, ..BoardOptions::default() });
     Ok(Machine::new(board, costs.clone(), off.clone()))

@@ -16,7 +16,6 @@
 //! known: this one, and the value of `idle-exit`. So the long figures are no blind predictions.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use barewire_sim::chip::Ps;
@@ -25,7 +24,7 @@ use barewire_sim::model::nor::Nor;
 
 use crate::kernel::atmel::{Atmel, Linux314};
 use crate::kernel::{Path, Xfer};
-use crate::machine::{Machine, Part, Record};
+use crate::machine::{Machine, Parts, Record, add_parts};
 
 const READ_STATUS: u8 = 0x05;
 const READ_4_BYTE: u8 = 0x13;
@@ -56,20 +55,10 @@ impl Read {
 
     /// The steps of [`Read::time_ps`], which add up to it.
     #[must_use]
-    pub fn parts(&self) -> BTreeMap<&'static str, Part> {
+    pub fn parts(&self) -> Parts {
         let mut parts = self.record.attribute(self.window.0, self.window.1).0;
         let Some((from, to)) = self.block else { return parts };
-        let times = self.left_out as u64;
-        for (step, part) in self.record.attribute(from, to).0 {
-            let sum = parts.entry(step).or_default();
-            sum.ps += times * part.ps;
-            sum.times += times * part.times;
-            sum.removable |= part.removable;
-            sum.spent.instructions += times as f64 * part.spent.instructions;
-            sum.spent.reads += times * part.spent.reads;
-            sum.spent.writes += times * part.spent.writes;
-            sum.spent.wakes += times * part.spent.wakes;
-        }
+        add_parts(&mut parts, &self.record.attribute(from, to).0, self.left_out as u64);
         parts
     }
 }
@@ -160,7 +149,7 @@ mod tests {
     }
 
     fn read_with(costs: &Costs, name: &str, block: usize, blocks: usize) -> Read {
-        run(&machine(costs), &Path::find(name).unwrap(), SPEED_HZ, block, blocks)
+        run(&machine(costs), Path::find(name).unwrap(), SPEED_HZ, block, blocks)
     }
 
     fn read(name: &str, block: usize, blocks: usize) -> Read {
@@ -248,7 +237,7 @@ mod tests {
     #[test]
     fn blocks_left_out_take_what_they_take_when_simulated() {
         let path = Path::find(QUEUE).unwrap();
-        let all = simulate(&machine(&Costs::assumed()), &path, SPEED_HZ, 256, 9);
+        let all = simulate(&machine(&Costs::assumed()), path, SPEED_HZ, 256, 9);
         let some = read(QUEUE, 256, 9);
         assert_eq!((some.left_out, all.left_out), (9 - SIMULATED_MAX, 0));
         assert_eq!(some.time_ps(), all.time_ps());

@@ -19,8 +19,6 @@
 //! What a timer tick does to a batch that it interrupts: a tick that is due waits for the next `ioctl`.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use barewire_sim::chip::Ps;
 use barewire_sim::engine::Thread;
@@ -29,7 +27,6 @@ use barewire_sim::{Rule, Selection, Violation};
 use serde::Deserialize;
 
 use super::Intervals;
-use crate::cost::Costs;
 use crate::kernel::bcm2835::{Bcm2835, POLL_LIMIT_NS};
 use crate::kernel::{Kernel, Path, Xfer};
 use crate::machine::{Machine, Record};
@@ -177,22 +174,13 @@ impl Process<'_> {
     }
 }
 
-/// Samples through `path`: `ioctls` of `batch` conversions each.
-///
-/// # Panics
-/// As [`run_with`].
-#[must_use]
-pub fn run(machine: &Machine, path: &Path, speed_hz: u64, batch: usize, ioctls: usize) -> Sampled {
-    run_with(machine, path, &Options { ioctls, ..Options::new(speed_hz, batch) })
-}
-
 /// Samples through `path` as `options` say.
 ///
 /// # Panics
 /// If the board has no converter behind a BCM2835 SPI0, if an option is 0, if a code is wrong, or if a rule of the wire
 /// is broken other than the converter's shortest time between two conversions.
 #[must_use]
-pub fn run_with(machine: &Machine, path: &Path, options: &Options) -> Sampled {
+pub fn run(machine: &Machine, path: &Path, options: &Options) -> Sampled {
     let board = machine.board();
     let spec = board.spec().adc().expect("the board has a converter");
     let adc = board.attach_adc().expect("the board has a converter");
@@ -266,85 +254,17 @@ fn intervals(wire: &[Selection], batch: usize, half_a_clock: Ps) -> Vec<(Metric,
     ]
 }
 
-/// Samples a second of `path` on the board `rpi3`, as a sweep asks for.
-///
-/// # Panics
-/// As [`run_with`].
-#[must_use]
-pub fn rate(
-    costs: &Rc<Costs>,
-    off: &Rc<BTreeSet<String>>,
-    path: &Path,
-    batch: usize,
-    length: usize,
-    speed_hz: u64,
-    poll_limit_ns: u64,
-) -> f64 {
-    let machine = super::machine("rpi3", costs, off).expect("a board");
-    let options = Options { length, poll_limit_ns, ..Options::new(speed_hz, batch) };
-    run_with(&machine, path, &options).samples_per_s
-}
-
-/// The `cs_change` delay from which a batch of `batch` conversions is slower than single ones, in nanoseconds; none if
-/// it is slower without any delay.
-///
-/// The time of a sample grows with the delay in a straight line, so two delays give it.
-///
-/// # Panics
-/// As [`run_with`].
-#[must_use]
-pub fn break_even(
-    costs: &Rc<Costs>,
-    off: &Rc<BTreeSet<String>>,
-    path: &Path,
-    batch: usize,
-    speed_hz: u64,
-) -> Option<f64> {
-    const FAR_NS: u64 = 10_000;
-    let period_ns = |batch: usize, delay_ns: u64| {
-        let path = Path { cs_change_delay_ns: delay_ns, ..path.clone() };
-        1e9 / rate(costs, off, &path, batch, CONVERSION_BYTES, speed_hz, POLL_LIMIT_NS)
-    };
-    let single_ns = period_ns(1, 0);
-    let [near, far] = [0, FAR_NS].map(|delay_ns| period_ns(batch, delay_ns) - single_ns);
-    (near < 0.0).then(|| -near / (far - near) * FAR_NS as f64)
-}
-
-/// The article's own formula: a batch of n takes n transfers, n - 1 toggles with their delay, and one gap.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Formula {
-    /// Clocks with lead and lag.
-    pub transfer_us: f64,
-    /// The gap between two ioctls.
-    pub gap_us: f64,
-    /// A toggle without any delay.
-    pub toggle_us: f64,
-}
-
-impl Formula {
-    /// With the article's parts.
-    pub const ARTICLE: Self = Self { transfer_us: 9.2, gap_us: 5.0, toggle_us: 0.25 };
-
-    /// Samples a second.
-    #[must_use]
-    pub fn rate(&self, batch: usize, delay_us: f64) -> f64 {
-        let (n, toggle_us) = (batch as f64, self.toggle_us + delay_us);
-        1e6 * n / (n * self.transfer_us + (n - 1.0) * toggle_us + self.gap_us)
-    }
-
-    /// The delay from which a batch, of whatever size, is slower than single transfers.
-    #[must_use]
-    pub fn break_even_us(&self) -> f64 {
-        self.gap_us - self.toggle_us
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::rc::Rc;
+
     use barewire_sim::profile::CostLevel;
 
     use super::*;
+    use crate::cost::Costs;
     use crate::figure::published;
+    use crate::score::batch_rate;
 
     #[derive(Deserialize)]
     struct Figure {
@@ -398,7 +318,7 @@ mod tests {
     const SPEED_HZ: u64 = 3_600_000;
 
     fn path(name: &str) -> Path {
-        Path::find(name).expect("a path")
+        Path::find(name).expect("a path").clone()
     }
 
     fn none() -> Rc<BTreeSet<String>> {
@@ -409,7 +329,7 @@ mod tests {
         let off = Rc::new(off.iter().map(ToString::to_string).collect());
         let machine =
             super::super::machine("rpi3", &Rc::new(costs.clone()), &off).expect("a board");
-        run_with(&machine, &path(name), options)
+        run(&machine, &path(name), options)
     }
 
     fn sampled(costs: &Costs, name: &str, batch: usize) -> Sampled {
@@ -533,9 +453,50 @@ mod tests {
         assert_eq!(handled(12, POLL_LIMIT_NS + 300).0, 0);
     }
 
+    /// Samples a second of `path` on the board `rpi3`, as a sweep asks for.
+    fn rate(
+        costs: &Rc<Costs>,
+        off: &Rc<BTreeSet<String>>,
+        path: &Path,
+        batch: usize,
+        length: usize,
+        speed_hz: u64,
+        poll_limit_ns: u64,
+    ) -> f64 {
+        let machine = super::super::machine("rpi3", costs, off).expect("a board");
+        let options = Options { length, poll_limit_ns, ..Options::new(speed_hz, batch) };
+        run(&machine, path, &options).samples_per_s
+    }
+
+    /// The `cs_change` delay from which a batch of `batch` conversions is slower than single ones, in nanoseconds; none if
+    /// it is slower without any delay.
+    ///
+    /// The time of a sample grows with the delay in a straight line, so two delays give it.
+    fn break_even(
+        costs: &Rc<Costs>,
+        off: &Rc<BTreeSet<String>>,
+        path: &Path,
+        batch: usize,
+        speed_hz: u64,
+    ) -> Option<f64> {
+        const FAR_NS: u64 = 10_000;
+        let period_ns = |batch: usize, delay_ns: u64| {
+            let path = Path { cs_change_delay_ns: delay_ns, ..path.clone() };
+            1e9 / rate(costs, off, &path, batch, CONVERSION_BYTES, speed_hz, POLL_LIMIT_NS)
+        };
+        let single_ns = period_ns(1, 0);
+        let [near, far] = [0, FAR_NS].map(|delay_ns| period_ns(batch, delay_ns) - single_ns);
+        (near < 0.0).then(|| -near / (far - near) * FAR_NS as f64)
+    }
+
     #[test]
     fn the_articles_formula_gives_its_estimates_and_breaks_even_at_4_75_us() {
-        let formula = Formula::ARTICLE;
+        let [transfer_us, toggle_us, gap_us] =
+            ["ellis-transfer", "ellis-cs-toggle-patched", "ellis-ioctl-gap"]
+                .map(|id| published().into_iter().find(|one| one.id == id).expect("a part").value);
+        let rate = |batch: u32, delay_us: f64| {
+            batch_rate(batch, [transfer_us, toggle_us + delay_us, gap_us])
+        };
         for (batch, delay_us, estimate) in [
             (1, 10.0, 70_400.0),
             (10, 10.0, 53_500.0),
@@ -545,13 +506,13 @@ mod tests {
             (500, 0.0, 105_700.0),
         ] {
             // Its toggle with the delay is 10 us, not 10.25.
-            let delay_us: f64 = if delay_us > 0.0 { delay_us - formula.toggle_us } else { 0.0 };
-            let rate = formula.rate(batch, delay_us);
+            let delay_us: f64 = if delay_us > 0.0 { delay_us - toggle_us } else { 0.0 };
+            let rate = rate(batch, delay_us);
             assert!((rate / estimate - 1.0).abs() < 1e-3, "{batch} {delay_us}: {rate}");
         }
-        let at_us = formula.break_even_us();
+        let at_us = gap_us - toggle_us;
         assert!((at_us - 4.75).abs() < 1e-9);
-        assert!((formula.rate(100, at_us) - formula.rate(1, at_us)).abs() < 1e-6);
+        assert!((rate(100, at_us) - rate(1, at_us)).abs() < 1e-6);
     }
 
     #[test]
