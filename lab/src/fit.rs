@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use barewire_sim::random::SplitMix64;
 use serde::Serialize;
 
 use crate::cost::{Cost, Costs, Moved};
@@ -190,8 +191,8 @@ pub fn draws(
 ) -> Result<Vec<BTreeMap<String, f64>>, LabError> {
     let free = free(costs);
     let used = used(costs, targets)?;
-    let mut random = random(1);
-    let mut uniform = move || (random() >> 11) as f64 / (1_u64 << 53) as f64;
+    let mut random = SplitMix64::new(1);
+    let mut uniform = move || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     let mut normal =
         move || (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
     let mut all = Vec::with_capacity(DRAWS);
@@ -351,17 +352,6 @@ fn deviations(slopes: &[Vec<f64>], n: usize) -> Vec<f64> {
     (0..n).map(|place| solve(matrix.clone(), unit(place))[place].max(0.0).sqrt()).collect()
 }
 
-/// Random numbers: SplitMix64.
-fn random(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-}
-
 /// The values of `targets` dealt out anew, as microseconds of one, by the random numbers of `seed`.
 #[must_use]
 pub fn shuffled<'a>(
@@ -369,7 +359,7 @@ pub fn shuffled<'a>(
     units: &BTreeMap<String, String>,
     seed: u64,
 ) -> Vec<Target<'a>> {
-    let mut random = random(seed);
+    let mut random = SplitMix64::new(seed);
     let mut dealt = targets.to_vec();
     // A figure of many in seconds or milliseconds is many of some microseconds.
     let many = |target: &Target<'_>| {
@@ -381,7 +371,7 @@ pub fn shuffled<'a>(
         unit * target.asked.scale.unwrap_or(1.0)
     };
     for place in (1..dealt.len()).rev() {
-        let other = (random() % (place as u64 + 1)) as usize;
+        let other = (random.next_u64() % (place as u64 + 1)) as usize;
         let (a, b) =
             (dealt[place].value / many(&dealt[place]), dealt[other].value / many(&dealt[other]));
         dealt[place].value = b * many(&dealt[place]);

@@ -31,6 +31,7 @@ pub mod line;
 pub mod model;
 pub mod platform;
 pub mod profile;
+pub mod random;
 mod run;
 pub mod scenario;
 pub mod selection;

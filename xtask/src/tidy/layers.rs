@@ -38,7 +38,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "bench/barewire-sim/src/",
         line: "barewire-sim: scenario > bring_up > board > model > wire > line, platform, profile, vcd > \
-               check, engine, run, selection > chip",
+               check, engine, run, selection > chip, random",
     },
     Layers {
         folder: "bench/barewire-qemu/src/",

@@ -22,6 +22,7 @@ use crate::check::Log;
 use crate::chip::{PS_PER_NS, Ps};
 use crate::engine::{Engine, Line, Look};
 use crate::line::{self, Source, World as _};
+use crate::random::SplitMix64;
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
@@ -56,7 +57,7 @@ pub(super) struct Shared {
     /// The pads that chips drive.
     pub(super) outputs: RefCell<Vec<Output>>,
     pub(super) jitter_ps: Ps,
-    pub(super) random: Cell<u64>,
+    pub(super) random: Cell<SplitMix64>,
     pub(super) stall: Cell<Option<Stall>>,
     /// When the last posted write is acknowledged.
     pub(super) acknowledged_at: Cell<Ps>,
@@ -96,12 +97,10 @@ impl Shared {
 
     #[cold]
     fn jitter(&self) -> Ps {
-        // SplitMix64: any seed will do, 0 too.
-        let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.random.set(state);
-        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % self.jitter_ps.saturating_add(1)
+        let mut random = self.random.get();
+        let number = random.next_u64();
+        self.random.set(random);
+        number % self.jitter_ps.saturating_add(1)
     }
 }
 

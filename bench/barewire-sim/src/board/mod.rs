@@ -44,6 +44,7 @@ use crate::line::{self, IntLine, Source};
 use crate::model::gpio::GpioBlock;
 use crate::model::{BlockOptions, ControllerBlock};
 use crate::profile::Profile;
+use crate::random::SplitMix64;
 use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
 use crate::wire::{Driver, Wire, WireUse};
@@ -188,7 +189,7 @@ impl Board {
         let controller = (spec.kind.model)(profile.reference_hz.value, &options.blocks);
         let log = wire.log().clone();
         let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
-        let random = Cell::new(options.seed);
+        let random = Cell::new(SplitMix64::new(options.seed));
         let jitter_ps = options.jitter_ps;
         let (stall, acknowledged_at) = (Cell::new(None), Cell::new(0));
         let outputs = RefCell::default();

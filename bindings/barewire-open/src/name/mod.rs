@@ -148,6 +148,8 @@ mod tests {
     use super::sim::SimFaults;
     use barewire_sim::model::ecspi::Readings;
 
+    use barewire_sim::random::SplitMix64;
+
     use super::*;
 
     fn sim(text: &str) -> SimOptions {
@@ -273,14 +275,6 @@ mod tests {
         }
     }
 
-    /// SplitMix64: any generator with a fixed seed will do.
-    fn random(state: &mut u64) -> u64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
     #[test]
     fn no_string_makes_it_panic() {
         const PIECES: &[&str] = &[
@@ -344,12 +338,13 @@ mod tests {
         ];
         const BEGINNINGS: [&str; 4] =
             ["", "sim:imx8mp,", "uio:uio0,cs=native0,", "mem:0x3f204000,controller="];
-        let mut state = 1;
+        // Any generator with a fixed seed will do.
+        let mut random = SplitMix64::new(1);
         for _ in 0..20_000 {
-            let beginning = random(&mut state) as usize % BEGINNINGS.len();
+            let beginning = random.next_u64() as usize % BEGINNINGS.len();
             let mut text = String::from(BEGINNINGS[beginning]);
-            for _ in 0..random(&mut state) % 12 {
-                text += PIECES[random(&mut state) as usize % PIECES.len()];
+            for _ in 0..random.next_u64() % 12 {
+                text += PIECES[random.next_u64() as usize % PIECES.len()];
             }
             if let Err(error) = parse(&text) {
                 assert!(!error.is_empty(), "{text:?}");

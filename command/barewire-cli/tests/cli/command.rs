@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use barewire_iommu_bench::callgrind::program;
+use barewire_sim::random::SplitMix64;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -174,12 +175,7 @@ pub(super) fn text(path: &Path) -> String {
 
 /// Bytes of SplitMix64: they look like firmware to an erase-and-program algorithm.
 pub(super) fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed;
-    let words = std::iter::repeat_with(|| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31).to_le_bytes()
-    });
+    let mut random = SplitMix64::new(seed);
+    let words = std::iter::repeat_with(|| random.next_u64().to_le_bytes());
     words.flatten().take(len).collect()
 }

@@ -9,6 +9,7 @@ use std::num::NonZeroU64;
 
 use super::frame::{CanFrame, DATA_MAX, FD_LENGTHS, STANDARD_MAX};
 use crate::chip::Ps;
+use crate::random::SplitMix64;
 
 /// How a value changes from frame to frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl Default for Traffic {
 impl Traffic {
     /// The frames, each with the time from which it is to be sent.
     pub fn frames(self) -> impl Iterator<Item = (Ps, CanFrame)> + 'static {
-        let (start_ps, gap_ps, random) = (self.start_ps, self.gap_ps, self.seed);
+        let (start_ps, gap_ps, random) = (self.start_ps, self.gap_ps, SplitMix64::new(self.seed));
         let count = self.count.map_or(u64::MAX, NonZeroU64::get);
         let mut maker = Maker { traffic: self, made: 0, random };
         (0..count).map(move |n| (start_ps.saturating_add(gap_ps.saturating_mul(n)), maker.make()))
@@ -93,17 +94,10 @@ enum Kind {
 struct Maker {
     traffic: Traffic,
     made: u64,
-    random: u64,
+    random: SplitMix64,
 }
 
 impl Maker {
-    fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
     /// Whether the next frame's identifier has 29 bits, and what kind it is.
     fn kind(&mut self) -> (bool, Kind) {
         let Traffic { extended, fd, remote, mix, .. } = self.traffic;
@@ -115,7 +109,7 @@ impl Maker {
             };
             return (extended, kind);
         };
-        let random = self.random();
+        let random = self.random.next_u64();
         let kind = match random >> 1 & 7 {
             0..=3 if fd_too => Kind::Fd { brs: random & 2 != 0 },
             4 | 0 => Kind::Remote,
@@ -129,8 +123,10 @@ impl Maker {
         let ids = if extended { 1 << 29 } else { u64::from(STANDARD_MAX) + 1 };
         let id = match (self.traffic.id, self.traffic.id_bit) {
             (Pattern::Fixed(id), _) => id,
-            (Pattern::Random, None) => (self.random() % ids) as u32,
-            (Pattern::Random, Some(bit)) => (self.random() % ids) as u32 & !1 | u32::from(bit),
+            (Pattern::Random, None) => (self.random.next_u64() % ids) as u32,
+            (Pattern::Random, Some(bit)) => {
+                (self.random.next_u64() % ids) as u32 & !1 | u32::from(bit)
+            }
             (Pattern::Increment, _) => (self.made % ids) as u32,
         };
         // Classic and remote frames have the first nine lengths.
@@ -138,7 +134,7 @@ impl Maker {
             if matches!(kind, Kind::Fd { .. }) { &FD_LENGTHS[..] } else { &FD_LENGTHS[..9] };
         let length = match self.traffic.length {
             Pattern::Fixed(length) => usize::from(length).min(lengths[lengths.len() - 1]),
-            Pattern::Random => lengths[(self.random() % lengths.len() as u64) as usize],
+            Pattern::Random => lengths[(self.random.next_u64() % lengths.len() as u64) as usize],
             Pattern::Increment => lengths[(self.made % lengths.len() as u64) as usize],
         };
         let mut data = [0; DATA_MAX];
@@ -146,7 +142,7 @@ impl Maker {
             Pattern::Fixed(bytes) => data = bytes,
             Pattern::Random => {
                 for word in data[..length].chunks_mut(8) {
-                    let random = self.random().to_le_bytes();
+                    let random = self.random.next_u64().to_le_bytes();
                     word.copy_from_slice(&random[..word.len()]);
                 }
             }

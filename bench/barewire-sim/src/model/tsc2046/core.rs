@@ -4,6 +4,7 @@ use super::options::TouchOptions;
 use super::panel::{Drive, Panel, Pen, Stroke, decay};
 use crate::chip::complaints::Complaints;
 use crate::chip::{PS_PER_NS, Ps};
+use crate::random::SplitMix64;
 
 /// The most complaints kept until they are taken.
 const COMPLAINTS_MAX: usize = 64;
@@ -88,7 +89,7 @@ pub(super) struct Core {
     low_until: Ps,
     low_since: Option<Ps>,
     reference_since: Option<Ps>,
-    random: u64,
+    random: SplitMix64,
     complaints: Complaints<COMPLAINTS_MAX>,
 }
 
@@ -104,7 +105,7 @@ impl Core {
             low_until: 0,
             low_since: None,
             reference_since: None,
-            random: options.seed,
+            random: SplitMix64::new(options.seed),
             complaints: Complaints::default(),
             options,
         };
@@ -258,11 +259,7 @@ impl Core {
 
     fn noise(&mut self, bits: u32) -> i64 {
         let span = 2 * u64::from(self.options.noise_codes) + 1;
-        // SplitMix64: any seed will do, 0 too.
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let code = ((mixed ^ mixed >> 31) % span) as i64 - i64::from(self.options.noise_codes);
+        let code = (self.random.next_u64() % span) as i64 - i64::from(self.options.noise_codes);
         code >> (12 - bits)
     }
 

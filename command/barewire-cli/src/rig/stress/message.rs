@@ -1,6 +1,7 @@
 //! A message of random form: transfers, what each does, where CS drops.
 
 use barewire::spi::Transfer;
+use barewire_sim::random::SplitMix64;
 
 use super::account::Does;
 use super::frame::{HEADER, Header, LEN_MIN, checksum, payload};
@@ -8,20 +9,17 @@ use super::frame::{HEADER, Header, LEN_MIN, checksum, payload};
 /// The longest transfer that ECSPI's own line takes, in bytes.
 const PULSES_LEN_MAX: usize = 256;
 
-/// SplitMix64: any generator with a fixed seed will do.
+/// Any generator with a fixed seed will do.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(super) struct Random(SplitMix64);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.0.next_u64()
     }
 
     /// A number from 0 to `below` − 1.
