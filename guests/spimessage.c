@@ -5,6 +5,8 @@
  *                               under QEMU's `-icount shift=0` a nanosecond is an instruction
  *   spimessage syscalls NODE    prints `PER_OP X`: the system calls that this program makes for one
  *   spimessage handled NODE     count, in a program that handles a signal
+ *   spimessage apart NODE       count, where memory is worst laid out: the transfer, its bytes and the answer
+ *                               each across two pages, their addresses a multiple of a MiB apart
  *   spimessage read NODE FILE [TWICE]
  *                               reads the flash from its begin in messages of 4096 bytes and compares it
  *                               with the file; TWICE is 2 for a second reader that was forked
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -44,13 +47,11 @@ static int opened(const char *node) {
 	return fd;
 }
 
-/* Asks for the id so many times. */
-static void identify(int fd, int times) {
-	static const uint8_t tx[4] = {0x9f};
-	uint8_t rx[4] = {0};
-	struct spi_ioc_transfer transfer = {.tx_buf = (uintptr_t)tx, .rx_buf = (uintptr_t)rx, .len = 4};
+/* Sends that transfer, which asks for the id, so many times. */
+static void send(int fd, struct spi_ioc_transfer *transfer, int times) {
+	const uint8_t *rx = (const uint8_t *)(uintptr_t)transfer->rx_buf;
 	while (times--) {
-		if (ioctl(fd, SPI_IOC_MESSAGE(1), &transfer) != 4)
+		if (ioctl(fd, SPI_IOC_MESSAGE(1), transfer) != 4)
 			die("SPI_IOC_MESSAGE");
 	}
 	if (!first[0])
@@ -59,6 +60,28 @@ static void identify(int fd, int times) {
 		fprintf(stderr, "spimessage: the chip's id is %02x%02x%02x\n", rx[1], rx[2], rx[3]);
 		exit(1);
 	}
+}
+
+static void identify(int fd, int times) {
+	static const uint8_t tx[4] = {0x9f};
+	uint8_t rx[4] = {0};
+	struct spi_ioc_transfer transfer = {.tx_buf = (uintptr_t)tx, .rx_buf = (uintptr_t)rx, .len = 4};
+	send(fd, &transfer, times);
+}
+
+static void identify_apart(int fd, int times) {
+	enum { APART = 1 << 20 };
+	static uint8_t *memory;
+	if (!memory) {
+		memory = mmap(NULL, 4 * APART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory == MAP_FAILED)
+			die("mmap");
+	}
+	struct spi_ioc_transfer *transfer = (void *)(memory + APART - sizeof *transfer / 2);
+	uint8_t *tx = memory + 2 * APART - 2, *rx = memory + 3 * APART - 2;
+	tx[0] = 0x9f;
+	*transfer = (struct spi_ioc_transfer){.tx_buf = (uintptr_t)tx, .rx_buf = (uintptr_t)rx, .len = 4};
+	send(fd, transfer, times);
 }
 
 static int by_size(const void *one, const void *other) {
@@ -72,11 +95,11 @@ static double now_ns(void) {
 	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-static void count(int fd) {
+static void count(int fd, void (*operation)(int fd, int times)) {
 	double rounds[ROUNDS];
 	for (int round = -1; round < ROUNDS; round++) {
 		double begun = now_ns();
-		identify(fd, CALLS);
+		operation(fd, CALLS);
 		/* The first round sets everything up. */
 		if (round >= 0)
 			rounds[round] = (now_ns() - begun) / CALLS;
@@ -176,7 +199,7 @@ int main(int argc, char **argv) {
 		for (;;)
 			identify(fd, 1);
 	} else {
-		count(fd);
+		count(fd, strcmp(what, "apart") ? identify : identify_apart);
 	}
 	return 0;
 }

@@ -57,5 +57,6 @@ program served-message-4 "$(mem "$BANK")" count
 program served-syscalls-4 "$(mem "$BANK")" syscalls
 # In the program itself, under the lock between processes; and in one that handles signals.
 program run-message-4 "$(mem "$BANK" shared)" count
+program run-apart-4 "$(mem "$BANK" shared)" apart
 program run-handled-4 "$(mem "$BANK" shared)" handled
 program run-syscalls-4 "$(mem "$BANK" shared)" syscalls

@@ -144,9 +144,10 @@ const OVERLAY: Boot = Boot { merged: true, kernel_args: "", ..Boot::uio("overlay
 /// ECSPI1's pads are UART3's on this board; ECSPI2 is the one on its header.
 const IMX8MP_OVERLAY: Boot =
     Boot { wiring: Some("w25q256:/machine/soc/spi2/spi:fl0:0:/machine/soc/gpio5:-:13"), ..OVERLAY };
-/// Random numbers and stack offsets would make a system call's count differ from call to call.
+/// Random stack offsets would make a system call's count differ from call to call, and random layouts a program's
+/// from start to start.
 const COUNT: Boot = Boot {
-    kernel_args: "iomem=relaxed randomize_kstack_offset=off",
+    kernel_args: "iomem=relaxed randomize_kstack_offset=off norandmaps",
     counted: true,
     ..Boot::new("count", 600)
 };

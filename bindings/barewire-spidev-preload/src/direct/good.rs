@@ -5,6 +5,9 @@
 //! page is known, to be read or to be written, and is accessed here. A program that unmaps or protects memory
 //! ends that: those functions are taken over (`calls::map`).
 //!
+//! A page has [`WAYS`] places, so that a message's own pages (the transfer and its bytes, each perhaps on two) do not
+//! drive each other out wherever the kernel's random layout puts them.
+//!
 //! # Not supported
 //! Memory that the C library itself unmaps, as `free` does with large blocks, or that is gone because a file was
 //! cut: a program that passes such an address ends by SIGSEGV or SIGBUS instead of `EFAULT`. No message is in
@@ -17,8 +20,10 @@ use rustix::io::Errno;
 
 use crate::memory;
 
-/// Pages that are known at once.
-const PAGES: usize = 64;
+/// Places that a page may have.
+const WAYS: usize = 4;
+/// Sets of places, a power of two.
+const SETS: usize = 16;
 /// A page of any machine is a multiple of this.
 const PAGE_SHIFT: usize = 12;
 /// The most pages of a buffer that are looked up; a longer one is the kernel's to copy.
@@ -27,23 +32,26 @@ const LOOKED_UP: usize = 3;
 /// No page has this number.
 const NONE: usize = usize::MAX;
 
-/// The numbers of pages, each at its number modulo [`PAGES`].
-type Known = [AtomicUsize; PAGES];
+/// The numbers of pages, each in the set of its number modulo [`SETS`].
+type Known = [[AtomicUsize; WAYS]; SETS];
 
-static READABLE: Known = [const { AtomicUsize::new(NONE) }; PAGES];
-static WRITABLE: Known = [const { AtomicUsize::new(NONE) }; PAGES];
+static READABLE: Known = [const { [const { AtomicUsize::new(NONE) }; WAYS] }; SETS];
+static WRITABLE: Known = [const { [const { AtomicUsize::new(NONE) }; WAYS] }; SETS];
+/// The place that the next page takes in a full set: each in turn.
+static TAKEN_NEXT: AtomicUsize = AtomicUsize::new(0);
 /// How often all were forgotten.
 static FORGOTTEN: AtomicU32 = AtomicU32::new(0);
 
 /// Forgets all pages: the program's memory changes.
 pub(crate) fn forget_all() {
     FORGOTTEN.fetch_add(1, Ordering::SeqCst);
-    READABLE.iter().chain(&WRITABLE).for_each(|page| page.store(NONE, Ordering::SeqCst));
+    let places = READABLE.iter().chain(&WRITABLE).flatten();
+    places.for_each(|place| place.store(NONE, Ordering::SeqCst));
 }
 
 #[inline]
 fn is_known_page(known: &Known, page: usize) -> bool {
-    known[page % PAGES].load(Ordering::Relaxed) == page
+    known[page % SETS].iter().any(|place| place.load(Ordering::Relaxed) == page)
 }
 
 /// Whether all pages of `len` bytes are known; `len` is not 0.
@@ -64,7 +72,13 @@ fn others_are_known(known: &Known, first: usize, last: usize) -> bool {
 fn remember(known: &Known, address: usize, len: usize, forgotten: u32) {
     let (first, last) = (address >> PAGE_SHIFT, address.wrapping_add(len - 1) >> PAGE_SHIFT);
     for page in (first..=last).take(LOOKED_UP) {
-        known[page % PAGES].store(page, Ordering::SeqCst);
+        if is_known_page(known, page) {
+            continue;
+        }
+        let places = &known[page % SETS];
+        let free = places.iter().find(|place| place.load(Ordering::Relaxed) == NONE);
+        let taken = || &places[TAKEN_NEXT.fetch_add(1, Ordering::Relaxed) % WAYS];
+        free.unwrap_or_else(taken).store(page, Ordering::SeqCst);
     }
     if FORGOTTEN.load(Ordering::SeqCst) != forgotten {
         forget_all();
