@@ -18,6 +18,19 @@ pub enum Kind {
     Predicted,
 }
 
+impl Kind {
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Arithmetic => "arithmetic",
+            Self::Fitted => "fitted",
+            Self::Predicted => "predicted",
+        }
+    }
+}
+
 /// A figure in its own unit: with the costs used, and the smallest and largest of several runs. The lab's runs have
 /// sets of costs that the fit leaves as probable; barewire's have all costs of the board at their low and high ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

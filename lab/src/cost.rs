@@ -115,6 +115,9 @@ pub struct Checks {
     /// The scores in all of fits to figures that were dealt out anew.
     #[serde(default)]
     pub shuffled: Vec<f64>,
+    /// By id, a figure of another board by costs that were fitted to the RFC's board alone, in its unit.
+    #[serde(default)]
+    pub across_boards: BTreeMap<String, f64>,
 }
 
 impl Checks {
@@ -134,7 +137,8 @@ pub fn fitted_text(moved: &[Moved], draws: &[BTreeMap<String, f64>], checks: &Ch
     let mut text = String::from(
         "# Made by `BAREWIRE_BLESS=1 cargo test --release -p barewire-lab --test fit`: costs.toml moved to the fit set of\n\
          # scoring.toml. cost: the value and what is left of its range. draw: whole sets of costs, for bands. check: the\n\
-         # score of each thread's effects if it takes no part in the fit, and of all if the figures are dealt out anew.\n\n",
+         # score of each thread's effects if it takes no part in the fit, and of all if the figures are dealt out anew; and\n\
+         # figures of other boards by costs fitted to the RFC's board alone.\n\n",
     );
     let _ = writeln!(
         text,
@@ -143,6 +147,10 @@ pub fn fitted_text(moved: &[Moved], draws: &[BTreeMap<String, f64>], checks: &Ch
     );
     for (thread, score) in &checks.leave_one_out {
         let _ = writeln!(text, "{thread} = {score}");
+    }
+    text.push_str("\n[check.across_boards]\n");
+    for (id, value) in &checks.across_boards {
+        let _ = writeln!(text, "{id} = {value:?}");
     }
     for Moved { name, value, low, high } in moved {
         let _ = writeln!(

@@ -94,6 +94,9 @@ pub struct Experiment {
     /// Processors that a share is a share of.
     #[serde(default = "one")]
     pub processors: u32,
+    /// The paths of an experiment without figures.
+    #[serde(default)]
+    pub paths: Vec<String>,
     /// The ids, where the file lists them beside.
     #[serde(default)]
     pub figures: Vec<String>,
@@ -134,12 +137,8 @@ impl Experiment {
     /// The paths that it runs.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
-        if self.workload == Workload::Camera {
-            return ["arm-smmu-by-address", "arm-smmu-by-asid", "arm-smmu-gathered"]
-                .map(str::to_owned)
-                .into();
-        }
-        let mut paths: Vec<String> = self.figure.iter().map(|asked| asked.path.clone()).collect();
+        let mut paths = self.paths.clone();
+        paths.extend(self.figure.iter().map(|asked| asked.path.clone()));
         paths.sort();
         paths.dedup();
         paths.retain(|path| !path.is_empty());

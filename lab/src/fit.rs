@@ -72,7 +72,7 @@ pub struct Residual {
 }
 
 /// A fit, and what it is worth.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
     /// The costs that could move.
     pub costs: Vec<FittedCost>,
@@ -84,6 +84,8 @@ pub struct Fit {
     pub unfitted: Option<f64>,
     /// For each thread the score on its effects if it takes no part in the fit.
     pub leave_one_out: Vec<(String, f64)>,
+    /// Figures of other boards by costs that were fitted to one board's.
+    pub across_boards: Vec<Residual>,
     /// The scores on all predicted effects of fits to figures that were dealt out anew.
     pub shuffled: Vec<f64>,
 }
@@ -144,14 +146,19 @@ pub fn fit(
             high: (value * half.exp()).min(free.high),
         }
     });
-    let residuals = targets.iter().zip(replay_all(&moved_to(costs, &free, &x), targets)?);
-    let residuals = residuals.map(|(target, replayed)| Residual {
+    Ok((fitted.collect(), residuals(&moved_to(costs, &free, &x), targets)?))
+}
+
+/// What `costs` make of `targets`.
+pub(crate) fn residuals(costs: &Costs, targets: &[Target<'_>]) -> Result<Vec<Residual>, LabError> {
+    let residuals = targets.iter().zip(replay_all(costs, targets)?);
+    let residual = |(target, replayed): (&Target<'_>, f64)| Residual {
         id: target.asked.id.clone(),
         published: target.value,
         replayed,
         error: (replayed - target.value) / target.value,
-    });
-    Ok((fitted.collect(), residuals.collect()))
+    };
+    Ok(residuals.map(residual).collect())
 }
 
 /// The costs that may move.
@@ -292,7 +299,8 @@ pub fn moved(costs: &[FittedCost]) -> Vec<Moved> {
 }
 
 /// Four digits: no figure of the fit set has more.
-fn rounded(value: f64) -> f64 {
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
     let scale = 10_f64.powi(3 - value.abs().log10().floor() as i32);
     (value * scale).round() / scale
 }

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barewire_sim::profile::CostLevel;
 
-use crate::band::{Band, Replays};
+use crate::band::{Band, Kind, Replays};
 use crate::cost::{Checks, Costs};
 use crate::error::LabError;
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::figure::{self, Figure};
-use crate::fit::{self, Fit, Target};
+use crate::fit::{self, Fit, Residual, Target};
 use crate::limits;
 use crate::ours;
-use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest};
+use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, Told};
 use crate::replay::Runner;
 use crate::rules::Rules;
 use crate::score::{self, Score};
+use crate::walk;
 
 /// An experiment as `barewire lab list` shows it.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -83,6 +84,9 @@ impl Lab {
         };
         if self.experiments.iter().any(|one| one.name == experiment.name) {
             return Err(taken(&experiment.name));
+        }
+        if experiment.workload == Workload::Camera {
+            experiment.paths().iter().try_for_each(|path| walk::Flush::of_path(path).map(drop))?;
         }
         if experiment.thread.is_empty() {
             experiment.thread = "own".into();
@@ -229,7 +233,28 @@ impl Lab {
             });
         }
         let score = score::score(&self.rules, &self.figures, &replays);
-        Outcome { figures: rows, score, checks: Checks::kept() }
+        Outcome { figures: rows, told: self.told(), score, checks: Checks::kept() }
+    }
+
+    /// The camera on each of its paths.
+    fn told(&self) -> Vec<Told> {
+        let costs = walk::Costs::of(&self.costs);
+        let cameras = self.experiments.iter().filter(|one| one.workload == Workload::Camera);
+        let told = cameras.flat_map(|one| {
+            one.paths().into_iter().filter_map(move |path| {
+                let camera = walk::camera(&costs, walk::Flush::of_path(&path).ok()?);
+                Some(Told {
+                    experiment: one.name.clone(),
+                    thread: one.thread.clone(),
+                    citation: one.citation.clone(),
+                    path,
+                    ms_per_s: camera.unmap_ms_per_s(),
+                    text: camera.to_string(),
+                    unexplained: walk::UNEXPLAINED.into(),
+                })
+            })
+        });
+        told.collect()
     }
 
     /// The score of the costs used, without bands.
@@ -283,16 +308,60 @@ impl Lab {
         })
     }
 
-    /// The fit set's figures with the values that are published.
-    fn targets<'a>(&'a self, without: Option<&str>) -> Vec<Target<'a>> {
-        let wanted = |figure: &&Figure| {
-            self.rules.in_fit_set(&figure.id) && Some(&*figure.thread) != without
-        };
+    /// The published values of the figures that are `wanted`.
+    fn published(&self, wanted: impl Fn(&Figure) -> bool) -> Vec<Target<'_>> {
         let target = |figure: &Figure| {
             let (experiment, asked) = self.asked(&figure.id)?;
             Some(Target { experiment, asked, value: figure.value })
         };
-        self.figures.iter().filter(wanted).filter_map(target).collect()
+        let figures = self.figures.iter().filter(|figure| wanted(figure));
+        figures.filter_map(target).collect()
+    }
+
+    /// The fit set's figures, of the threads that are `wanted`.
+    fn targets(&self, wanted: impl Fn(&str) -> bool) -> Vec<Target<'_>> {
+        self.published(|figure| self.rules.in_fit_set(&figure.id) && wanted(&figure.thread))
+    }
+
+    /// The costs moved to a user's figures, each an id and its value; to those that the user's experiments publish if
+    /// there are none. Nothing is left out and nothing dealt out anew: a user has no second set to score on.
+    ///
+    /// # Errors
+    /// If an id is not known, there is nothing to fit to, or an experiment cannot be run.
+    pub fn fit_to(&self, figures: &[(String, f64)]) -> Result<Fit, LabError> {
+        let target = |(id, value): &(String, f64)| match self.asked(id) {
+            Some((experiment, asked)) => Ok(Target { experiment, asked, value: *value }),
+            None => {
+                let known = self.experiments.iter().flat_map(|one| &one.figure);
+                let known = known.map(|asked| asked.id.clone()).collect();
+                Err(LabError::Unknown { what: "figure", name: id.clone(), known })
+            }
+        };
+        let targets = match figures {
+            [] => {
+                let lab_s = figure::published();
+                self.published(|figure| !lab_s.iter().any(|one| one.id == figure.id))
+            }
+            _ => figures.iter().map(target).collect::<Result<_, _>>()?,
+        };
+        if targets.is_empty() {
+            return Err(LabError::Refused("the experiment has no figure to fit to".into()));
+        }
+        let (costs, residuals) = fit::fit(&Costs::assumed(), &targets)?;
+        Ok(Fit { costs, residuals, ..Fit::default() })
+    }
+
+    /// The times of the second thread's two boards by costs that know the RFC's board alone.
+    fn across_boards(&self) -> Result<Vec<Residual>, LabError> {
+        let (moved, _) =
+            fit::fit(&Costs::assumed(), &self.targets(|thread| thread == "jander-rfc"))?;
+        let mut costs = Costs::assumed();
+        costs.apply(&fit::moved(&moved));
+        let targets = self.published(|figure| {
+            let is_time = self.rules.kind(&figure.id) != Kind::Input && figure.unit != "%";
+            figure.thread == "jander-v2" && is_time
+        });
+        fit::residuals(&costs, &targets)
     }
 
     /// The costs moved to the fit set, from what was assumed; and what such a fit is worth.
@@ -306,8 +375,10 @@ impl Lab {
             threads.into_iter().filter(|thread| self.rules.fit_set.contains_key(*thread)).collect();
         let all = 1 + threads.len() + SHUFFLES as usize;
         let assumed = Costs::assumed();
-        let (costs, residuals) = fit::fit(&assumed, &self.targets(None))?;
-        let draws = fit::draws(&assumed, &self.targets(None))?;
+        let targets = self.targets(|_| true);
+        let (costs, residuals) = fit::fit(&assumed, &targets)?;
+        let draws = fit::draws(&assumed, &targets)?;
+        let across_boards = self.across_boards()?;
         progress(1, all);
         let scored = |moved: &[fit::FittedCost]| {
             let mut costs = Costs::assumed();
@@ -317,7 +388,7 @@ impl Lab {
         let unfitted = Some(scored(&[]).all.lab);
         let mut leave_one_out = Vec::new();
         for (place, &thread) in threads.iter().enumerate() {
-            let (moved, _) = fit::fit(&assumed, &self.targets(Some(thread)))?;
+            let (moved, _) = fit::fit(&assumed, &self.targets(|one| one != thread))?;
             let score = scored(&moved);
             let score = score
                 .threads
@@ -331,11 +402,11 @@ impl Lab {
             self.figures.iter().map(|figure| (figure.id.clone(), figure.unit.clone())).collect();
         let mut shuffled = Vec::new();
         for seed in 0..SHUFFLES {
-            let (moved, _) = fit::fit(&assumed, &fit::shuffled(&self.targets(None), &units, seed))?;
+            let (moved, _) = fit::fit(&assumed, &fit::shuffled(&targets, &units, seed))?;
             shuffled.push(scored(&moved).all.lab);
             progress(2 + threads.len() + seed as usize, all);
         }
-        Ok(Fit { costs, residuals, draws, unfitted, leave_one_out, shuffled })
+        Ok(Fit { costs, residuals, draws, unfitted, leave_one_out, across_boards, shuffled })
     }
 
     /// A figure over a parameter.

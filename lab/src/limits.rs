@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::kernel::Path;
+use crate::workload::nor;
 
 /// A workload's boards, clocks in Hz, and the beginning of the names of its paths.
 struct Limits {
@@ -94,7 +95,7 @@ fn numbers(asked: &Asked) -> Result<(), String> {
     let Asked { batch, block, blocks, bytes, scale, .. } = asked;
     // spidev's own: more transfers than 511 make its request's size 0.
     within("batch", batch.unwrap_or(1), 1..=511)?;
-    within("block", block.unwrap_or(1), 1..=1_024)?;
+    within("block", block.unwrap_or(1), 1..=nor::BLOCK_MAX)?;
     within("blocks", blocks.unwrap_or(1), 1..=1_000_000)?;
     within("bytes", bytes.unwrap_or(4_096), 4_096..=512 << 20)?;
     if bytes.is_some_and(|bytes| bytes % 4_096 != 0) {

@@ -44,10 +44,31 @@ pub struct Row {
 pub struct Outcome {
     /// A row for each figure, in the order of `figures.csv`.
     pub figures: Vec<Row>,
+    /// What experiments give whose thread prints no figure for it.
+    pub told: Vec<Told>,
     /// How well the differences between them are predicted.
     pub score: crate::score::Score,
     /// What refits say of the fit.
     pub checks: crate::cost::Checks,
+}
+
+/// An experiment's result on one path, which has no published figure beside it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Told {
+    /// The experiment.
+    pub experiment: String,
+    /// Its thread.
+    pub thread: String,
+    /// What the thread says of it.
+    pub citation: String,
+    /// The path.
+    pub path: String,
+    /// In milliseconds for each second.
+    pub ms_per_s: f64,
+    /// In words.
+    pub text: String,
+    /// What of the thread's words it does not explain, with a suspected mechanism.
+    pub unexplained: String,
 }
 
 /// What one step of a path cost inside a figure.

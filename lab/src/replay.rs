@@ -310,16 +310,7 @@ impl Runner {
     }
 
     fn unmap(&self, asked: &Asked) -> Result<Taken, LabError> {
-        let flush = match asked.path.as_str() {
-            "arm-smmu-by-address" => walk::Flush::ByAddress,
-            "arm-smmu-by-asid" => walk::Flush::ByAsid,
-            "arm-smmu-gathered" => walk::Flush::Gathered,
-            name => {
-                let known = ["arm-smmu-by-address", "arm-smmu-by-asid", "arm-smmu-gathered"];
-                let known = known.map(str::to_owned).into();
-                return Err(LabError::Unknown { what: "path", name: name.into(), known });
-            }
-        };
+        let flush = walk::Flush::of_path(&asked.path)?;
         let bytes = asked
             .bytes
             .ok_or_else(|| LabError::Experiment(format!("{}: bytes are missing", asked.id)))?;

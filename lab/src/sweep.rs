@@ -359,7 +359,11 @@ impl Sweeper {
                 (BCM2835_DMA_BYTES - 1) as f64,
                 "the driver uses DMA for more, which is not modelled",
             ),
-            (Parameter::Length, Bench::Nor) => (1.0, 1_024.0, "the longest block of the thread"),
+            (Parameter::Length, Bench::Nor) => (
+                1.0,
+                nor::BLOCK_MAX as f64,
+                "the driver splits what is longer than a DMA transfer, which is not modelled",
+            ),
             (Parameter::Length, _) => (1.0, BURST_BYTES as f64, "one burst of the controller"),
             (Parameter::Batch, _) => (
                 1.0,

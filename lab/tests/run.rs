@@ -42,6 +42,9 @@ fn table(outcome: &Outcome) -> String {
             cell(row.barewire.map(|band| band.used)),
         );
     }
+    for told in &outcome.told {
+        let _ = writeln!(text, "{}, {}: {}", told.experiment, told.path, told.text);
+    }
     let score = &outcome.score;
     text.push_str("\nthread        effects     lab  strongest simple predictor\n");
     for one in score.threads.iter().chain([&score.all]) {
@@ -61,6 +64,10 @@ fn table(outcome: &Outcome) -> String {
     );
     for (thread, score) in &checks.leave_one_out {
         let _ = writeln!(text, "without {thread}: {score:.3}");
+    }
+    text.push_str("by the costs of the RFC's board alone\n");
+    for (id, value) in &checks.across_boards {
+        let _ = writeln!(text, "{id:<28}{value:>13}");
     }
     text
 }
@@ -152,6 +159,10 @@ fn an_own_experiment_is_replayed_and_not_scored() {
     let explained = lab.explain("mine-irq", &[]).expect("replays");
     assert!((explained.sum_us - explained.replayed).abs() < 1e-6 && explained.replayed > 30.0);
     assert_eq!(lab.score().all.lab.to_bits(), before.all.lab.to_bits());
+    let camera = "name = 'mine too'\ntitle = ''\nboard = 'any'\nworkload = 'camera'\n";
+    let error = lab.with_experiment(&format!("{camera}paths = ['arm-smmu']")).expect_err("no path");
+    assert!(error.to_string().contains("arm-smmu-by-asid"), "{error}");
+    lab.with_experiment(&format!("{camera}paths = ['arm-smmu-by-asid']")).expect("reads");
     for wrong in
         ["", "name = 1", &own.replace("int-low", "int-high"), &own.replace("imx8mp", "imx9"), own]
     {
@@ -187,7 +198,7 @@ fn the_ends_of_what_an_experiment_may_ask_run() {
         let batch = format!("batch = {batch}");
         texts.push(experiment("rpi3", "spidev", speed_hz, &figure("spidev-4.4", "rate", &batch)));
     }
-    for (speed_hz, block) in [(5_000_000, 1), (50_000_000, 1_024), (50_000_000, 15)] {
+    for (speed_hz, block) in [(5_000_000, 1), (44_000_000, 65_535), (50_000_000, 15)] {
         let block = format!("block = {block}\nblocks = 5");
         texts.push(experiment(
             "sama5d36",

@@ -143,7 +143,8 @@ impl Atmel {
             pio: RefCell::new(pio),
             pin,
             csr: NCPHA | (scbr as u32) << 8,
-            wire_byte_ps: (BITS * scbr * 1_000_000_000_000).div_ceil(reference_hz),
+            // The model's clock has whole picoseconds: rounded once for the byte, a long read would run ahead of it.
+            wire_byte_ps: BITS * (scbr * 1_000_000_000_000).div_ceil(reference_hz),
             read_ps: now() - between,
             write_ps: between - before,
             flight: RefCell::default(),

@@ -76,6 +76,18 @@ fn head(html: &mut String, page: &Page<'_>) {
         score.nulls.len(),
         tables::nulls(score)
     );
+    let checks = &page.outcome.checks;
+    let lowest = checks.shuffled.iter().copied().fold(f64::INFINITY, f64::min);
+    let left_out: Vec<String> =
+        checks.leave_one_out.iter().map(|(thread, score)| format!("{thread} {score:.3}")).collect();
+    let _ = writeln!(
+        html,
+        "<details><summary>What the fit is worth</summary><p>Without any fit the score of all is {:.3}; fitted to figures \
+         that were dealt out anew, {lowest:.3} or more. Scores of threads whose own figures are not fitted to: {}.</p>{}</details>",
+        checks.unfitted,
+        escaped(&left_out.join(", ")),
+        tables::across_boards(page.outcome)
+    );
 }
 
 /// The score in a sentence or two.
@@ -135,6 +147,16 @@ fn thread(html: &mut String, page: &Page<'_>, block: &[Row]) {
             writeln!(html, "<div>{}</div>", chart::bars::draw(&format!("bars-{name}-{nth}"), rows));
     }
     html.push_str("</div>\n");
+    for told in page.outcome.told.iter().filter(|told| told.thread == *name) {
+        let _ = writeln!(
+            html,
+            "<p>{}, <code>{}</code>: {}.<br><span class=\"dim\">{}</span></p>",
+            escaped(&told.experiment),
+            escaped(&told.path),
+            escaped(&told.text),
+            escaped(&told.unexplained)
+        );
+    }
     unexplained(html, block);
     let rows: Vec<&Row> = block.iter().collect();
     let _ = writeln!(

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use super::chart::{exact, number, shown_in};
 use super::svg::escaped;
-use crate::band::Kind;
-use crate::outcome::{Explanation, Row, Sweep};
+use crate::outcome::{Explanation, Outcome, Row, Sweep};
 use crate::rules::Rules;
 use crate::score::{Score, ThreadScore};
 
@@ -41,7 +40,7 @@ pub(super) fn figures(rows: &[&Row]) -> String {
     let row = |row: &&Row| {
         vec![
             format!("{}{}", row.id, if row.unexplained.is_some() { " †" } else { "" }),
-            kind(row.kind).into(),
+            row.kind.name().into(),
             row.unit.clone(),
             exact(row.published),
             one(row.replayed),
@@ -70,22 +69,13 @@ pub(super) fn figures(rows: &[&Row]) -> String {
     )
 }
 
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Input => "input",
-        Kind::Arithmetic => "arithmetic",
-        Kind::Fitted => "fitted",
-        Kind::Predicted => "predicted",
-    }
-}
-
 /// The score of every thread beside each simple predictor's.
 pub(super) fn score(score: &Score) -> String {
     let share = |value: f64| if value.is_finite() { format!("{value:.3}") } else { "-".into() };
     let row = |name: &str, row: &ThreadScore, covered: Option<&crate::score::Coverage>| {
         vec![
             name.to_owned(),
-            kind(row.kind).into(),
+            row.kind.name().into(),
             if row.beats { "yes".into() } else { format!("no: {}", row.strongest.name) },
             row.effects.to_string(),
             share(row.lab),
@@ -121,6 +111,23 @@ pub(super) fn score(score: &Score) -> String {
         "Σ |predicted − published difference| / Σ |published difference|: 0 is perfect, 1 is “nothing changes”",
         &heads,
         3,
+        &rows,
+    )
+}
+
+/// Figures of other boards by costs that were fitted to one board's.
+pub(super) fn across_boards(outcome: &Outcome) -> String {
+    let row = |row: &Row| {
+        let value = *outcome.checks.across_boards.get(&row.id)?;
+        let error = 100.0 * (value - row.published) / row.published;
+        let cells = [number(row.published), number(value), format!("{error:+.1} %")];
+        Some([row.id.clone(), row.unit.clone()].into_iter().chain(cells).collect())
+    };
+    let rows: Vec<Vec<String>> = outcome.figures.iter().filter_map(row).collect();
+    table(
+        "Other boards, by clock alone, when only jander-rfc’s board is fitted to",
+        &["figure", "unit", "published", "simulated", "error"],
+        2,
         &rows,
     )
 }

@@ -231,20 +231,6 @@ pub fn score(rules: &Rules, figures: &[Figure], replays: &Replays) -> Score {
     }
 }
 
-/// Scores one thread.
-///
-/// # Panics
-/// If a pair names a figure that is not in `figures`.
-#[must_use]
-pub fn score_thread(
-    rules: &Rules,
-    figures: &[Figure],
-    replays: &Replays,
-    thread: &str,
-) -> ThreadScore {
-    of_thread(rules, &pairs(rules, figures, replays), thread)
-}
-
 /// The replayed figure `id`. A band with a part that is no number is no replay.
 fn replayed<'a>(replays: &'a Replays, id: &str) -> Option<&'a Band> {
     replays

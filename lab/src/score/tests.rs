@@ -293,16 +293,6 @@ fn the_counted_effects_are_those_of_the_rules_without_fit_pairs() {
     assert_eq!(score.with_fitted.by_unit.values().map(|sums| sums.effects).sum::<usize>(), 41);
 }
 
-#[test]
-fn a_thread_alone_scores_as_among_the_others() {
-    let (rules, figures) = small();
-    let replays = small_replays();
-    let score = score(&rules, &figures, &replays);
-    for thread in &score.threads {
-        assert_eq!(&score_thread(&rules, &figures, &replays, &thread.thread), thread);
-    }
-}
-
 /// What the lab has to beat. It follows from the published figures and the rules alone.
 #[test]
 fn the_simple_predictors_of_the_published_figures() {

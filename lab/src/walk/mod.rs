@@ -42,8 +42,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use camera::{Camera, camera};
+pub use camera::{Camera, UNEXPLAINED, camera};
 use table::{Counted, with_table};
+
+use crate::error::LabError;
 
 /// A call of iommu_map_sg or iommu_unmap.
 pub const CALL: &str = "call";
@@ -136,6 +138,26 @@ pub enum Flush {
     /// All that a call removed together, by the cheapest method: barewire's default, and what the thread expects of
     /// unmap_pages.
     Gathered,
+}
+
+impl Flush {
+    /// That of the path `name`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of_path(name: &str) -> Result<Self, LabError> {
+        let paths = [
+            ("arm-smmu-by-address", Self::ByAddress),
+            ("arm-smmu-by-asid", Self::ByAsid),
+            ("arm-smmu-gathered", Self::Gathered),
+        ];
+        let found = paths.iter().find(|(path, _)| *path == name);
+        found.map(|(_, flush)| *flush).ok_or_else(|| LabError::Unknown {
+            what: "path",
+            name: name.into(),
+            known: paths.map(|(path, _)| path.to_owned()).into(),
+        })
+    }
 }
 
 /// A step of a path: how often it happened, and its time in all.

@@ -23,6 +23,8 @@ struct Experiment {
     citation: String,
     board: String,
     workload: String,
+    #[serde(default)]
+    paths: Vec<String>,
     figures: Vec<String>,
     #[serde(default)]
     figure: Vec<Case>,
@@ -42,12 +44,7 @@ struct Case {
 
 impl Case {
     fn flush(&self) -> Flush {
-        match self.path.as_str() {
-            "arm-smmu-by-address" => Flush::ByAddress,
-            "arm-smmu-by-asid" => Flush::ByAsid,
-            "arm-smmu-gathered" => Flush::Gathered,
-            other => panic!("{}: the path {other:?}", self.id),
-        }
+        Flush::of_path(&self.path).unwrap_or_else(|error| panic!("{}: {error}", self.id))
     }
 }
 
@@ -244,6 +241,8 @@ fn the_experiments_answer_every_figure_of_the_thread_once() {
         assert_eq!((bytes, format!("{}_{after}", case.call).as_str()), (case.bytes, parts[2]));
     }
     assert!(camera.figures.is_empty() && camera.figure.is_empty());
+    let flushes = camera.paths.iter().map(|path| Flush::of_path(path).expect("a path"));
+    assert_eq!(flushes.collect::<Vec<_>>(), FLUSHES);
     for experiment in [ranjan, camera] {
         assert_eq!((experiment.thread.as_str(), experiment.board.as_str()), ("ranjan", "sm8150"));
     }

@@ -33,6 +33,9 @@ const BUSY: u8 = 1;
 /// The most blocks that are simulated.
 pub const SIMULATED_MAX: usize = 4;
 
+/// The longest block: spi-atmel splits what is longer than a DMA transfer, which is not modelled.
+pub(crate) const BLOCK_MAX: usize = 65_535;
+
 /// What came of it.
 pub struct Read {
     /// Where the time went.
@@ -244,15 +247,26 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_any_length_read_right() {
+        for name in [QUEUE, TASKLET] {
+            for block in [1, 2, 4096, BLOCK_MAX] {
+                // 44 MHz is no whole number of picoseconds.
+                let read = read(name, block, 2);
+                assert!(read.time_ps() > 2 * 8 * block as Ps * 22_727, "{name}: {block}");
+            }
+        }
+    }
+
+    #[test]
     fn the_wire_waits_for_a_slower_engine() {
         let mut costs = Costs::assumed();
         let time = |costs: &Costs| read_with(costs, TASKLET, 512, 1).time_ps();
         let wire = time(&costs);
         costs.set("hdmac-byte", 60.0);
-        assert_eq!(time(&costs), wire, "8 clocks of 44 MHz are 182 ns");
+        assert_eq!(time(&costs), wire, "8 clocks of 22,728 ps are 182 ns");
         costs.set("hdmac-byte", 250.0);
         let longer = time(&costs) as f64 - wire as f64;
-        let expected = 511.0 * (250_000.0 - 8e12 / 44e6);
+        let expected = 511.0 * (250_000.0 - 8.0 * 22_728.0);
         assert!((longer - expected).abs() < 2_000.0, "{longer} {expected}");
     }
 

@@ -336,6 +336,24 @@ fn an_experiment_of_ones_own_is_listed_and_taken_apart() {
 }
 
 #[test]
+fn costs_move_to_the_figures_of_an_experiment_of_ones_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, figures) = (dir.path().join("mine.toml"), dir.path().join("mine.csv"));
+    fs::write(&path, MINE).expect("written");
+    fs::write(&figures, "mine-read,380\n").expect("written");
+    let fit = ["lab", "fit", "--json", "--experiment", text(&path)];
+    for (more, published) in [(&[][..], 400.0), (&["--figures", text(&figures)], 380.0)] {
+        let residuals = run(&[&fit[..], more].concat()).ok().json()["residuals"].clone();
+        assert_eq!(residuals.as_array().map(Vec::len), Some(1), "{residuals}");
+        assert_eq!(number(&residuals[0]["published"]), published);
+        assert!(number(&residuals[0]["error"]).abs() < 0.05, "{residuals}");
+    }
+    run(&[&fit[..], &["--trace", "-"]].concat()).misused("--experiment");
+    fs::write(&path, MINE.split("[[figure]]").next().expect("a head")).expect("written");
+    run(&fit).misused("no figure to fit to");
+}
+
+#[test]
 fn an_experiment_is_never_overwritten() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("mine.toml");

@@ -22,6 +22,11 @@ pub(super) struct Experiments {
 }
 
 impl Experiments {
+    /// Whether there are any.
+    pub(super) fn is_given(&self) -> bool {
+        !self.files.is_empty()
+    }
+
     /// The lab, with them.
     pub(super) fn lab(&self) -> Result<Lab, Failure> {
         let mut lab = Lab::new();

@@ -7,7 +7,6 @@ use barewire_lab::{Kind, Lab, Listed};
 use serde::Serialize;
 
 use super::given::Experiments;
-use super::run::kind_name;
 use crate::shared::failure::Failure;
 use crate::shared::output;
 
@@ -66,7 +65,7 @@ fn figures(lab: &Lab) -> Vec<Figure> {
 fn figures_text(figures: &[Figure]) -> String {
     let mut text = format!("{:<27}{:<11}{:>11}      what\n", "id", "kind", "published");
     for Figure { id, kind, published, unit, variant, metric, .. } in figures {
-        let (kind, published) = (kind_name(*kind), exact(*published));
+        let (kind, published) = (kind.name(), exact(*published));
         let _ = writeln!(text, "{id:<27}{kind:<11}{published:>11} {unit:<5}{metric}; {variant}");
     }
     text + "\ninput, arithmetic: not scored; fitted: a cost was fitted to it; predicted: nothing was\n"

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use barewire_lab::fit::Fit;
+use barewire_lab::fit::{Fit, Residual};
 use barewire_lab::report::number;
 
 /// Costs before and after, what is left, and how the fit does where it may not look.
@@ -31,26 +31,16 @@ pub(super) fn text(fit: &Fit) -> String {
     if !still.is_empty() {
         let _ = writeln!(text, "and {} that no such figure depends on", still.len());
     }
-    let _ = writeln!(
-        text,
-        "\n{:<30}{:>12}{:>12}{:>10}",
-        "residuals: id", "given", "simulated", "error"
-    );
-    for residual in &fit.residuals {
-        let _ = writeln!(
-            text,
-            "{:<30}{:>12}{:>12}{:>10}",
-            residual.id,
-            number(residual.published),
-            number(residual.replayed),
-            format!("{:+.1} %", 100.0 * residual.error)
-        );
-    }
+    residuals(&mut text, "residuals: id", &fit.residuals);
     if !fit.leave_one_out.is_empty() {
         text.push_str("\nscore of a thread when its own figures are not fitted to\n");
     }
     for (thread, score) in &fit.leave_one_out {
         let _ = writeln!(text, "  {thread:<28}{score:>12.3}");
+    }
+    if !fit.across_boards.is_empty() {
+        text.push_str("\nother boards, by clock alone, when only jander-rfc's board is fitted to");
+        residuals(&mut text, "id", &fit.across_boards);
     }
     if !fit.shuffled.is_empty() {
         let scores: Vec<String> = fit.shuffled.iter().map(|score| format!("{score:.3}")).collect();
@@ -61,4 +51,18 @@ pub(super) fn text(fit: &Fit) -> String {
         );
     }
     text
+}
+
+fn residuals(text: &mut String, head: &str, residuals: &[Residual]) {
+    let _ = writeln!(text, "\n{head:<30}{:>12}{:>12}{:>10}", "given", "simulated", "error");
+    for residual in residuals {
+        let _ = writeln!(
+            text,
+            "{:<30}{:>12}{:>12}{:>10}",
+            residual.id,
+            number(residual.published),
+            number(residual.replayed),
+            format!("{:+.1} %", 100.0 * residual.error)
+        );
+    }
 }

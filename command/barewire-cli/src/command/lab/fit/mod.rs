@@ -1,4 +1,5 @@
-//! `barewire lab fit`: costs fitted to the fit set, to a user's own figures, or a profile from a kernel's trace.
+//! `barewire lab fit`: costs fitted to the fit set, to a user's own figures or experiments, or a profile from a kernel's
+//! trace.
 
 mod costs;
 mod own;
@@ -7,7 +8,9 @@ mod profile;
 use std::path::PathBuf;
 
 use barewire_lab::Lab;
+use barewire_lab::fit::Fit;
 
+use super::given::{self, Experiments};
 use crate::shared::failure::Failure;
 use crate::shared::files;
 use crate::shared::output;
@@ -22,6 +25,7 @@ A trace is text, from any of:
 Examples:
   barewire lab fit
   barewire lab fit --figures mine.csv      with lines as: jander-rfc-irq-A,171
+  barewire lab fit --experiment mine.toml  to the figures that it publishes
   ssh board cat /sys/kernel/tracing/trace | barewire lab fit --trace -
   barewire lab fit --trace TRACE --board 'my board' --json";
 
@@ -31,6 +35,8 @@ pub(super) struct Args {
     /// Fit to your own board's figures instead: lines of id,value, with ids of `barewire lab list --figures`
     #[arg(long, value_name = "FILE.csv", conflicts_with = "trace")]
     figures: Option<PathBuf>,
+    #[command(flatten)]
+    experiments: Experiments,
     /// Make a profile of a kernel's trace of events/spi instead; - is stdin
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -48,23 +54,32 @@ pub(super) struct Args {
 /// Fits.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
+        if args.experiments.is_given() {
+            let text = "--experiment is for figures: a trace is its own experiment";
+            return Err(Failure::Usage(text.into()));
+        }
         return profile::run(path, args.strict, args.board.as_deref(), args.json);
     }
     let fit = match &args.figures {
         Some(path) => {
             let wrong = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
             let figures = own::parse(&files::read_text(path)?).map_err(wrong)?;
-            own::fit(&figures)?
+            args.experiments.lab()?.fit_to(&figures).map_err(given::refused)?
         }
-        None => {
-            let mut bar = None;
-            let mut progress = |done: usize, all: usize| {
-                let bar =
-                    bar.get_or_insert_with(|| Progress::counting("fit", all as u64, args.json));
-                bar.set(done as u64);
-            };
-            Lab::new().refit(&mut progress).map_err(|error| Failure::Failed(error.to_string()))?
+        None if args.experiments.is_given() => {
+            args.experiments.lab()?.fit_to(&[]).map_err(given::refused)?
         }
+        None => refit(args.json)?,
     };
     if args.json { output::json(&fit) } else { output::text(&costs::text(&fit)) }
+}
+
+/// The lab's own fit, with a progress bar unless `silent`.
+fn refit(silent: bool) -> Result<Fit, Failure> {
+    let mut bar = None;
+    let mut progress = |done: usize, all: usize| {
+        let bar = bar.get_or_insert_with(|| Progress::counting("fit", all as u64, silent));
+        bar.set(done as u64);
+    };
+    Lab::new().refit(&mut progress).map_err(|error| Failure::Failed(error.to_string()))
 }

@@ -1,37 +1,4 @@
-//! A user's own figures: lines of `id,value`, and the costs that reach them.
-
-use barewire_lab::LabError;
-use barewire_lab::cost::Costs;
-use barewire_lab::experiment::Experiment;
-use barewire_lab::fit::{Fit, Target};
-
-use crate::command::lab::given;
-use crate::shared::failure::Failure;
-
-/// Moves the assumed costs to the figures. Nothing is left out and nothing shuffled: a user has no second set to score on.
-pub(super) fn fit(figures: &[(String, f64)]) -> Result<Fit, Failure> {
-    let experiments = Experiment::all();
-    let asked =
-        || experiments.iter().flat_map(|one| one.figure.iter().map(move |asked| (one, asked)));
-    let target = |(id, value): &(String, f64)| match asked().find(|(_, asked)| asked.id == *id) {
-        Some((experiment, asked)) => Ok(Target { experiment, asked, value: *value }),
-        None => {
-            let known = asked().map(|(_, asked)| asked.id.clone()).collect();
-            Err(given::refused(LabError::Unknown { what: "figure", name: id.clone(), known }))
-        }
-    };
-    let targets = figures.iter().map(target).collect::<Result<Vec<_>, _>>()?;
-    let fitted = barewire_lab::fit::fit(&Costs::assumed(), &targets);
-    let (costs, residuals) = fitted.map_err(|error| Failure::Failed(error.to_string()))?;
-    Ok(Fit {
-        costs,
-        residuals,
-        draws: Vec::new(),
-        unfitted: None,
-        leave_one_out: Vec::new(),
-        shuffled: Vec::new(),
-    })
-}
+//! A user's own figures: lines of `id,value`.
 
 /// Reads them; a first line `id,value`, empty lines and comments after `#` are skipped.
 pub(super) fn parse(text: &str) -> Result<Vec<(String, f64)>, String> {

@@ -1,9 +1,10 @@
 //! `barewire lab run`: every experiment, each figure published, simulated and barewire's, and the score.
 
+mod checks;
 mod score;
 mod table;
 
-use barewire_lab::{Kind, Lab, Outcome};
+use barewire_lab::{Lab, Outcome};
 
 use super::given::{self, Experiments};
 use crate::shared::failure::Failure;
@@ -34,14 +35,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut outcome = outcome(&lab, args.json);
     if let Some(thread) = &args.thread {
         outcome.figures.retain(|row| row.thread == *thread);
+        outcome.told.retain(|told| told.thread == *thread);
         score::retain(&mut outcome.score, thread);
     }
     if args.json {
         return output::json(&outcome);
     }
-    output::text(
-        &(table::text(&outcome.figures) + &score::text(&outcome.score, args.thread.is_none())),
-    )
+    let whole = args.thread.is_none();
+    let mut text = table::text(&outcome.figures, &outcome.told);
+    text += &score::text(&outcome.score, whole);
+    if whole {
+        text += &checks::text(&outcome);
+    }
+    output::text(&text)
 }
 
 /// All experiments, with a progress bar unless `silent`.
@@ -51,14 +57,4 @@ pub(super) fn outcome(lab: &Lab, silent: bool) -> Outcome {
         let bar = bar.get_or_insert_with(|| Progress::counting("runs", all as u64, silent));
         bar.set(done as u64);
     })
-}
-
-/// A kind as tables show it.
-pub(super) fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Input => "input",
-        Kind::Arithmetic => "arithmetic",
-        Kind::Fitted => "fitted",
-        Kind::Predicted => "predicted",
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use barewire_lab::Kind;
 use barewire_lab::report::number;
 use barewire_lab::score::{Coverage, Score, ThreadScore};
 
@@ -67,7 +66,7 @@ pub(super) fn text(score: &Score, whole: bool) -> String {
 }
 
 fn line(text: &mut String, row: &ThreadScore, coverage: Option<&Coverage>) {
-    let kind = if row.kind == Kind::Fitted { "fitted" } else { "predicted" };
+    let kind = row.kind.name();
     let missing = if row.missing > 0 {
         format!("{} (-{})", row.effects, row.missing)
     } else {

@@ -2,16 +2,14 @@
 
 use std::fmt::Write as _;
 
-use barewire_lab::outcome::Row;
+use barewire_lab::outcome::{Row, Told};
 use barewire_lab::report::{exact, number, threads};
-
-use super::kind_name;
 
 /// The widest line.
 const WIDTH: usize = 116;
 
 /// All rows, thread by thread, and the footnotes.
-pub(super) fn text(rows: &[Row]) -> String {
+pub(super) fn text(rows: &[Row], told: &[Told]) -> String {
     let mut text = String::from(
         "Published by the threads; kernels simulated, and barewire simulated on the same work: barewire measured nothing \
          of it.\nlow-high: the smallest and largest of seventeen sets of costs that the fit leaves; for barewire of all \
@@ -29,6 +27,15 @@ pub(super) fn text(rows: &[Row]) -> String {
                 })
             });
             line(&mut text, row, mark);
+        }
+        let told: Vec<&Told> = told.iter().filter(|told| told.thread == block[0].thread).collect();
+        for of_one in told.chunk_by(|one, other| one.experiment == other.experiment) {
+            let Told { experiment, citation, unexplained, .. } = of_one[0];
+            let said = format!("{experiment}: the thread says “{citation}”; {unexplained}");
+            let _ = writeln!(text, "{}", wrapped(&said, "  "));
+            for Told { path, text: words, .. } in of_one {
+                let _ = writeln!(text, "  {path:<25}{words}");
+            }
         }
     }
     if !notes.is_empty() {
@@ -76,7 +83,7 @@ fn line(text: &mut String, row: &Row, mark: Option<usize>) {
         one(row.replayed),
         error,
         range(row.low.zip(row.high)),
-        kind_name(row.kind),
+        row.kind.name(),
         one(row.barewire.map(|band| band.used)),
         range(row.barewire.map(|band| (band.low, band.high))),
     );
