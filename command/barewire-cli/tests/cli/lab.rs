@@ -362,6 +362,12 @@ fn an_experiment_is_never_overwritten() {
     run(&["lab", "report", "--experiment", file, "--out", file]).misused("would overwrite");
     assert_eq!(fs::read_to_string(&path).expect("there"), "nonsense");
     run(&["lab", "list", "--experiment", file]).fails(1, "mine.toml");
+    fs::write(&path, MINE.replace("'time'", "'tame'").replace("'nor'", "'echo'")).expect("written");
+    run(&["lab", "list", "--experiment", file]).fails(1, "mine.toml: this workload runs on imx8mp");
+    let camera =
+        "name = 'mine'\ntitle = ''\nboard = ''\nworkload = 'camera'\npaths = ['arm-smmu-by-asi']\n";
+    fs::write(&path, camera).expect("written");
+    run(&["lab", "list", "--experiment", file]).fails(1, "arm-smmu-by-asid");
 }
 
 /// A browser that is installed.

@@ -32,8 +32,9 @@ impl Experiments {
         let mut lab = Lab::new();
         for path in &self.files {
             let text = files::read_text(path)?;
-            lab.with_experiment(&text)
-                .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+            lab.with_experiment(&text).map_err(|error| {
+                Failure::Failed(format!("{}: {}", path.display(), words(&error)))
+            })?;
         }
         Ok(lab)
     }
@@ -48,7 +49,12 @@ impl Experiments {
 
 /// What the lab refuses is a name or a combination that the user gave.
 pub(super) fn refused(error: LabError) -> Failure {
-    Failure::Usage(match &error {
+    Failure::Usage(words(&error))
+}
+
+/// What it refuses, and the names that it knows.
+fn words(error: &LabError) -> String {
+    match error {
         LabError::Unknown { what, name, known } => {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             if known.len() <= NAMES_MAX {
@@ -61,7 +67,7 @@ pub(super) fn refused(error: LabError) -> Failure {
             }
         }
         LabError::Experiment(text) | LabError::Refused(text) => text.clone(),
-    })
+    }
 }
 
 /// A name that must be one of `known`.
