@@ -12,6 +12,7 @@ const EMBEDDED: &[&str] = &[
     include_str!("../experiments/jander-v2-irq.toml"),
     include_str!("../experiments/jander-v2-dd.toml"),
     include_str!("../experiments/pitchen.toml"),
+    include_str!("../experiments/touch.toml"),
 ];
 
 /// What was done with the kernel.
@@ -28,10 +29,20 @@ pub enum Workload {
     Nor,
     /// Lists of pages mapped and unmapped: `call`, `bytes`.
     Unmap,
-    /// A second of video unmapped.
+    /// A second of video unmapped, on each of `paths`.
     Camera,
+    /// A flash read by dd and a touch screen sampled at once, on each of `paths`.
+    Beside,
     /// What the thread counted on its own board; nothing runs.
     Stated,
+}
+
+impl Workload {
+    /// Whether what comes of it is told, with no figure beside it.
+    #[must_use]
+    pub fn has_no_figures(self) -> bool {
+        matches!(self, Self::Camera | Self::Beside | Self::Stated)
+    }
 }
 
 /// A figure that an experiment answers, and how.

@@ -16,7 +16,6 @@ use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, Told};
 use crate::replay::Runner;
 use crate::rules::Rules;
 use crate::score::{self, Score};
-use crate::walk;
 
 /// An experiment as `barewire lab list` shows it.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -85,11 +84,12 @@ impl Lab {
         if self.experiments.iter().any(|one| one.name == experiment.name) {
             return Err(taken(&experiment.name));
         }
-        if experiment.workload == Workload::Camera {
-            experiment.paths().iter().try_for_each(|path| walk::Flush::of_path(path).map(drop))?;
-        }
         if experiment.thread.is_empty() {
             experiment.thread = "own".into();
+        }
+        let runner = Runner::new(&self.costs);
+        for path in &experiment.paths {
+            runner.tell(&experiment, path)?;
         }
         let mut figures = self.figures.clone();
         for asked in &experiment.figure {
@@ -236,25 +236,15 @@ impl Lab {
         Outcome { figures: rows, told: self.told(), score, checks: Checks::kept() }
     }
 
-    /// The camera on each of its paths.
+    /// What experiments without figures give, each on its paths.
     fn told(&self) -> Vec<Told> {
-        let costs = walk::Costs::of(&self.costs);
-        let cameras = self.experiments.iter().filter(|one| one.workload == Workload::Camera);
-        let told = cameras.flat_map(|one| {
-            one.paths().into_iter().filter_map(move |path| {
-                let camera = walk::camera(&costs, walk::Flush::of_path(&path).ok()?);
-                Some(Told {
-                    experiment: one.name.clone(),
-                    thread: one.thread.clone(),
-                    citation: one.citation.clone(),
-                    path,
-                    ms_per_s: camera.unmap_ms_per_s(),
-                    text: camera.to_string(),
-                    unexplained: walk::UNEXPLAINED.into(),
-                })
-            })
-        });
-        told.collect()
+        let runner = Runner::new(&self.costs);
+        let of_one = |one: &Experiment| {
+            let told = one.paths().into_iter().map(|path| runner.tell(one, &path));
+            told.collect::<Result<Vec<_>, _>>().expect("checked when it was added")
+        };
+        let without = self.experiments.iter().filter(|one| one.workload.has_no_figures());
+        without.flat_map(of_one).collect()
     }
 
     /// The score of the costs used, without bands.

@@ -22,6 +22,9 @@ fn limits(workload: Workload) -> Option<Limits> {
         Workload::Echo => {
             Limits { boards: &["imx8mp"], speed_hz: 4_000_000..=17_000_000, paths: "linux-5." }
         }
+        Workload::Beside => {
+            Limits { boards: &["imx6dl"], speed_hz: 4_000_000..=40_000_000, paths: "linux-5." }
+        }
         Workload::Dd => Limits {
             boards: &["imx6dl", "imx8mp"],
             speed_hz: 4_000_000..=40_000_000,
@@ -54,7 +57,7 @@ fn within<T: PartialOrd + Display>(
 pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
     let Experiment { board, workload, speed_hz, frames, gap_us, processors, figure, .. } =
         experiment;
-    if matches!(workload, Workload::Camera | Workload::Stated) && !figure.is_empty() {
+    if workload.has_no_figures() && !figure.is_empty() {
         return Err("this workload has no figures: leave [[figure]] out".into());
     }
     within("frames", *frames, 1..=1_000)?;
@@ -72,23 +75,24 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
             ));
         }
         within("speed_hz", *speed_hz, limits.speed_hz.clone())?;
+        experiment.paths.iter().try_for_each(|name| path(name, limits))?;
     }
     figure.iter().try_for_each(|asked| {
         let checked = limits
             .as_ref()
-            .map_or(Ok(()), |limits| path(asked, limits))
+            .map_or(Ok(()), |limits| path(&asked.path, limits))
             .and_then(|()| numbers(asked));
         checked.map_err(|text| format!("{}: {text}", asked.id))
     })
 }
 
-fn path(asked: &Asked, limits: &Limits) -> Result<(), String> {
+fn path(name: &str, limits: &Limits) -> Result<(), String> {
     let names = Path::all().iter().map(|path| path.name.as_str());
     let fits: Vec<&str> = names.filter(|name| name.starts_with(limits.paths)).collect();
-    if fits.contains(&asked.path.as_str()) {
+    if fits.contains(&name) {
         return Ok(());
     }
-    Err(format!("the path is {:?}: this workload runs {}", asked.path, fits.join(", ")))
+    Err(format!("the path is {name:?}: this workload runs {}", fits.join(", ")))
 }
 
 fn numbers(asked: &Asked) -> Result<(), String> {

@@ -38,7 +38,7 @@ pub fn ours(
         Workload::Spidev => spidev(experiment, asked, level),
         Workload::Nor => nor(experiment, asked, level),
         Workload::Unmap => unmap(experiment, asked, kernel),
-        Workload::Camera | Workload::Stated => None,
+        Workload::Camera | Workload::Beside | Workload::Stated => None,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! *Read first*: nothing but this page.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::band::{Band, Kind};
@@ -63,12 +65,12 @@ pub struct Told {
     pub citation: String,
     /// The path.
     pub path: String,
-    /// In milliseconds for each second.
-    pub ms_per_s: f64,
+    /// Its numbers, whose names have their units.
+    pub values: BTreeMap<String, f64>,
     /// In words.
     pub text: String,
     /// What of the thread's words it does not explain, with a suspected mechanism.
-    pub unexplained: String,
+    pub unexplained: Option<String>,
 }
 
 /// What one step of a path cost inside a figure.

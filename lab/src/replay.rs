@@ -18,9 +18,9 @@ use crate::error::LabError;
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::kernel::Path;
 use crate::machine::{Parts, Piece, Record, add_parts};
-use crate::outcome::{StepCost, Stretch};
+use crate::outcome::{StepCost, Stretch, Told};
 use crate::walk;
-use crate::workload::{Intervals, dd, echo, machine, nor, spidev};
+use crate::workload::{Intervals, beside, dd, echo, machine, nor, spidev};
 
 /// A figure, replayed.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,10 +160,41 @@ impl Runner {
             Workload::Unmap => self.unmap(asked),
             Workload::Spidev => self.spidev(experiment, asked),
             Workload::Nor => self.nor(experiment, asked),
-            Workload::Camera | Workload::Stated => {
+            Workload::Camera | Workload::Beside | Workload::Stated => {
                 Err(LabError::Refused(format!("{} has no figure to replay", experiment.name)))
             }
         }
+    }
+
+    /// What an experiment without figures gives on `path`: its numbers, words, and what they do not explain.
+    ///
+    /// # Errors
+    /// If there is no such path or board, or the experiment has figures.
+    pub fn tell(&self, experiment: &Experiment, path: &str) -> Result<Told, LabError> {
+        let number = |(name, value): (&str, f64)| (name.to_owned(), value);
+        let (values, text, unexplained) = match experiment.workload {
+            Workload::Camera => {
+                let flush = walk::Flush::of_path(path)?;
+                let camera = walk::camera(&walk::Costs::of(&self.costs), flush);
+                let values = [("unmap_ms_per_s", camera.unmap_ms_per_s())].map(number).into();
+                (values, camera.to_string(), Some(walk::UNEXPLAINED.to_owned()))
+            }
+            Workload::Beside => {
+                let new = || machine(&experiment.board, &self.costs, &self.off);
+                let told = beside::run(new, Path::find(path)?, experiment.speed_hz)?;
+                (told.values().map(number).into(), told.to_string(), None)
+            }
+            _ => return Err(LabError::Refused(format!("{} has figures", experiment.name))),
+        };
+        Ok(Told {
+            experiment: experiment.name.clone(),
+            thread: experiment.thread.clone(),
+            citation: experiment.citation.clone(),
+            path: path.to_owned(),
+            values,
+            text,
+            unexplained,
+        })
     }
 
     fn metric_error(asked: &Asked, known: &[&str]) -> LabError {

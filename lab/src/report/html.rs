@@ -154,7 +154,7 @@ fn thread(html: &mut String, page: &Page<'_>, block: &[Row]) {
             escaped(&told.experiment),
             escaped(&told.path),
             escaped(&told.text),
-            escaped(&told.unexplained)
+            escaped(told.unexplained.as_deref().unwrap_or_default())
         );
     }
     unexplained(html, block);

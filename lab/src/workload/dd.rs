@@ -17,7 +17,7 @@ use crate::kernel::{Kernel, Path, Xfer};
 use crate::machine::{Machine, Record};
 
 /// Bytes of a read.
-const BLOCK: usize = 512;
+pub(crate) const BLOCK: usize = 512;
 /// Reads before the first one measured.
 const BEFORE: usize = 2;
 

@@ -1,7 +1,9 @@
-//! What the threads did with their kernels: CAN frames echoed, a flash read by dd, three messages in a row.
+//! What the threads did with their kernels: CAN frames echoed, a flash read by dd and beside a touch screen, three messages
+//! in a row.
 //!
 //! *Read first*: [`crate::kernel`].
 
+pub mod beside;
 pub mod dd;
 pub mod echo;
 pub mod nor;

@@ -31,7 +31,8 @@ pub(super) fn text(rows: &[Row], told: &[Told]) -> String {
         let told: Vec<&Told> = told.iter().filter(|told| told.thread == block[0].thread).collect();
         for of_one in told.chunk_by(|one, other| one.experiment == other.experiment) {
             let Told { experiment, citation, unexplained, .. } = of_one[0];
-            let said = format!("{experiment}: the thread says “{citation}”; {unexplained}");
+            let unexplained = unexplained.as_ref().map_or(String::new(), |why| format!("; {why}"));
+            let said = format!("{experiment}: the thread says “{citation}”{unexplained}");
             let _ = writeln!(text, "{}", wrapped(&said, "  "));
             for Told { path, text: words, .. } in of_one {
                 let _ = writeln!(text, "  {path:<25}{words}");
