@@ -129,6 +129,20 @@ impl Checks {
     pub fn kept() -> Self {
         toml::from_str::<FittedFile>(FITTED).expect("fitted.toml").check
     }
+
+    /// The lowest and the highest score of fits to figures that were dealt out anew.
+    #[must_use]
+    pub fn shuffled_range(&self) -> (f64, f64) {
+        let ends = |(low, high): (f64, f64), &score: &f64| (low.min(score), high.max(score));
+        self.shuffled.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends)
+    }
+
+    /// The threads with their scores if they take no part in the fit, as a list in words.
+    #[must_use]
+    pub fn left_out(&self) -> String {
+        let one = |(thread, score): (&String, &f64)| format!("{thread} {score:.3}");
+        self.leave_one_out.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The text of `fitted.toml` for a fit.

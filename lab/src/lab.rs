@@ -9,7 +9,7 @@ use crate::cost::{Checks, Costs};
 use crate::error::LabError;
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::figure::{self, Figure};
-use crate::fit::{self, Fit, Residual, Target};
+use crate::fit::{self, Fit, FittedCost, Residual, Target};
 use crate::limits;
 use crate::ours;
 use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, Told};
@@ -313,8 +313,17 @@ impl Lab {
         self.published(|figure| self.rules.in_fit_set(&figure.id) && wanted(&figure.thread))
     }
 
-    /// The costs moved to a user's figures, each an id and its value; to those that the user's experiments publish if
-    /// there are none. Nothing is left out and nothing dealt out anew: a user has no second set to score on.
+    /// The figures that the user's experiments publish, each an id and its value.
+    #[must_use]
+    pub fn own_figures(&self) -> Vec<(String, f64)> {
+        let published = figure::published();
+        let is_own = |figure: &&Figure| !published.iter().any(|one| one.id == figure.id);
+        let own = self.figures.iter().filter(is_own);
+        own.map(|figure| (figure.id.clone(), figure.value)).collect()
+    }
+
+    /// The costs moved to a user's figures, each an id and its value. Nothing is left out and nothing dealt out anew: a
+    /// user has no second set to score on.
     ///
     /// # Errors
     /// If an id is not known, there is nothing to fit to, or an experiment cannot be run.
@@ -327,31 +336,23 @@ impl Lab {
                 Err(LabError::Unknown { what: "figure", name: id.clone(), known })
             }
         };
-        let targets = match figures {
-            [] => {
-                let lab_s = figure::published();
-                self.published(|figure| !lab_s.iter().any(|one| one.id == figure.id))
-            }
-            _ => figures.iter().map(target).collect::<Result<_, _>>()?,
-        };
-        if targets.is_empty() {
+        if figures.is_empty() {
             return Err(LabError::Refused("the experiment has no figure to fit to".into()));
         }
+        let targets = figures.iter().map(target).collect::<Result<Vec<_>, _>>()?;
         let (costs, residuals) = fit::fit(&Costs::assumed(), &targets)?;
         Ok(Fit { costs, residuals, ..Fit::default() })
     }
 
     /// The times of the second thread's two boards by costs that know the RFC's board alone.
     fn across_boards(&self) -> Result<Vec<Residual>, LabError> {
-        let (moved, _) =
-            fit::fit(&Costs::assumed(), &self.targets(|thread| thread == "jander-rfc"))?;
-        let mut costs = Costs::assumed();
-        costs.apply(&fit::moved(&moved));
+        let of_the_rfc = self.targets(|thread| thread == "jander-rfc");
+        let (fitted, _) = fit::fit(&Costs::assumed(), &of_the_rfc)?;
         let targets = self.published(|figure| {
             let is_time = self.rules.kind(&figure.id) != Kind::Input && figure.unit != "%";
             figure.thread == "jander-v2" && is_time
         });
-        fit::residuals(&costs, &targets)
+        fit::residuals(&moved_to(&fitted), &targets)
     }
 
     /// The costs moved to the fit set, from what was assumed; and what such a fit is worth.
@@ -370,11 +371,7 @@ impl Lab {
         let draws = fit::draws(&assumed, &targets)?;
         let across_boards = self.across_boards()?;
         progress(1, all);
-        let scored = |moved: &[fit::FittedCost]| {
-            let mut costs = Costs::assumed();
-            costs.apply(&fit::moved(moved));
-            Self::with_costs(costs, Vec::new()).score()
-        };
+        let scored = |fitted: &[FittedCost]| Self::with_costs(moved_to(fitted), Vec::new()).score();
         let unfitted = Some(scored(&[]).all.lab);
         let mut leave_one_out = Vec::new();
         for (place, &thread) in threads.iter().enumerate() {
@@ -406,6 +403,13 @@ impl Lab {
     pub fn sweep(&self, request: &SweepRequest) -> Result<Sweep, LabError> {
         crate::sweep::sweep(&self.costs, request)
     }
+}
+
+/// The assumed costs, moved to where a fit has them.
+fn moved_to(fitted: &[FittedCost]) -> Costs {
+    let mut costs = Costs::assumed();
+    costs.apply(&fit::moved(fitted));
+    costs
 }
 
 impl Default for Lab {

@@ -54,6 +54,17 @@ pub struct Outcome {
     pub checks: crate::cost::Checks,
 }
 
+impl Outcome {
+    /// The figures of other boards, each with what costs that were fitted to the RFC's board alone make of it, and by
+    /// which part of the published value that is off.
+    pub fn across_boards(&self) -> impl Iterator<Item = (&Row, f64, f64)> {
+        self.figures.iter().filter_map(|row| {
+            let value = *self.checks.across_boards.get(&row.id)?;
+            Some((row, value, (value - row.published) / row.published))
+        })
+    }
+}
+
 /// An experiment's result on one path, which has no published figure beside it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Told {

@@ -77,15 +77,13 @@ fn head(html: &mut String, page: &Page<'_>) {
         tables::nulls(score)
     );
     let checks = &page.outcome.checks;
-    let lowest = checks.shuffled.iter().copied().fold(f64::INFINITY, f64::min);
-    let left_out: Vec<String> =
-        checks.leave_one_out.iter().map(|(thread, score)| format!("{thread} {score:.3}")).collect();
     let _ = writeln!(
         html,
         "<details><summary>What the fit is worth</summary><p>Without any fit the score of all is {:.3}; fitted to figures \
-         that were dealt out anew, {lowest:.3} or more. Scores of threads whose own figures are not fitted to: {}.</p>{}</details>",
+         that were dealt out anew, {:.3} or more. Scores of threads whose own figures are not fitted to: {}.</p>{}</details>",
         checks.unfitted,
-        escaped(&left_out.join(", ")),
+        checks.shuffled_range().0,
+        escaped(&checks.left_out()),
         tables::across_boards(page.outcome)
     );
 }

@@ -117,13 +117,11 @@ pub(super) fn score(score: &Score) -> String {
 
 /// Figures of other boards by costs that were fitted to one board's.
 pub(super) fn across_boards(outcome: &Outcome) -> String {
-    let row = |row: &Row| {
-        let value = *outcome.checks.across_boards.get(&row.id)?;
-        let error = 100.0 * (value - row.published) / row.published;
-        let cells = [number(row.published), number(value), format!("{error:+.1} %")];
-        Some([row.id.clone(), row.unit.clone()].into_iter().chain(cells).collect())
+    let row = |(row, value, error): (&Row, f64, f64)| {
+        let error = format!("{:+.1} %", 100.0 * error);
+        vec![row.id.clone(), row.unit.clone(), number(row.published), number(value), error]
     };
-    let rows: Vec<Vec<String>> = outcome.figures.iter().filter_map(row).collect();
+    let rows: Vec<_> = outcome.across_boards().map(row).collect();
     table(
         "Other boards, by clock alone, when only jander-rfc’s board is fitted to",
         &["figure", "unit", "published", "simulated", "error"],

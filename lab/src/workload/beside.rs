@@ -21,7 +21,7 @@ use barewire_sim::chip::Ps;
 use barewire_sim::engine::Thread;
 use barewire_sim::model::tsc2046::Stroke;
 
-use super::dd::BLOCK;
+use super::{content, dd};
 use crate::error::LabError;
 use crate::kernel::imx::Imx;
 use crate::kernel::{Kernel, Path, Xfer};
@@ -140,10 +140,8 @@ fn one(
     let (chip, _pen_irq) = other.attach_touch(None).expect("the board has one");
     let down = Stroke { down_ps: 0, up_ps: 1_000 * MS, from: PEN, to: PEN, ohms: 300 };
     chip.borrow().add_stroke(down);
-    let mut content = vec![0xff; (board.spec().flash().part)().size];
-    for (index, byte) in content.iter_mut().enumerate() {
-        *byte = (index * 7 + index / 251) as u8;
-    }
+    let size = (board.spec().flash().part)().size;
+    let content = content(size, size);
     board.attach_flash(Some(content.clone())).expect("the part's size");
     let touch_cs = other.spec().touch().expect("the board has one").cs;
     let hosts = [Imx::new(board, flash_cs, speed_hz), Imx::new(&other, touch_cs, TOUCH_HZ)];
@@ -152,23 +150,13 @@ fn one(
     machine.start();
     let (over, read) = (Cell::new(!with_touch), RefCell::new(Vec::new()));
     let (engine, longest) = (board.engine(), Cell::new(0));
-    let dd = || {
+    let reader = || {
         for index in 0.. {
             read.borrow_mut().push(engine.now_ps());
             if !with_flash || over.get() && index >= READS {
                 break;
             }
-            machine.charge("dd, page cache and mtdblock", &["page-cache"]);
-            machine.charge("mtd, spi-nor and spi-mem", &["mtd"]);
-            let address = index * BLOCK;
-            let message = vec![
-                Xfer::new(&[0x03]),
-                Xfer::new(&(address as u32).to_be_bytes()[1..]),
-                Xfer::new(&[0; BLOCK]),
-            ];
-            let data = flash.sync(message).remove(2).rx;
-            assert!(data == content[address..address + BLOCK], "block {index} is wrong");
-            machine.charge_times("copy to dd", BLOCK as f64, &["copy"]);
+            dd::read(machine, &flash, &content, index);
         }
         flash.stop();
     };
@@ -186,7 +174,7 @@ fn one(
         touch.stop();
     };
     let mut threads = vec![
-        Thread::new("dd", dd).on(0, 10),
+        Thread::new("dd", reader).on(0, 10),
         Thread::new("pump", || flash.pump()).on(1, 50),
         Thread::new("touch", sampling).on(0, 50),
         Thread::new("touch pump", || touch.pump()).on(1, 50),
@@ -225,13 +213,9 @@ mod tests {
         assert!((0.0..60.0).contains(&(beside.sample_us - alone.sample_us)), "{beside:?}");
         assert!((1.0..1.05).contains(&(beside.read_us / alone.read_us)), "{alone:?} {beside:?}");
         // One SDMA serves both.
-        let Way { read_us, sample_us } = beside_dma().beside;
-        assert!(read_us > 1.2 * beside_dma().alone.read_us, "{read_us}");
-        assert!(sample_us > 1.05 * beside_dma().alone.sample_us, "{sample_us}");
-    }
-
-    fn beside_dma() -> Beside {
-        beside("linux-5.19-both-dma")
+        let Beside { alone, beside } = self::beside("linux-5.19-both-dma");
+        assert!(beside.read_us > 1.2 * alone.read_us, "{}", beside.read_us);
+        assert!(beside.sample_us > 1.05 * alone.sample_us, "{}", beside.sample_us);
     }
 
     #[test]

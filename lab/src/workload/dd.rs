@@ -11,13 +11,13 @@ use std::cell::Cell;
 use barewire_sim::chip::Ps;
 use barewire_sim::engine::{Costs, Thread};
 
-use super::Intervals;
+use super::{Intervals, content};
 use crate::kernel::imx::Imx;
 use crate::kernel::{Kernel, Path, Xfer};
 use crate::machine::{Machine, Record};
 
 /// Bytes of a read.
-pub(crate) const BLOCK: usize = 512;
+const BLOCK: usize = 512;
 /// Reads before the first one measured.
 const BEFORE: usize = 2;
 
@@ -40,11 +40,7 @@ pub struct Read {
 #[must_use]
 pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read {
     let board = machine.board();
-    let part = (board.spec().flash().part)();
-    let mut content = vec![0xff; part.size];
-    for (index, byte) in content.iter_mut().enumerate().take((BEFORE + reads) * BLOCK) {
-        *byte = (index * 7 + index / 251) as u8;
-    }
+    let content = content((board.spec().flash().part)().size, (BEFORE + reads) * BLOCK);
     board.attach_flash(Some(content.clone())).expect("the part's size");
     let host = Imx::new(board, board.spec().flash().cs, speed_hz);
     let kernel = Kernel::new(machine, &host, path);
@@ -57,17 +53,7 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read 
             if index == BEFORE + reads {
                 break;
             }
-            machine.charge("dd, page cache and mtdblock", &["page-cache"]);
-            machine.charge("mtd, spi-nor and spi-mem", &["mtd"]);
-            let address = index * BLOCK;
-            let message = vec![
-                Xfer::new(&[0x03]),
-                Xfer::new(&(address as u32).to_be_bytes()[1..]),
-                Xfer::new(&[0; BLOCK]),
-            ];
-            let data = kernel.sync(message).remove(2).rx;
-            assert!(data == content[address..address + BLOCK], "block {index} is wrong");
-            machine.charge_times("copy to dd", BLOCK as f64, &["copy"]);
+            read(machine, &kernel, &content, index);
         }
         kernel.stop();
     };
@@ -84,4 +70,19 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, reads: usize) -> Read 
         elapsed: (times[0], times[reads]),
         threads: machine.threads(),
     }
+}
+
+/// dd's read of block `index`, checked against the flash's `content`.
+pub(super) fn read(machine: &Machine, kernel: &Kernel<'_, Imx>, content: &[u8], index: usize) {
+    machine.charge("dd, page cache and mtdblock", &["page-cache"]);
+    machine.charge("mtd, spi-nor and spi-mem", &["mtd"]);
+    let address = index * BLOCK;
+    let message = vec![
+        Xfer::new(&[0x03]),
+        Xfer::new(&(address as u32).to_be_bytes()[1..]),
+        Xfer::new(&[0; BLOCK]),
+    ];
+    let data = kernel.sync(message).remove(2).rx;
+    assert!(data == content[address..address + BLOCK], "block {index} is wrong");
+    machine.charge_times("copy to dd", BLOCK as f64, &["copy"]);
 }

@@ -36,6 +36,15 @@ impl Intervals {
     }
 }
 
+/// A flash's content: `filled` bytes of a pattern that shows a block read from elsewhere, the rest erased.
+fn content(size: usize, filled: usize) -> Vec<u8> {
+    let mut content = vec![0xff; size];
+    for (index, byte) in content[..filled].iter_mut().enumerate() {
+        *byte = (index * 7 + index / 251) as u8;
+    }
+    content
+}
+
 /// The board `name`.
 ///
 /// # Errors

@@ -86,10 +86,7 @@ fn simulate(machine: &Machine, path: &Path, speed_hz: u64, block: usize, blocks:
     // As much of the part as is read: an erased rest of 64 MiB would only take the host's time.
     let mut part = (flash.part)();
     part.size = (blocks * block).next_power_of_two().max(1 << 20);
-    let mut content = vec![0xff; part.size];
-    for (index, byte) in content[..blocks * block].iter_mut().enumerate() {
-        *byte = (index * 7 + index / 251) as u8;
-    }
+    let content = super::content(part.size, blocks * block);
     let expected = content[..blocks * block].to_vec();
     let nor = Nor::new(part, content).expect("the part's size");
     board.attach(flash.cs, Rc::new(RefCell::new(nor)));

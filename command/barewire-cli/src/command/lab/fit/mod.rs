@@ -38,7 +38,7 @@ pub(super) struct Args {
     #[command(flatten)]
     experiments: Experiments,
     /// Make a profile of a kernel's trace of events/spi instead; - is stdin
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
     trace: Option<PathBuf>,
     /// Fail at a line of the trace that cannot be read
     #[arg(long, requires = "trace")]
@@ -54,22 +54,20 @@ pub(super) struct Args {
 /// Fits.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
-        if args.experiments.is_given() {
-            let text = "--experiment is for figures: a trace is its own experiment";
-            return Err(Failure::Usage(text.into()));
-        }
         return profile::run(path, args.strict, args.board.as_deref(), args.json);
     }
-    let fit = match &args.figures {
-        Some(path) => {
-            let wrong = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
-            let figures = own::parse(&files::read_text(path)?).map_err(wrong)?;
-            args.experiments.lab()?.fit_to(&figures).map_err(given::refused)?
-        }
-        None if args.experiments.is_given() => {
-            args.experiments.lab()?.fit_to(&[]).map_err(given::refused)?
-        }
-        None => refit(args.json)?,
+    let fit = if args.figures.is_none() && !args.experiments.is_given() {
+        refit(args.json)?
+    } else {
+        let lab = args.experiments.lab()?;
+        let figures = match &args.figures {
+            Some(path) => {
+                let wrong = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
+                own::parse(&files::read_text(path)?).map_err(wrong)?
+            }
+            None => lab.own_figures(),
+        };
+        lab.fit_to(&figures).map_err(given::refused)?
     };
     if args.json { output::json(&fit) } else { output::text(&costs::text(&fit)) }
 }
