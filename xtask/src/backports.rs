@@ -5,20 +5,16 @@
 //! behind a mirror of its own stays behind it. It goes to a file of its own, which is removed again
 //! if nothing could be installed from it: `apt-get update` must work afterwards as before.
 //!
-//! Only as root, on Debian, where installing is allowed; everywhere else the exact commands are
-//! printed. Whatever stays missing is no failure: the tests that need it skip, loudly.
+//! [`needs`](crate::needs) asks for it, and prints the exact commands where it may not install.
 
 use std::path::{Path, PathBuf};
 
 use crate::child::Task;
-use crate::ci::Context;
+use crate::console::Console;
 
 /// The oldest QEMU that every board was tried with: raspi3b's SPI controller needs it.
 const WANTED: (u32, u32) = (10, 0);
-/// What guests run in.
-const ARM: &str = "qemu-system-aarch64";
-/// The programs whose version counts, and Debian's packages of them.
-const PROGRAMS: [&str; 2] = [ARM, "qemu-system-riscv64"];
+/// Debian's packages of it.
 const PACKAGES: [&str; 2] = ["qemu-system-arm", "qemu-system-misc"];
 const SOURCES_DIR: &str = "/etc/apt/sources.list.d";
 /// The name of the file written there, without its ending.
@@ -26,62 +22,40 @@ const OWN_FILE: &str = "barewire-backports";
 
 /// An entry for apt, in the format that it was derived from.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Entry {
+struct Entry {
     /// The file's ending, which tells apt the format.
-    pub(crate) ending: &'static str,
+    ending: &'static str,
     /// A whole file of sources.
-    pub(crate) text: String,
+    text: String,
 }
 
-/// Whether Arm's QEMU is as new as every board wants.
-pub(crate) fn is_new_enough(cx: &Context) -> bool {
-    version(cx, ARM).is_some_and(|version| version >= WANTED)
+/// Whether a QEMU is installed that is as new as every board wants.
+pub(crate) fn is_new_enough(root: &Path, program: &'static str) -> bool {
+    let said = Task::new(program, &["--version"]).answer(root);
+    said.and_then(|said| version_in(&said)).is_some_and(|version| version >= WANTED)
 }
 
-/// The version of a QEMU that is installed.
-fn version(cx: &Context, program: &'static str) -> Option<(u32, u32)> {
-    version_in(&Task::new(program, &["--version"]).answer(&cx.root)?)
-}
-
-/// Installs a QEMU that is new enough for every board, or says how. A program that is not installed
-/// is left to [`tools`](crate::tools).
-pub(crate) fn newer_qemu(cx: &Context, root: bool) {
-    let is_old =
-        || PROGRAMS.iter().any(|&name| version(cx, name).is_some_and(|version| version < WANTED));
-    if !is_old() {
-        return;
-    }
+/// How this machine comes to a newer QEMU; or why no way is known.
+pub(crate) fn way() -> Result<Way, String> {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let way = match debian_codename(&release) {
-        Some(codename) => Way::find(codename),
-        None => Err("this is no Debian whose release is named".to_owned()),
-    };
-    match way {
-        Ok(way) if root && cx.may_install => way.go(cx),
-        Ok(way) => cx.console.say(&format!("to install: {}", way.line(root))),
-        Err(why) => cx.console.say(&format!("no way known to a newer QEMU: {why}")),
+    match debian_codename(&release) {
+        Some(codename) => Way::among(&sources(), codename),
+        None => {
+            let (major, minor) = WANTED;
+            Err(format!("QEMU {major}.{minor} or later as your system has it"))
+        }
     }
-    let (major, minor) = WANTED;
-    let found = if is_old() { "MISSING" } else { "found" };
-    cx.console.say(&format!(
-        "{:<24}{found:<9}BCM2835 and SiFive SPI that nobody here wrote",
-        format!("QEMU {major}.{minor}")
-    ));
 }
 
 /// How a machine comes to a newer QEMU.
 #[derive(Debug, PartialEq)]
-struct Way {
+pub(crate) struct Way {
     suite: String,
     /// Not there yet: where it goes.
     entry: Option<(PathBuf, Entry)>,
 }
 
 impl Way {
-    fn find(codename: &str) -> Result<Self, String> {
-        Self::among(&sources(), codename)
-    }
-
     /// The way with these sources: file ending and content.
     fn among(sources: &[(&'static str, String)], codename: &str) -> Result<Self, String> {
         let suite = format!("{codename}-backports");
@@ -106,7 +80,7 @@ impl Way {
     }
 
     /// What somebody would type.
-    fn line(&self, root: bool) -> String {
+    pub(crate) fn line(&self, root: bool) -> String {
         let sudo = if root { "" } else { "sudo " };
         let entry = self.entry.as_ref().map(|(path, entry)| {
             let lines: String = entry.text.lines().map(|line| format!(" '{line}'")).collect();
@@ -116,21 +90,20 @@ impl Way {
         format!("{}{sudo}{update} && {sudo}{install}", entry.unwrap_or_default())
     }
 
-    fn go(&self, cx: &Context) {
+    /// Installs it, as root.
+    pub(crate) fn go(&self, root: &Path, console: Console) {
         if let Some((path, entry)) = &self.entry {
-            cx.console.say(&format!("writing {}:\n{}", path.display(), entry.text.trim_end()));
+            console.say(&format!("writing {}:\n{}", path.display(), entry.text.trim_end()));
             if let Err(error) = std::fs::write(path, &entry.text) {
-                cx.console.say(&format!("cannot write {}: {error}", path.display()));
+                console.say(&format!("cannot write {}: {error}", path.display()));
                 return;
             }
         }
-        let run = |task: Task| {
-            task.env("DEBIAN_FRONTEND", "noninteractive").run(&cx.root, cx.console).success
-        };
+        let run =
+            |task: Task| task.env("DEBIAN_FRONTEND", "noninteractive").run(root, console).success;
         if run(Self::update()) && run(self.install()) {
             return;
         }
-        cx.console.say(&format!("by hand: {}", self.line(true)));
         if let Some((path, _)) = &self.entry {
             // Best effort: the entry was ours, and led nowhere.
             let _ = std::fs::remove_file(path);
@@ -140,7 +113,7 @@ impl Way {
 }
 
 /// apt's sources: the ending that tells their format, and their content.
-pub(crate) fn sources() -> Vec<(&'static str, String)> {
+fn sources() -> Vec<(&'static str, String)> {
     let mut paths = vec![PathBuf::from("/etc/apt/sources.list")];
     let listed = std::fs::read_dir(SOURCES_DIR).into_iter().flatten().flatten();
     let mut more: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
@@ -194,59 +167,6 @@ fn derived(ending: &str, text: &str, codename: &str) -> Option<Entry> {
             Some(Entry { ending: "sources", text })
         }
     }
-}
-
-/// Every enabled entry of `text` for the suites of `codename` (itself, its updates, security and
-/// backports), for binary packages of any architecture in the component main.
-pub(crate) fn for_any_architecture(ending: &str, text: &str, codename: &str) -> Vec<Entry> {
-    let ours = |suite: &str| {
-        suite.strip_prefix(codename).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-    };
-    if ending == "list" {
-        let lines = text.lines().filter_map(one_line);
-        let lines = lines.filter(|line| ours(line.suite) && line.has_main);
-        return lines
-            .map(|line| {
-                let options = line.options.unwrap_or_default().trim_matches(['[', ']']);
-                let kept: Vec<&str> = options
-                    .split_whitespace()
-                    .filter(|option| !option.starts_with("arch"))
-                    .collect();
-                let options =
-                    if kept.is_empty() { String::new() } else { format!("[{}] ", kept.join(" ")) };
-                let text = format!("deb {options}{} {} main\n", line.uri, line.suite);
-                Entry { ending: "list", text }
-            })
-            .collect();
-    }
-    let suites = |stanza: &str| {
-        let fields = fields(stanza);
-        let suites = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("Suites"));
-        let suites = suites.map(|(_, value)| value.clone()).unwrap_or_default();
-        suites.split_whitespace().filter(|suite| ours(suite)).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let mut entries = Vec::new();
-    for stanza in stanzas(text) {
-        let suites = suites(stanza);
-        // `entry_of` knows which stanzas count; one suite tells of all.
-        if suites.first().is_none_or(|suite| entry_of("sources", stanza, suite).is_none()) {
-            continue;
-        }
-        let mut text = String::new();
-        for (name, value) in fields(stanza) {
-            let value = match name.to_ascii_lowercase().as_str() {
-                "types" => "deb".to_owned(),
-                "suites" => suites.join(" "),
-                "components" => "main".to_owned(),
-                "architectures" => continue,
-                _ => value,
-            };
-            let gap = if value.starts_with('\n') { "" } else { " " };
-            text += &format!("{name}:{gap}{value}\n");
-        }
-        entries.push(Entry { ending: "sources", text });
-    }
-    entries
 }
 
 /// The first enabled entry of binary packages for `suite` with the component main.
@@ -385,29 +305,6 @@ Architectures: amd64
             plain.expect("an entry").text,
             "deb http://m.example/d bookworm-backports main\n"
         );
-    }
-
-    #[test]
-    fn every_suite_of_a_release_is_taken_for_any_architecture() {
-        let entries = for_any_architecture("sources", DEB822, "bookworm");
-        let texts: Vec<&str> = entries.iter().map(|entry| entry.text.as_str()).collect();
-        let first = "Types: deb\nURIs: http://mirror.example/debian\n\
-                     Suites: bookworm bookworm-updates\nComponents: main\n\
-                     Signed-By:\n /usr/share/keyrings/one.gpg\n";
-        let second = "Types: deb\nURIs: http://mirror.example/debian-security\n\
-                      Suites: bookworm-security\nComponents: main\n";
-        assert_eq!(texts, [first, second]);
-        let entries = for_any_architecture("list", ONE_LINE, "bookworm");
-        let texts: Vec<&str> = entries.iter().map(|entry| entry.text.as_str()).collect();
-        assert_eq!(
-            texts,
-            [
-                "deb http://mirror.example/debian-security bookworm-security main\n",
-                "deb [signed-by=/k.gpg] http://mirror.example/debian/ bookworm main\n"
-            ]
-        );
-        assert!(for_any_architecture("list", ONE_LINE, "book").is_empty());
-        assert!(for_any_architecture("sources", DEB822, "trixie").is_empty());
     }
 
     #[test]

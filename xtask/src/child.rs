@@ -12,7 +12,7 @@ use crate::tally::Tally;
 /// A command with its arguments and what it adds to the environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    program: &'static str,
+    program: String,
     args: Vec<String>,
     env: Vec<(&'static str, String)>,
 }
@@ -31,9 +31,9 @@ pub(crate) struct Ran {
 
 impl Task {
     /// A command line, not yet run.
-    pub(crate) fn new(program: &'static str, args: &[&str]) -> Self {
+    pub(crate) fn new(program: &str, args: &[&str]) -> Self {
         let args = args.iter().map(|arg| (*arg).to_string()).collect();
-        Self { program, args, env: Vec::new() }
+        Self { program: program.to_owned(), args, env: Vec::new() }
     }
 
     /// Adds to the environment of the child.
@@ -47,7 +47,7 @@ impl Task {
     pub(crate) fn line(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
         let args = self.args.iter().map(|arg| quoted(arg));
-        env.chain([self.program.to_string()]).chain(args).collect::<Vec<_>>().join(" ")
+        env.chain([quoted(&self.program)]).chain(args).collect::<Vec<_>>().join(" ")
     }
 
     /// Runs the task in `dir`, echoing and counting its lines until both its streams end.
@@ -75,7 +75,7 @@ impl Task {
     }
 
     fn command(&self, dir: &Path) -> Command {
-        let mut command = Command::new(self.program);
+        let mut command = Command::new(&self.program);
         command
             .args(&self.args)
             .envs(self.env.iter().map(|(name, value)| (name, value)))

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::ci::{Context, Outcome};
+use crate::needs::Need;
+use crate::step::{Context, Lane, Outcome, Step, Stop};
 use crate::tally::{SKIPPED, Tally};
 use crate::tool;
 
@@ -45,25 +46,27 @@ const CHECKS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Why there is no environment.
-enum Stop {
-    /// This machine lacks something.
-    Lacks(String),
-    /// Something that should work here did not.
-    Broke(String),
-}
-
 /// The step of CI.
+pub(crate) const STEP: Step = Step {
+    name: "python",
+    about: "the Python package, installed by pip",
+    lane: Lane::Apart,
+    minutes: 3,
+    needs: &[
+        Need::program("gcc", "cc"),
+        Need::package("valgrind"),
+        Need::program("python3-venv", "python3"),
+    ],
+    paths: &["stack/", "bench/", "bindings/", "examples/"],
+    run: step,
+};
+
+/// Installs the package and tests it.
 pub(crate) fn step(cx: &Context) -> Outcome {
     let dir = cx.root.join(cx.target_dir("python"));
     match prepare(cx, &dir) {
         Ok(ready) => test(cx, &dir, &ready),
-        Err(Stop::Lacks(why)) => cx.lacks(&format!("python: {why}")),
-        Err(Stop::Broke(why)) => {
-            cx.console.say(&why);
-            let note = "the Python package could not be made".into();
-            Outcome::failed().with_note(note).with_failure(why)
-        }
+        Err(stop) => stop.outcome(STEP.name, cx),
     }
 }
 
@@ -75,12 +78,6 @@ struct Ready {
 }
 
 fn prepare(cx: &Context, dir: &Path) -> Result<Ready, Stop> {
-    for program in ["cc", "valgrind"] {
-        if tool::on_path(program).is_none() {
-            let why = format!("no {program} (apt-get install gcc valgrind)");
-            return Err(Stop::Lacks(why));
-        }
-    }
     let python = environment(dir, "venv", &PYPI).map_err(Stop::Lacks)?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);

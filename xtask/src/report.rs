@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::ci::{Outcome, Verdict};
 use crate::console::{Console, Tone};
+use crate::step::{Outcome, Verdict};
 
 /// One step that is over.
 #[derive(Debug)]
@@ -21,18 +21,47 @@ pub(crate) struct Row {
 /// A run that is over.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// The checks.
+    /// The steps.
     pub(crate) rows: Vec<Row>,
-    /// How long they took together, which is less than their sum where some ran side by side; `None` if
-    /// there were none.
-    pub(crate) checks: Option<Duration>,
-    /// The steps after them, one after another, whose time is summed apart.
-    pub(crate) apart: Vec<Row>,
+    /// How long they took together, which is less than their sum where some ran side by side.
+    pub(crate) elapsed: Duration,
+    /// What was not asked for, how long it takes and its command; empty if nothing is left out.
+    pub(crate) left_out: String,
 }
 
-impl Report {
-    fn all(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().chain(&self.apart)
+/// What a run comes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum End {
+    /// All that was asked for ran, and nothing failed.
+    Passed,
+    /// Something failed.
+    Failed,
+    /// Nothing failed, but a step could not run on this machine.
+    Incomplete,
+}
+
+impl End {
+    /// What it comes to where a check passed or failed.
+    pub(crate) fn of_check(success: bool) -> Self {
+        if success { Self::Passed } else { Self::Failed }
+    }
+
+    /// What it comes to where one step ran alone.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome.verdict {
+            Verdict::Failed => Self::Failed,
+            Verdict::Skipped => Self::Incomplete,
+            Verdict::Passed | Verdict::NotRun => Self::Passed,
+        }
+    }
+
+    /// The exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Passed => 0,
+            Self::Failed => 1,
+            Self::Incomplete => 3,
+        }
     }
 }
 
@@ -47,7 +76,7 @@ struct Totals {
 impl Totals {
     fn of(report: &Report) -> Self {
         let mut totals = Self::default();
-        for Row { outcome, .. } in report.all() {
+        for Row { outcome, .. } in &report.rows {
             let (passed, failed) = outcome.counts();
             totals.passed += passed;
             totals.failed += failed;
@@ -62,16 +91,14 @@ impl Totals {
     }
 }
 
-/// Prints the end of a run; `true` if nothing failed.
-pub(crate) fn print(report: &Report, console: Console) -> bool {
+/// Prints the end of a run; what it comes to.
+pub(crate) fn print(report: &Report, console: Console) -> End {
     console.header("summary");
     console.say(&format!("{:<14}{:<9}{:>8}{:>8}", "step", "result", "seconds", "cpu"));
-    for row in report.all() {
+    for row in &report.rows {
         console.say(&table_line(row, console));
     }
-    for line in time_lines(report) {
-        console.say(&line);
-    }
+    console.say(&time_line(report));
     for line in figure_lines(report) {
         console.say(&line);
     }
@@ -81,9 +108,18 @@ pub(crate) fn print(report: &Report, console: Console) -> bool {
     for line in failure_lines(report) {
         console.say(&console.paint(Tone::Bad, &line));
     }
+    if !report.left_out.is_empty() {
+        console.say(&console.paint(Tone::Warning, &format!("\n{}", report.left_out)));
+    }
     let totals = Totals::of(report);
     console.say(&format!("\n{}", totals.line()));
-    totals.failed == 0
+    match totals.failed {
+        0 if report.rows.iter().any(|row| row.outcome.verdict == Verdict::Skipped) => {
+            End::Incomplete
+        }
+        0 => End::Passed,
+        _ => End::Failed,
+    }
 }
 
 fn table_line(row: &Row, console: Console) -> String {
@@ -100,17 +136,11 @@ fn table_line(row: &Row, console: Console) -> String {
     line.trim_end().to_string()
 }
 
-/// The times of all checks together, and of the steps that are timed apart, if there are any.
-fn time_lines(report: &Report) -> Vec<String> {
-    let line = |what: &str, rows: &[Row], elapsed: Duration| {
-        let cpu = rows.iter().map(|row| row.processor).sum::<Duration>().as_secs_f64();
-        let seconds = elapsed.as_secs_f64();
-        format!("{what:<23}{seconds:>8.1}{cpu:>8.1}  {:.1} minutes", seconds / 60.0)
-    };
-    let checks = report.checks.map(|elapsed| line("checks", &report.rows, elapsed));
-    let sum = report.apart.iter().map(|row| row.elapsed).sum();
-    let apart = (!report.apart.is_empty()).then(|| line("apart", &report.apart, sum));
-    checks.into_iter().chain(apart).collect()
+/// The time of all steps together.
+fn time_line(report: &Report) -> String {
+    let cpu = report.rows.iter().map(|row| row.processor).sum::<Duration>().as_secs_f64();
+    let seconds = report.elapsed.as_secs_f64();
+    format!("{:<23}{seconds:>8.1}{cpu:>8.1}  {:.1} minutes", "all", seconds / 60.0)
 }
 
 /// The last column: tests counted, then whatever the step had to say.
@@ -138,13 +168,13 @@ fn figure_lines(report: &Report) -> Vec<String> {
         let step = row.step;
         figures.map(move |figure| format!("  [{step}] {figure}"))
     };
-    report.all().flat_map(of).collect()
+    report.rows.iter().flat_map(of).collect()
 }
 
 /// The skips, each with its step, so that a reader sees that the run was not complete.
 fn skip_lines(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for row in report.all() {
+    for row in &report.rows {
         lines.extend(
             row.outcome.tally.skipped.iter().map(|skip| format!("  [{}] {skip}", row.step)),
         );
@@ -158,7 +188,7 @@ fn skip_lines(report: &Report) -> Vec<String> {
 /// What failed, each with its step, last of all: who sees the end of a log only sees this.
 fn failure_lines(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
-    for Row { step, outcome, .. } in report.all() {
+    for Row { step, outcome, .. } in &report.rows {
         if outcome.verdict == Verdict::Failed {
             lines.push(format!("\n!!!! {step} failed: {}", remark(outcome)));
             let told = outcome.tally.failures.iter().flat_map(|failure| failure.lines());
@@ -238,17 +268,17 @@ mod tests {
     }
 
     #[test]
-    fn checks_have_one_time_together_and_guests_another() {
-        let passed = |step| row(step, Outcome::passed());
-        let checks = "checks                      2.0     5.0  0.0 minutes";
-        let elapsed = Duration::from_secs(2);
-        let beside = report([passed("fmt"), passed("tidy")]);
-        let beside = Report { checks: Some(elapsed), ..beside };
-        assert_eq!(time_lines(&beside), [checks]);
-        let apart = "apart                       1.5     2.5  0.0 minutes";
-        let all = Report { apart: vec![passed("guests")], ..beside };
-        assert_eq!(time_lines(&all), [checks, apart]);
-        assert_eq!(time_lines(&Report { checks: None, rows: Vec::new(), ..all }), [apart]);
+    fn a_run_has_one_time_by_the_wall_clock_and_the_sum_of_processor_time() {
+        let steps = ["fmt", "tidy"].map(|step| row(step, Outcome::passed()));
+        let report = Report { elapsed: Duration::from_secs(2), ..report(steps) };
+        assert_eq!(time_line(&report), "all                         2.0     5.0  0.0 minutes");
+    }
+
+    #[test]
+    fn codes_tell_a_failure_from_what_could_not_run() {
+        let skipped = Outcome::skipped("SKIPPED: x".into());
+        let all = [Outcome::passed(), Outcome::failed(), skipped, Outcome::not_run("x")];
+        assert_eq!(all.each_ref().map(|outcome| End::of(outcome).code()), [0, 1, 3, 0]);
     }
 
     #[test]

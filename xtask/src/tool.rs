@@ -2,12 +2,16 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a program works before it is said what it is at, and how often then.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How many of a log's last lines an error repeats.
 const TAIL_LINES: usize = 12;
 
-/// Runs `command` with all its output in `log`.
+/// Runs `command` with all its output in `log`. While it takes long, what it said last is told on stderr.
 ///
 /// # Errors
 /// If it cannot be started or fails: with the end of what it said.
@@ -17,12 +21,44 @@ pub(crate) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
     let out = File::create(log).map_err(file("write"))?;
     let err = out.try_clone().map_err(file("write"))?;
     command.stdin(Stdio::null()).stdout(out).stderr(err);
-    let status = command.status().map_err(|e| format!("cannot run {name}: {e}"))?;
+    let status = watched(command, log).map_err(|e| format!("cannot run {name}: {e}"))?;
     if status.success() {
         return Ok(());
     }
     let said = std::fs::read(log).map_err(file("read"))?;
     Err(format!("{name}: {status}\n{}", tail(&String::from_utf8_lossy(&said))))
+}
+
+/// Waits for a command, and tells every now and then how far it is, by its log.
+fn watched(command: &mut Command, log: &Path) -> std::io::Result<ExitStatus> {
+    let (began, mut told) = (Instant::now(), Duration::ZERO);
+    let mut child = command.spawn()?;
+    // Short at first: most programs are soon done.
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(200));
+        let elapsed = began.elapsed();
+        if elapsed >= told + PATIENCE {
+            told = elapsed;
+            let said = std::fs::read(log).unwrap_or_default();
+            let last = last_line(&String::from_utf8_lossy(&said));
+            let program = command.get_program().to_string_lossy();
+            eprintln!("    {program}, {} s: {last}", elapsed.as_secs());
+        }
+    }
+}
+
+/// The last line that says something.
+fn last_line(said: &str) -> String {
+    said.lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .unwrap_or("nothing said yet")
+        .to_owned()
 }
 
 /// Runs `command`; its standard output.
@@ -69,6 +105,12 @@ mod tests {
         assert!(why.contains("`sh -c") && why.contains('3') && why.ends_with("lost"), "{why}");
         assert!(answer(&mut Command::new("barewire-no-such-program")).is_err());
         assert_eq!(answer(Command::new("echo").arg("x")), Ok(b"x\n".to_vec()));
+    }
+
+    #[test]
+    fn a_long_program_is_told_by_what_it_said_last() {
+        assert_eq!(last_line("   Compiling a\n   Compiling b v1\n\n"), "Compiling b v1");
+        assert_eq!(last_line(""), "nothing said yet");
     }
 
     #[test]

@@ -6,25 +6,17 @@ use std::process::{Command, Stdio};
 
 use super::install::{self, Profile};
 use super::list::{CHECKS, Check, SKIPS, VALGRIND};
-use crate::ci::{Context, Outcome};
+use crate::step::{Context, Outcome, Stop};
 use crate::tally::{SKIPPED, Tally};
-use crate::tools;
 
 /// Set, the reviewed files are written anew; the difference is then for a reviewer.
 const BLESS: &str = "BAREWIRE_BLESS";
 
 /// The step: each check counts as a test.
 pub(super) fn step(cx: &Context) -> Outcome {
-    let missing = tools::for_c(cx);
-    if !missing.is_empty() {
-        return cx.lacks(&format!("c: no {}", missing.join(", ")));
-    }
     match all(cx) {
         Ok(tally) => Outcome::of_tests(tally.failed == 0, tally),
-        Err(why) => {
-            cx.console.say(&why);
-            Outcome::failed().with_note("the C library was not made".into()).with_failure(why)
-        }
+        Err(why) => Stop::Broke(why).outcome("c", cx),
     }
 }
 

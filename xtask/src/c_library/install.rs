@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::ci::Context;
+use crate::step::Context;
 use crate::tool;
 
 /// The version of the interface, as the loader compares it.
@@ -15,7 +15,7 @@ const SONAME: &str = "libbarewire.so.0";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Profile {
     /// As users have it.
-    Release,
+    Counted,
     /// As the other tests of CI.
     Ci,
 }
@@ -23,7 +23,7 @@ pub(crate) enum Profile {
 impl Profile {
     fn name(self) -> &'static str {
         match self {
-            Self::Release => "release",
+            Self::Counted => "counted",
             Self::Ci => "ci",
         }
     }

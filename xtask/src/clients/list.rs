@@ -6,7 +6,7 @@
 
 /// A client.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Client {
+pub(super) struct Client {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     /// `--map`s of `barewire run`, `DIR` for the client's directory; none where the script does without it.

@@ -12,33 +12,45 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::ci::{Context, Outcome};
-use crate::nearest;
-use crate::tally::Tally;
-use list::CLIENTS;
-pub(crate) use list::Client;
+use clap::builder::PossibleValuesParser;
 
-/// The help text of the command.
-pub(crate) fn help() -> String {
-    let mut text = String::from(
-        "Runs programs nobody here wrote on simulated and emulated boards, unmodified.\n\n\
-         usage: cargo xtask clients [CLIENT…]\n\nclients:\n",
-    );
-    for client in CLIENTS {
-        text += &format!("  {:<18}{}\n", client.name, client.about);
-    }
-    text
+use crate::needs::{self, Need};
+use crate::report::End;
+use crate::step::{Context, Lane, Outcome, Step};
+use crate::tally::Tally;
+use list::{CLIENTS, Client};
+
+/// The step of CI.
+pub(crate) const STEP: Step = Step {
+    name: "clients",
+    about: "programs nobody here wrote, unmodified",
+    lane: Lane::Apart,
+    minutes: 3,
+    needs: &[
+        Need::package("flashrom"),
+        Need::program("gpiod", "gpiomon"),
+        Need::program("spi-tools", "spi-pipe"),
+        Need::program("python3-spidev", "/usr/share/doc/python3-spidev/copyright"),
+        Need::program("python3-venv", "/usr/share/doc/python3-venv/copyright"),
+        Need::package("sigrok-cli"),
+        Need::program("gcc", "cc"),
+    ],
+    paths: &["stack/", "bench/", "bindings/", "command/"],
+    run: step,
+};
+
+/// What the command line asked for.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Options {
+    /// Which clients; all unless told
+    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name)), hide_possible_values = true)]
+    only: Vec<String>,
 }
 
-/// Reads what follows `clients`.
-pub(crate) fn parse(args: &[String]) -> Result<Vec<&'static Client>, String> {
-    let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
-    args.iter()
-        .map(|name| {
-            let found = CLIENTS.iter().find(|client| client.name == name);
-            found.ok_or_else(|| nearest::unknown("client", name, &names))
-        })
-        .collect()
+/// The clients for the help text.
+pub(crate) fn list() -> String {
+    let line = |client: &Client| format!("  {:<18}{}\n", client.name, client.about);
+    format!("Clients:\n{}", CLIENTS.iter().map(line).collect::<String>())
 }
 
 /// How a client went.
@@ -50,32 +62,30 @@ struct Row {
     wrong: Option<String>,
 }
 
-/// The command; `false` if a client failed.
-pub(crate) fn run(only: &[&'static Client], cx: &Context) -> bool {
-    let outcome = all(only, cx);
-    outcome.counts().1 == 0
+/// The command.
+pub(crate) fn run(options: &Options, cx: &Context) -> End {
+    if cx.may_install {
+        needs::install(&needs::missing(STEP.needs, cx), cx);
+    }
+    let only = options.only.clone();
+    End::of(&STEP.checked(cx, |cx| all(&only, cx)))
 }
 
-/// The step of CI: each client counts as a test.
+/// Each client counts as a test.
 pub(crate) fn step(cx: &Context) -> Outcome {
     all(&[], cx)
 }
 
-fn all(only: &[&'static Client], cx: &Context) -> Outcome {
+fn all(only: &[String], cx: &Context) -> Outcome {
     let dir = cx.root.join(cx.target_dir("clients"));
     let tools = match obtain::all(&dir, cx) {
         Ok(tools) => tools,
-        Err(obtain::Stop::Lacks(why)) => return cx.lacks(&format!("clients: {why}")),
-        Err(obtain::Stop::Broke(why)) => {
-            cx.console.say(&why);
-            let note = "the clients could not be made".into();
-            return Outcome::failed().with_note(note).with_failure(why);
-        }
+        Err(stop) => return stop.outcome(STEP.name, cx),
     };
-    let wanted =
-        |client: &&Client| only.is_empty() || only.iter().any(|one| one.name == client.name);
+    let wanted = |client: &&Client| only.is_empty() || only.iter().any(|name| name == client.name);
     let mut rows = Vec::new();
     for client in CLIENTS.iter().filter(wanted) {
+        cx.console.say(&format!("clients: {}", client.name));
         rows.push(try_one(client, &tools, &dir.join("runs").join(client.name)));
     }
     cx.console.say(&table(&rows));
@@ -189,8 +199,6 @@ mod tests {
             assert!(client.name.len() < 18 && !client.about.is_empty(), "{}", client.name);
             assert!(CLIENTS[..index].iter().all(|before| before.name != client.name));
         }
-        assert!(parse(&["spi-pipe".into()]).is_ok_and(|clients| clients.len() == 1));
-        assert!(parse(&["spi-pip".into()]).is_err_and(|error| error.contains("spi-pipe")));
     }
 
     #[test]

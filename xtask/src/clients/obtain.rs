@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::scripts;
-use crate::ci::Context;
+use crate::step::{Context, Stop};
 use crate::tool;
-use crate::tools;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
 const PYPI: [&str; 7] = [
@@ -19,14 +18,6 @@ const PYPI: [&str; 7] = [
     "rpi-lgpio==0.6",
     "gpiod==2.5.0",
 ];
-
-/// Why nothing ran.
-pub(super) enum Stop {
-    /// This machine lacks something.
-    Lacks(String),
-    /// Something that should work here did not.
-    Broke(String),
-}
 
 /// What clients use.
 #[derive(Debug)]
@@ -51,10 +42,6 @@ impl Tools {
 
 /// Fetches and builds all, in `dir`.
 pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
-    let missing = tools::for_clients(cx);
-    if !missing.is_empty() {
-        return Err(Stop::Lacks(format!("no {}", missing.join(", "))));
-    }
     let made = fs::create_dir_all(dir);
     made.map_err(|e| Stop::Broke(format!("cannot make {}: {e}", dir.display())))?;
     let python = python(dir).map_err(Stop::Lacks)?;

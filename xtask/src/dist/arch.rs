@@ -1,11 +1,9 @@
 //! The architectures that are shipped.
 
-use crate::ci::Context;
+use crate::needs::Need;
 use crate::static_build;
-use crate::tool;
-use crate::tools;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Arch {
     Amd64,
     Arm64,
@@ -53,13 +51,15 @@ impl Arch {
         }
     }
 
-    /// What is missing to build for it.
-    pub(super) fn lacks(self, cx: &Context) -> Option<String> {
+    /// What it takes to build for it.
+    pub(super) fn needs(self) -> [Need; 3] {
         let (library, linker) = self.library();
-        let target = [self.target(), library].into_iter().find(|one| !tools::has_target(cx, one));
-        if let Some(target) = target {
-            return Some(format!("no standard library for {target} (rustup target add {target})"));
-        }
-        tool::on_path(linker).is_none().then(|| format!("no {linker}"))
+        let package = match linker {
+            "x86_64-linux-gnu-gcc" => "gcc-x86-64-linux-gnu",
+            "aarch64-linux-gnu-gcc" => "gcc-aarch64-linux-gnu",
+            "arm-linux-gnueabihf-gcc" => "gcc-arm-linux-gnueabihf",
+            _ => "gcc",
+        };
+        [Need::Target(self.target()), Need::Target(library), Need::program(package, linker)]
     }
 }

@@ -17,52 +17,50 @@ use std::process::Command;
 
 pub(crate) use arch::Arch;
 
-use crate::ci::{Context, Outcome};
-use crate::nearest;
+use crate::needs::{self, Need};
 use crate::python;
+use crate::report::End;
 use crate::static_build;
+use crate::step::{Context, Lane, Outcome, Step, Stop};
 use crate::tally::Tally;
 use crate::tool;
 
+/// The step of CI.
+pub(crate) const STEP: Step = Step {
+    name: "dist",
+    about: "the command's package is installed, run and removed",
+    lane: Lane::Apart,
+    minutes: 3,
+    needs: &[
+        Need::program("gcc", "cc"),
+        Need::program("dpkg", "dpkg-deb"),
+        Need::package("gzip"),
+        Need::package("tar"),
+        Need::program("coreutils", "sha256sum"),
+        Need::package("git"),
+        Need::Target(static_build::AMD64),
+        Need::Target(static_build::LIBRARY_AMD64),
+    ],
+    paths: &["stack/", "bench/", "bindings/", "command/", "contrib/", "lab/"],
+    run: step,
+};
+
 /// What the command line asked for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
+    /// Which architectures; all unless told
+    #[arg(value_name = "ARCHITECTURE", value_enum)]
+    arches: Vec<Arch>,
+}
+
+/// What is made.
+#[derive(Debug)]
+struct Plan {
     arches: Vec<Arch>,
     /// Cargo's profile.
     profile: &'static str,
     /// Whether Python's wheels are made too: they need maturin from PyPI.
     wheels: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { arches: Arch::ALL.to_vec(), profile: "dist", wheels: true }
-    }
-}
-
-/// Programs that pack.
-const PROGRAMS: [&str; 6] = ["dpkg-deb", "gzip", "tar", "sha256sum", "git", "dpkg"];
-
-/// Reads what follows `dist`: architectures.
-pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
-    let names = Arch::ALL.map(Arch::debian);
-    let mut arches = Vec::new();
-    for arg in args {
-        let arch = Arch::ALL.into_iter().find(|arch| arch.debian() == arg);
-        arches.push(arch.ok_or_else(|| nearest::unknown("architecture", arg, &names))?);
-    }
-    let all = Options::default();
-    Ok(if arches.is_empty() { all } else { Options { arches, ..all } })
-}
-
-/// The help text.
-pub(crate) fn help() -> String {
-    format!(
-        "Static binaries, archives and Debian packages of the command, and Python wheels, with checksums, in target/dist.\n\n\
-         usage: cargo xtask dist [ARCHITECTURE…]\n\n\
-         architectures: {} (all unless told)\n",
-        Arch::ALL.map(Arch::debian).join(", ")
-    )
 }
 
 /// Where files are made.
@@ -94,53 +92,57 @@ impl Dirs {
 }
 
 /// The command.
-pub(crate) fn run(options: &Options, cx: &Context) -> Result<bool, String> {
-    if let Some(missing) = lacking(cx, options) {
-        return Err(format!("{missing}; `cargo xtask ci --step tools,guests` gets it or says how"));
+pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
+    let arches = match options.arches.as_slice() {
+        [] => Arch::ALL.to_vec(),
+        some => some.to_vec(),
+    };
+    let needs = arches.iter().flat_map(|arch| arch.needs());
+    let needs: Vec<Need> = STEP
+        .needs
+        .iter()
+        .copied()
+        .filter(|need| !matches!(need, Need::Target(_)))
+        .chain(needs)
+        .collect();
+    if cx.may_install {
+        needs::install(&needs::missing(&needs, cx), cx);
     }
-    for path in make(options, cx)? {
+    let missing = needs::missing(&needs, cx);
+    if !missing.is_empty() {
+        return Err(format!("dist lacks something; to install: {}", needs::line(&missing, cx)));
+    }
+    for path in make(&Plan { arches, profile: "dist", wheels: true }, cx)? {
         let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let name = path.strip_prefix(&cx.root).unwrap_or(&path).display().to_string();
         cx.console.say(&format!("{name:<56}{:>8} KiB", bytes.div_ceil(1024)));
     }
-    Ok(true)
+    Ok(End::Passed)
 }
 
-/// The step of CI: this machine's architecture, built without link-time optimisation, installed into a
-/// scratch directory, looked at and removed.
+/// This machine's architecture, built without link-time optimisation, installed into a scratch directory,
+/// looked at and removed.
 pub(crate) fn step(cx: &Context) -> Outcome {
     // The wheel is built and tested by the step `python`.
-    let arches = Arch::of_this_machine().into_iter().collect();
-    let options = Options { arches, profile: "guest", wheels: false };
-    if options.arches.is_empty() {
-        return cx.lacks("dist: no package for this machine's architecture");
+    let arches: Vec<Arch> = Arch::of_this_machine().into_iter().collect();
+    let plan = Plan { arches, profile: "guest", wheels: false };
+    if plan.arches.is_empty() {
+        let why = "no package for this machine's architecture".to_owned();
+        return Stop::Lacks(why).outcome(STEP.name, cx);
     }
-    if let Some(missing) = lacking(cx, &options) {
-        return cx.lacks(&format!("dist: {missing}"));
-    }
-    let checked = make(&options, cx).and_then(|made| check::all(&Dirs::of(cx), &made));
+    let checked = make(&plan, cx).and_then(|made| check::all(&Dirs::of(cx), &made));
     match checked {
         Ok(passed) => {
             passed.iter().for_each(|what| cx.console.say(&format!("dist: {what}")));
             let tally = Tally { passed: passed.len() as u64, ..Tally::default() };
             Outcome::of_tests(true, tally)
         }
-        Err(why) => {
-            cx.console.say(&why);
-            Outcome::failed().with_note("a package is wrong".into()).with_failure(why)
-        }
+        Err(why) => Stop::Broke(why).outcome(STEP.name, cx),
     }
 }
 
-fn lacking(cx: &Context, options: &Options) -> Option<String> {
-    let absent = PROGRAMS.into_iter().find(|program| tool::on_path(program).is_none());
-    absent
-        .map(|program| format!("no {program}"))
-        .or_else(|| options.arches.iter().find_map(|arch| arch.lacks(cx)))
-}
-
 /// Makes everything; the files to ship.
-fn make(options: &Options, cx: &Context) -> Result<Vec<PathBuf>, String> {
+fn make(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, String> {
     let dirs = Dirs::of(cx);
     // What an earlier run made is not shipped by this one.
     let _ = fs::remove_dir_all(&dirs.out);
@@ -148,18 +150,18 @@ fn make(options: &Options, cx: &Context) -> Result<Vec<PathBuf>, String> {
     let documents = documents::all(&dirs)?;
     let time = documents::time(&dirs.root);
     let mut made = Vec::new();
-    for &arch in &options.arches {
+    for &arch in &plan.arches {
         cx.console.say(&format!("dist: building for {}", arch.target()));
         let log = dirs.work.join(format!("cargo-{}.log", arch.debian()));
         let command =
-            static_build::command(&dirs.root, &dirs.cargo, arch.target(), options.profile, &log)?;
+            static_build::command(&dirs.root, &dirs.cargo, arch.target(), plan.profile, &log)?;
         let name = format!("barewire-{version}-{}", arch.debian());
         let binary = dirs.out.join(&name);
         copy(&command, &binary)?;
         let (target, linker) = arch.library();
         let log = dirs.work.join(format!("cargo-library-{}.log", arch.debian()));
         let library =
-            static_build::library(&dirs.root, &dirs.cargo, target, linker, options.profile, &log)?;
+            static_build::library(&dirs.root, &dirs.cargo, target, linker, plan.profile, &log)?;
         let staged = stage::Staged {
             dirs: &dirs,
             documents: &documents,
@@ -170,10 +172,10 @@ fn make(options: &Options, cx: &Context) -> Result<Vec<PathBuf>, String> {
         made.push(binary);
         made.push(package::archive(&dirs, &staged.archive(&name)?, &name, time)?);
         made.push(package::debian(&dirs, &staged.debian(arch)?, &version, arch, time)?);
-        if options.wheels {
+        if plan.wheels {
             cx.console.say(&format!("dist: building the Python wheel for {target}"));
             let (cargo, out) = (&dirs.cargo, &dirs.out);
-            made.push(python::wheel(cx, cargo, out, (target, linker), options.profile, time)?);
+            made.push(python::wheel(cx, cargo, out, (target, linker), plan.profile, time)?);
         }
     }
     made.push(package::checksums(&dirs, &made)?);
@@ -218,15 +220,6 @@ fn run_quietly(command: &mut Command) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn architectures_are_chosen_by_debians_names() {
-        let parsed =
-            |line: &str| parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>());
-        assert_eq!(parsed("").expect("all").arches.len(), Arch::ALL.len());
-        assert_eq!(parsed("armhf").expect("one").arches, [Arch::Armhf]);
-        assert!(parsed("arm46").expect_err("no such").contains("`arm64`"));
-    }
 
     #[test]
     fn every_shipped_overlay_compiles() {

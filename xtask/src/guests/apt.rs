@@ -1,21 +1,17 @@
 //! apt beside the machine's own: foreign architectures and newer lists, without root and without a
 //! change to the machine.
 //!
-//! State, cache and sources lie in a directory of our own. The sources are the machine's entries for
-//! its Debian release (release, updates, security, backports), so that mirror and keys are those that
-//! the machine uses; its proxies (`/etc/apt/apt.conf.d`) hold too. Mirrors that are being updated
-//! answer with lists whose hashes do not match: that is tried again.
+//! State and cache lie in a directory of our own. The sources are the machine's (`/etc/apt`), so that mirrors,
+//! keys and proxies are those that it uses. An entry that names its architectures has no others here. Mirrors
+//! that are being updated answer with lists whose hashes do not match: that is tried again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::backports;
 use crate::tool;
 
-/// The release whose stock kernels these are.
-const CODENAME: &str = "bookworm";
 /// How often something is fetched, and how long a mirror is left alone in between.
 const ATTEMPTS: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(5);
@@ -29,26 +25,15 @@ pub(super) struct Apt {
 impl Apt {
     /// Sets it up below `dir`, which is absolute.
     pub(super) fn new(dir: &Path) -> Result<Self, String> {
-        let sources = backports::sources();
-        let entries: Vec<_> = sources
-            .iter()
-            .flat_map(|(ending, text)| backports::for_any_architecture(ending, text, CODENAME))
-            .collect();
-        if entries.is_empty() {
-            return Err(format!("apt's sources have no entry for Debian {CODENAME}"));
-        }
         let host = tool::answer(Command::new("dpkg").arg("--print-architecture"))?;
         let write = |name: &str, text: &str| {
             let path = dir.join(name);
             fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
         };
-        for name in ["sources", "lists/partial", "cache/archives/partial"] {
+        for name in ["lists/partial", "cache/archives/partial"] {
             let path = dir.join(name);
             fs::create_dir_all(&path)
                 .map_err(|e| format!("cannot make {}: {e}", path.display()))?;
-        }
-        for (index, entry) in entries.iter().enumerate() {
-            write(&format!("sources/{index}.{}", entry.ending), &entry.text)?;
         }
         write("status", "")?;
         write("apt.conf", &config(dir, String::from_utf8_lossy(&host).trim()))?;
@@ -91,8 +76,6 @@ fn config(dir: &Path, host: &str) -> String {
          Dir::State::lists \"{dir}/lists\";\n\
          Dir::State::status \"{dir}/status\";\n\
          Dir::Cache \"{dir}/cache\";\n\
-         Dir::Etc::sourcelist \"{dir}/none\";\n\
-         Dir::Etc::sourceparts \"{dir}/sources\";\n\
          APT::Architecture \"{host}\";\n\
          APT::Architectures {{ \"{host}\"; \"arm64\"; \"armhf\"; }};\n\
          APT::Sandbox::User \"\";\n\
@@ -125,7 +108,7 @@ mod tests {
     #[test]
     fn all_state_is_in_our_own_directory() {
         let text = config(Path::new("target/guests/apt"), "amd64");
-        for key in ["Dir::State ", "Dir::Cache ", "Dir::Etc::sourceparts "] {
+        for key in ["Dir::State ", "Dir::State::lists ", "Dir::Cache "] {
             let line = text.lines().find(|line| line.starts_with(key)).expect(key);
             assert!(line.contains("\"target/guests/apt"), "{line}");
         }

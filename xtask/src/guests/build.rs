@@ -34,16 +34,6 @@ impl Dirs {
     }
 }
 
-/// What the builds need of the machine; the first that is missing.
-pub(super) fn missing(arches: &[Arch]) -> Option<String> {
-    let mut programs = vec!["gcc", "make", "dtc", "dpkg-deb", "tar", "xz", "setpriv"];
-    let cross: Vec<String> = arches.iter().map(|arch| format!("{}gcc", arch.cross())).collect();
-    programs.extend(cross.iter().map(String::as_str));
-    programs.extend(arches.iter().map(|arch| arch.qemu()));
-    let absent = programs.into_iter().find(|program| tool::on_path(program).is_none())?;
-    Some(format!("no {absent}"))
-}
-
 /// Builds the static command for an architecture; its file.
 pub(super) fn command(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
     let log = dirs.made("log", &format!("cargo-{}.log", arch.linux()))?;

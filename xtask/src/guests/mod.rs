@@ -24,11 +24,13 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::backports;
-use crate::ci::{Context, Outcome};
-use crate::nearest;
+use clap::builder::PossibleValuesParser;
+
+use crate::needs::{self, Need};
+use crate::report::End;
+use crate::static_build;
+use crate::step::{Context, Lane, Outcome, Step, Stop};
 use crate::tally::Tally;
-use crate::tools;
 use board::{Arch, BOARDS, Board, Boot};
 use build::Dirs;
 use counts::Counts;
@@ -39,60 +41,67 @@ use table::Row;
 /// The reviewed instruction counts.
 const SNAPSHOT: &str = "guests/instructions.txt";
 
+/// The step of CI.
+pub(crate) const STEP: Step = Step {
+    name: "guests",
+    about: "the command beside stock kernels on emulated boards",
+    lane: Lane::Apart,
+    minutes: 11,
+    needs: &[
+        Need::Qemu { name: "qemu-system-arm", program: "qemu-system-aarch64" },
+        Need::Qemu { name: "qemu-system-arm", program: "qemu-system-arm" },
+        Need::package("gcc"),
+        Need::package("make"),
+        Need::program("device-tree-compiler", "dtc"),
+        Need::program("dpkg", "dpkg-deb"),
+        Need::package("tar"),
+        Need::program("xz-utils", "xz"),
+        Need::program("util-linux", "setpriv"),
+        Need::program("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+        Need::program("gcc-arm-linux-gnueabihf", "arm-linux-gnueabihf-gcc"),
+        // The C library comes with the compiler by recommendation only.
+        Need::program("libc6-dev-arm64-cross", "/usr/aarch64-linux-gnu/lib/libc.a"),
+        Need::program("libc6-dev-armhf-cross", "/usr/arm-linux-gnueabihf/lib/libc.a"),
+        Need::Target(static_build::ARM64),
+        Need::Target(static_build::ARMHF),
+        Need::Target(static_build::LIBRARY_ARM64),
+    ],
+    paths: &["stack/", "bench/", "bindings/", "command/", "guests/", "contrib/", "docs/boards.md"],
+    run: step,
+};
+
 /// What the command line asked for.
-#[derive(Debug, Default, PartialEq)]
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
-    /// Boards, or boots of them; all if empty.
+    /// Boards, or boots of them; all unless told
+    #[arg(value_name = "BOARD[/BOOT]", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     only: Vec<String>,
+    /// Print one line of JSON on stdout; progress is on stderr
+    #[arg(long)]
     json: bool,
+    /// Look for newer packages, instead of using those in target/guests
+    #[arg(long)]
     update: bool,
 }
 
-/// The help text of the command.
-pub(crate) fn help() -> String {
-    let mut text = String::from(
-        "Boots stock Debian kernels on emulated boards and checks barewire beside their drivers.\n\n\
-         usage: cargo xtask guests [BOARD[/BOOT]…] [--json] [--update]\n\n\
-         options:\n  \
-         --json     print one line of JSON on stdout; progress is on stderr\n  \
-         --update   look for newer packages, instead of using those in target/guests\n\n\
-         boards and their boots:\n",
-    );
+/// All boards, and all boots of them. Once a run, so they may stay for good.
+fn names() -> Vec<&'static str> {
+    let boots = |board: &'static Board| {
+        let name = board.name;
+        let boots = board.boots.iter().map(move |boot| &*format!("{name}/{}", boot.name).leak());
+        [name].into_iter().chain(boots)
+    };
+    BOARDS.into_iter().flat_map(boots).collect()
+}
+
+/// The boards for the help text.
+pub(crate) fn list() -> String {
+    let mut text = String::from("Boards and their boots:\n");
     for board in BOARDS {
         let boots: Vec<&str> = board.boots.iter().map(|boot| boot.name).collect();
         text += &format!("  {:<12}{}\n", board.name, boots.join(", "));
     }
-    text += "\nenvironment:\n  \
-             BAREWIRE_BLESS=1          write guests/instructions.txt anew, and fail\n";
-    text
-}
-
-/// Reads what follows `guests`.
-pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
-    let mut options = Options::default();
-    for arg in args {
-        match arg.as_str() {
-            "--json" => options.json = true,
-            "--update" => options.update = true,
-            option if option.starts_with('-') => {
-                return Err(nearest::unknown("option", option, &["--json", "--update", "--help"]));
-            }
-            name => options.only.push(known(name)?),
-        }
-    }
-    Ok(options)
-}
-
-fn known(name: &str) -> Result<String, String> {
-    let (board, boot) = name.split_once('/').map_or((name, None), |(b, boot)| (b, Some(boot)));
-    let names: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
-    let found = BOARDS.iter().find(|known| known.name == board);
-    let found = found.ok_or_else(|| nearest::unknown("board", board, &names))?;
-    let boots: Vec<&str> = found.boots.iter().map(|boot| boot.name).collect();
-    match boot {
-        Some(boot) if !boots.contains(&boot) => Err(nearest::unknown("boot", boot, &boots)),
-        _ => Ok(name.to_owned()),
-    }
+    text + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt anew, and fails."
 }
 
 /// One boot to be done.
@@ -123,61 +132,61 @@ impl Results {
     }
 }
 
-/// Why nothing ran.
-enum Stop {
-    /// This machine lacks something: a skip for people, a failure for a build machine.
-    Lacks(String),
-    /// Something that should work here did not.
-    Broke(String),
-}
-
-/// The command; `false` if a check failed.
-pub(crate) fn run(options: &Options, cx: &Context) -> Result<bool, String> {
-    match all(options, cx) {
+/// The command.
+pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
+    if cx.may_install {
+        needs::install(&needs::missing(STEP.needs, cx), cx);
+    }
+    let missing = needs::missing(STEP.needs, cx);
+    let results = match missing.is_empty() {
+        true => all(options, cx),
+        false => Err(Stop::Lacks(format!("to install: {}", needs::line(&missing, cx)))),
+    };
+    let ended = |failed: bool, lacks: bool| match (failed, lacks) {
+        (true, _) => End::Failed,
+        (false, lacks) => {
+            if lacks {
+                End::Incomplete
+            } else {
+                End::Passed
+            }
+        }
+    };
+    match results {
         Ok(results) => {
             cx.console.say(&told(options, &results));
-            Ok(results.count(Verdict::Failed) == 0)
+            // Guests of which none ran have shown nothing.
+            Ok(ended(results.count(Verdict::Failed) > 0, results.count(Verdict::Passed) == 0))
         }
         Err(Stop::Lacks(why)) if options.json => {
             let results = Results { rows: skipped(options, &why), ..Results::default() };
             cx.console.say(&told(options, &results));
-            Ok(!cx.ci)
+            Ok(ended(cx.ci, true))
         }
-        Err(Stop::Lacks(why)) => Ok(cx.lacks(&format!("guests: {why}")).counts().1 == 0),
-        Err(Stop::Broke(why)) => Err(why),
+        Err(stop) => Ok(End::of(&stop.outcome(STEP.name, cx))),
     }
 }
 
-/// The step of CI: each check counts as a test.
+/// Each check counts as a test.
 pub(crate) fn step(cx: &Context) -> Outcome {
     let options = Options::default();
-    tools::for_guests(cx);
-    match all(&options, cx) {
-        Ok(results) => {
-            cx.console.say(&told(&options, &results));
-            let skips = results.rows.iter().filter(|(_, check)| check.verdict == Verdict::Skipped);
-            let skips = skips.map(|(board, check)| {
-                format!("SKIPPED: guest {board}, {}: {}", check.name, check.why)
-            });
-            let failed = results.count(Verdict::Failed) as u64;
-            let wrong = results.rows.iter().filter(|(_, check)| check.verdict == Verdict::Failed);
-            let wrong =
-                wrong.map(|(board, check)| format!("{board}, {}: {}", check.name, check.why));
-            let tally = Tally {
-                passed: results.count(Verdict::Passed) as u64,
-                failed,
-                skipped: skips.collect(),
-                failures: wrong.collect(),
-                ..Tally::default()
-            };
-            Outcome::of_tests(failed == 0, tally)
-        }
-        Err(Stop::Lacks(why)) => cx.lacks(&format!("guests: {why}")),
-        Err(Stop::Broke(why)) => {
-            cx.console.say(&why);
-            Outcome::failed().with_note("guests could not be made".into()).with_failure(why)
-        }
-    }
+    let results = match all(&options, cx) {
+        Ok(results) => results,
+        Err(stop) => return stop.outcome(STEP.name, cx),
+    };
+    cx.console.say(&told(&options, &results));
+    let of = |verdict| results.rows.iter().filter(move |(_, check)| check.verdict == verdict);
+    let line = |(board, check): &Row| format!("{board}, {}: {}", check.name, check.why);
+    let skips = of(Verdict::Skipped).map(|row| format!("SKIPPED: guest {}", line(row)));
+    let failed = results.count(Verdict::Failed) as u64;
+    let tally = Tally {
+        passed: results.count(Verdict::Passed) as u64,
+        failed,
+        skipped: skips.collect(),
+        failures: of(Verdict::Failed).map(line).collect(),
+        ..Tally::default()
+    };
+    Outcome::of_tests(failed == 0, tally)
 }
 
 fn told(options: &Options, results: &Results) -> String {
@@ -208,15 +217,6 @@ fn skipped(options: &Options, why: &str) -> Vec<Row> {
 fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
     let say = |line: &str| cx.console.aside(&format!("guests: {line}"));
     let jobs = options.jobs();
-    let mut arches: Vec<Arch> = Vec::new();
-    for (board, _) in &jobs {
-        if !arches.contains(&board.arch) {
-            arches.push(board.arch);
-        }
-    }
-    if let Some(why) = lacking(cx, &arches) {
-        return Err(Stop::Lacks(why));
-    }
     let base = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let dirs = Dirs { work: cx.root.join(base).join("guests"), root: cx.root.clone() };
     let packages = Packages::obtain(&dirs.work, options.update, &say).map_err(Stop::Lacks)?;
@@ -229,18 +229,6 @@ fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
     }));
     judge_counts(&dirs, &jobs, &mut results).map_err(Stop::Broke)?;
     Ok(results)
-}
-
-fn lacking(cx: &Context, arches: &[Arch]) -> Option<String> {
-    if let Some(missing) = build::missing(arches) {
-        return Some(missing);
-    }
-    if !backports::is_new_enough(cx) {
-        return Some("QEMU is older than 10".to_owned());
-    }
-    let mut targets = arches.iter().flat_map(|arch| [arch.target(), arch.library()]);
-    let target = targets.find(|name| !tools::has_target(cx, name));
-    target.map(|target| format!("no standard library for {target}"))
 }
 
 /// Builds everything that the jobs boot.
@@ -380,36 +368,30 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Options, String> {
-        parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
+    fn of(names: &[&str]) -> Options {
+        let only = names.iter().map(|name| (*name).to_owned()).collect();
+        Options { only, ..Options::default() }
     }
 
     #[test]
     fn boards_and_boots_are_chosen_by_name() {
-        let all = parsed("").expect("nothing is all").jobs().len();
+        let all = of(&[]).jobs().len();
         assert_eq!(all, BOARDS.iter().map(|board| board.boots.len()).sum::<usize>());
-        let one = parsed("raspi3b/uio").expect("a boot").jobs();
+        let one = of(&["raspi3b/uio"]).jobs();
         assert_eq!((one.len(), one[0].0.name, one[0].1.name), (1, "raspi3b", "uio"));
-        let board = parsed("sabrelite --json").expect("a board");
-        assert!(board.json && board.jobs().iter().all(|(board, _)| board.name == "sabrelite"));
+        assert!(of(&["sabrelite"]).jobs().iter().all(|(board, _)| board.name == "sabrelite"));
     }
 
     #[test]
-    fn a_wrong_name_is_answered_with_the_near_one() {
-        for (line, near) in [
-            ("sabrelit", "`sabrelite`"),
-            ("raspi3b/maped", "`mapped`"),
-            ("sabrelite/overlay", "known"),
-            ("--jsn", "`--json`"),
-        ] {
-            let message = parsed(line).expect_err("no such name");
-            assert!(message.contains(near), "{message}");
-        }
+    fn each_board_and_each_boot_of_it_has_a_name() {
+        let names = names();
+        assert!(names.contains(&"sabrelite") && names.contains(&"raspi3b/mapped"), "{names:?}");
+        assert!(!names.contains(&"sabrelite/overlay"), "{names:?}");
     }
 
     #[test]
     fn what_cannot_run_is_skipped_boot_by_boot() {
-        let options = parsed("highbank").expect("a board");
+        let options = of(&["highbank"]);
         let rows = skipped(&options, "no QEMU");
         assert_eq!(rows.len(), 5);
         assert!(rows.iter().all(|(board, check)| {
@@ -419,6 +401,6 @@ mod tests {
 
     #[test]
     fn help_names_every_board() {
-        assert!(BOARDS.iter().all(|board| help().contains(board.name)));
+        assert!(BOARDS.iter().all(|board| list().contains(board.name)));
     }
 }

@@ -1,8 +1,8 @@
 //! Reads which modules a Rust file imports, as text: enough for the rules on layers and circles.
 //!
 //! # How it works
-//! 1. Comments, strings and characters become blanks ([`blank`]), so that a path in an example is no
-//!    import.
+//! 1. The compiler's own lexer (the crate proc-macro2) takes the text apart, so that a path in a comment, a
+//!    string or an example is no import.
 //! 2. Items under `#[cfg(test)]` and `#[cfg(doc)]` are left out: tests may look anywhere, and links in
 //!    the documentation are no dependency.
 //! 3. Every `use` is taken apart into its names, and every other path that begins with `crate`,
@@ -10,6 +10,8 @@
 //!
 //! # Not supported
 //! Names brought in by `*`; paths inside macros other than as written.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// A path that a file names.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,23 +31,22 @@ pub(super) struct Reading {
     pub(super) test_modules: Vec<String>,
 }
 
-type Token<'t> = (usize, &'t str);
+type Token = (usize, String);
 
 /// Reads one file.
 pub(super) fn read(text: &str) -> Reading {
-    let blanked = blank(text);
     let mut reading = Reading::default();
-    let tokens = without_tests(&tokens(&blanked), &mut reading.test_modules);
+    let tokens = without_tests(&tokens(text), &mut reading.test_modules);
     let mut at = 0;
     while at < tokens.len() {
-        let (line, token) = tokens[at];
+        let (line, token) = (tokens[at].0, tokens[at].1.as_str());
         if token == "use" {
             at += 1;
             tree(&tokens, &mut at, &[], &mut reading.imports);
         } else if matches!(token, "crate" | "super" | "self") && is(&tokens, at + 1, "::") {
             let mut path = vec![token.to_string()];
-            while is(&tokens, at + 1, "::") && tokens.get(at + 2).is_some_and(|t| is_name(t.1)) {
-                path.push(tokens[at + 2].1.to_string());
+            while is(&tokens, at + 1, "::") && tokens.get(at + 2).is_some_and(|t| is_name(&t.1)) {
+                path.push(tokens[at + 2].1.clone());
                 at += 2;
             }
             reading.imports.push(Import { line, path, alias: None });
@@ -58,11 +59,12 @@ pub(super) fn read(text: &str) -> Reading {
 }
 
 /// One branch of a `use`: a name, a path, or several in braces.
-fn tree(tokens: &[Token<'_>], at: &mut usize, prefix: &[String], found: &mut Vec<Import>) {
+fn tree(tokens: &[Token], at: &mut usize, prefix: &[String], found: &mut Vec<Import>) {
     let mut path = prefix.to_vec();
-    while let Some(&(line, token)) = tokens.get(*at) {
+    while let Some((line, token)) = tokens.get(*at) {
+        let line = *line;
         *at += 1;
-        match token {
+        match token.as_str() {
             "::" => {}
             "{" => {
                 while *at < tokens.len() && !is(tokens, *at, "}") {
@@ -88,7 +90,7 @@ fn tree(tokens: &[Token<'_>], at: &mut usize, prefix: &[String], found: &mut Vec
                 }
                 let mut alias = path.last().cloned();
                 if is(tokens, *at, "as") {
-                    alias = tokens.get(*at + 1).map(|token| token.1.to_string());
+                    alias = tokens.get(*at + 1).map(|token| token.1.clone());
                     *at += 2;
                 }
                 found.push(Import { line, path, alias });
@@ -98,7 +100,7 @@ fn tree(tokens: &[Token<'_>], at: &mut usize, prefix: &[String], found: &mut Vec
     }
 }
 
-fn is(tokens: &[Token<'_>], at: usize, wanted: &str) -> bool {
+fn is(tokens: &[Token], at: usize, wanted: &str) -> bool {
     tokens.get(at).is_some_and(|token| token.1 == wanted)
 }
 
@@ -106,28 +108,44 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Names and punctuation, with their lines.
-fn tokens(text: &str) -> Vec<Token<'_>> {
+/// Names and punctuation, with their lines; nothing of a text that is no Rust.
+fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
-    for (line, content) in (1..).zip(text.lines()) {
-        let mut rest = content.trim_start();
-        while let Some(first) = rest.chars().next() {
-            let len = if first.is_alphanumeric() || first == '_' {
-                rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
-            } else if rest.starts_with("::") {
-                2
-            } else {
-                first.len_utf8()
-            };
-            found.push((line, &rest[..len]));
-            rest = rest[len..].trim_start();
-        }
+    if let Ok(stream) = text.parse() {
+        flatten(stream, &mut found);
     }
     found
 }
 
+fn flatten(stream: TokenStream, found: &mut Vec<Token>) {
+    for tree in stream {
+        let line = tree.span().start().line;
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                found.push((line, open.into()));
+                flatten(group.stream(), found);
+                found.push((group.span_close().start().line, close.into()));
+            }
+            TokenTree::Punct(punct) => match found.last_mut() {
+                // Two colons side by side are one.
+                Some((_, last)) if last == ":" && punct.as_char() == ':' => last.push(':'),
+                _ => found.push((line, punct.to_string())),
+            },
+            TokenTree::Ident(name) => found.push((line, name.to_string())),
+            // What they hold is no import.
+            TokenTree::Literal(_) => found.push((line, "\"\"".into())),
+        }
+    }
+}
+
 /// The tokens without the items that only tests or the documentation have.
-fn without_tests<'t>(tokens: &[Token<'t>], test_modules: &mut Vec<String>) -> Vec<Token<'t>> {
+fn without_tests(tokens: &[Token], test_modules: &mut Vec<String>) -> Vec<Token> {
     const HIDDEN: [&[&str]; 3] = [
         &["#", "[", "cfg", "(", "test", ")", "]"],
         &["#", "[", "cfg", "(", "doc", ")", "]"],
@@ -139,7 +157,7 @@ fn without_tests<'t>(tokens: &[Token<'t>], test_modules: &mut Vec<String>) -> Ve
         let begins =
             |words: &&[&str]| words.iter().enumerate().all(|(n, word)| is(tokens, at + n, word));
         if !HIDDEN.iter().any(begins) {
-            kept.push(tokens[at]);
+            kept.push(tokens[at].clone());
             at += 1;
             continue;
         }
@@ -151,9 +169,9 @@ fn without_tests<'t>(tokens: &[Token<'t>], test_modules: &mut Vec<String>) -> Ve
             && module <= 4
             && is(tokens, at + module + 2, ";")
         {
-            test_modules.push(tokens[at + module + 1].1.to_string());
+            test_modules.push(tokens[at + module + 1].1.clone());
         }
-        while at < tokens.len() && !matches!(tokens[at].1, ";" | "{") {
+        while at < tokens.len() && !matches!(tokens[at].1.as_str(), ";" | "{") {
             at += 1;
         }
         at = if is(tokens, at, "{") { after_group(tokens, at) } else { at + 1 };
@@ -162,10 +180,10 @@ fn without_tests<'t>(tokens: &[Token<'t>], test_modules: &mut Vec<String>) -> Ve
 }
 
 /// Behind the bracket that closes the one at `at`.
-fn after_group(tokens: &[Token<'_>], at: usize) -> usize {
+fn after_group(tokens: &[Token], at: usize) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(at) {
-        match token.1 {
+        match token.1.as_str() {
             "{" | "[" | "(" => depth += 1,
             "}" | "]" | ")" => depth = depth.saturating_sub(1),
             _ => {}
@@ -175,71 +193,6 @@ fn after_group(tokens: &[Token<'_>], at: usize) -> usize {
         }
     }
     tokens.len()
-}
-
-/// The text with blanks where its comments, strings and characters were; the same lines.
-fn blank(text: &str) -> String {
-    let mut blanked = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let len = match first {
-            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
-            '"' => quoted_len(rest),
-            'r' if rest.starts_with("r\"") || rest.starts_with("r#") => raw_len(rest),
-            '\'' => character_len(rest),
-            _ => 0,
-        };
-        if len == 0 {
-            // A name is taken whole: its last letter may be an `r` before a quote.
-            let name = first.is_alphanumeric() || first == '_';
-            let end = |c: char| !c.is_alphanumeric() && c != '_';
-            let len = if name { rest.find(end).unwrap_or(rest.len()) } else { first.len_utf8() };
-            blanked.push_str(&rest[..len]);
-            rest = &rest[len..];
-        } else {
-            blanked.extend(rest[..len].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
-            rest = &rest[len..];
-        }
-    }
-    blanked
-}
-
-/// The length of the string that `text` begins with.
-fn quoted_len(text: &str) -> usize {
-    let mut escaped = true;
-    for (index, c) in text.char_indices() {
-        if !escaped && c == '"' {
-            return index + 1;
-        }
-        // The opening quote counts as escaped.
-        escaped = c == '\\' && !escaped;
-    }
-    text.len()
-}
-
-/// The length of the raw string that `text` begins with; 0 if it is a raw name.
-fn raw_len(text: &str) -> usize {
-    let hashes = text[1..].bytes().take_while(|&byte| byte == b'#').count();
-    if text.as_bytes().get(1 + hashes) != Some(&b'"') {
-        return 0;
-    }
-    let begin = hashes + 2;
-    let end = format!("\"{}", "#".repeat(hashes));
-    text[begin..].find(&end).map_or(text.len(), |at| begin + at + end.len())
-}
-
-/// The length of the character that `text` begins with; 0 if it is a lifetime.
-fn character_len(text: &str) -> usize {
-    let mut chars = text.char_indices().skip(1);
-    match (chars.next(), chars.next()) {
-        (Some((_, '\\')), Some((after, _))) => {
-            let after = after + 1;
-            text[after..].find('\'').map_or(0, |end| after + end + 1)
-        }
-        (Some(_), Some((end, '\''))) => end + 1,
-        _ => 0,
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,53 @@
+//! The step `counted`: instruction counts, and some tests with the programs as they ship.
+
+use super::{PROFILE, WHOLE};
+use crate::child::Task;
+use crate::needs::Need;
+use crate::step::{Context, Lane, Outcome, Step};
+
+/// The step.
+pub(super) const STEP: Step = Step {
+    name: "counted",
+    about: "instructions counted, the command as it ships, the lab's fit made anew",
+    lane: Lane::Shared,
+    minutes: 7,
+    needs: &[Need::package("valgrind")],
+    paths: &["stack/", "bench/", "command/", "lab/", "bindings/"],
+    run,
+};
+
+/// What only the profile `counted` can show: instruction counts of what is shipped, with its
+/// link-time optimisation and without debug checks; and that the command passes there too.
+///
+/// Only the programs are built so. The tests that run them are those of the step `test`, which cargo does not
+/// build again: `--workspace` keeps the features the same.
+fn run(cx: &Context) -> Outcome {
+    let programs = ["-p", "barewire-cli", "-p", "barewire-stress", "--bins"];
+    let build = [&["build", "--profile", "counted"], &programs[..]].concat();
+    let built = cx.ran(&Task::new("cargo", &build));
+    if !built.success {
+        return Outcome::of_tests(false, built.tally);
+    }
+    let counted = cx.root.join(cx.target_dir("counted")).to_string_lossy().into_owned();
+    let cargo = ["test", "--workspace", "--no-fail-fast"];
+    let counting = ["--test", "instructions", "--", "--show-output", "--include-ignored"];
+    let shipped = ["--test", "cli", "--", "--show-output", "selftest::", "stress::", "flash::"];
+    let ran = [&counting[..], &shipped].map(|which| {
+        let task = Task::new("cargo", &[&cargo[..], &PROFILE, which].concat());
+        cx.run_tests(&task.env(WHOLE.0, WHOLE.1).env("BAREWIRE_PROGRAMS", counted.as_str()))
+    });
+    // Some hundred thousand simulated runs, which take ten times as long with debug checks.
+    let lab = [
+        "test",
+        "--profile",
+        "models",
+        "-p",
+        "barewire-lab",
+        "--test",
+        "fit",
+        "--",
+        "--show-output",
+    ];
+    let fit = cx.run_tests(&Task::new("cargo", &lab));
+    Outcome::of_all(ran.into_iter().chain([fit]).collect())
+}

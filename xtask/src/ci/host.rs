@@ -1,0 +1,78 @@
+//! The steps of `cargo xtask test`: format, house rules, lints, and all tests that this machine can run.
+
+use super::{PROFILE, WHOLE};
+use crate::child::Task;
+use crate::report::plural;
+use crate::step::{Context, Lane, Outcome, Step, Verdict};
+use crate::tidy;
+
+pub(super) const FMT: Step =
+    step("fmt", "rustfmt has nothing to change, in either workspace", 1, fmt);
+
+pub(super) const TIDY: Step = step("tidy", "the house rules", 1, house_rules);
+
+pub(super) const CLIPPY: Step =
+    step("clippy", "no compiler or clippy warning in any target", 2, clippy);
+
+pub(super) const TEST: Step =
+    step("test", "unit, integration and doc tests, with debug checks", 5, test);
+
+const fn step(
+    name: &'static str,
+    about: &'static str,
+    minutes: u8,
+    run: fn(&Context) -> Outcome,
+) -> Step {
+    Step { name, about, lane: Lane::Test, minutes, needs: &[], paths: &[], run }
+}
+
+fn fmt(cx: &Context) -> Outcome {
+    // Left to itself rustfmt colours its differences even into a file.
+    let colour = if cx.console.colour() { "always" } else { "never" };
+    let workspaces = ["Cargo.toml", "iommu/Cargo.toml"].map(|manifest| {
+        let args =
+            ["fmt", "--all", "--check", "--manifest-path", manifest, "--", "--color", colour];
+        cx.run(&Task::new("cargo", &args))
+    });
+    let wrong = workspaces.iter().position(|outcome| outcome.verdict == Verdict::Failed);
+    match wrong {
+        None => Outcome::passed(),
+        Some(0) => Outcome::failed().with_note("remedy: cargo fmt --all".into()),
+        Some(_) => Outcome::failed().with_note("remedy: cd iommu && cargo fmt --all".into()),
+    }
+}
+
+fn house_rules(cx: &Context) -> Outcome {
+    match tidy::run(&cx.root, &cx.console) {
+        Ok(0) => Outcome::passed(),
+        Ok(count) => Outcome::failed().with_note(plural(count, "finding")),
+        Err(why) => {
+            cx.console.say(&why);
+            Outcome::failed().with_note(why)
+        }
+    }
+}
+
+fn clippy(cx: &Context) -> Outcome {
+    let args =
+        [&["clippy", "--workspace", "--all-targets"], &PROFILE[..], &["--", "-D", "warnings"]];
+    cx.run(&Task::new("cargo", &args.concat()))
+}
+
+/// A test that writes 32 MiB to a chip by the command. It runs where the command is fast: in the step
+/// `counted`.
+const LONGEST: &str = "flash::the_whole_chip_goes_there_and_back";
+
+/// `--no-fail-fast`, so that the totals are of all tests; `--show-output`, because a test that
+/// skips itself passes, and the harness keeps what a passed test printed to itself.
+///
+/// Optimised, with debug assertions and overflow checks, and whole: one run instead of a debug run
+/// cut short and a release run without the checks.
+///
+/// Not cargo-nextest: a new user would have to install it before the first test, it runs no documentation
+/// tests, and a process for each of 2,000 tests that take milliseconds costs more than it gains on two cores.
+fn test(cx: &Context) -> Outcome {
+    let harness = ["--no-fail-fast", "--", "--show-output", "--skip", LONGEST];
+    let args = [&["test", "--workspace"], &PROFILE[..], &harness].concat();
+    cx.run_tests(&Task::new("cargo", &args).env(WHOLE.0, WHOLE.1))
+}

@@ -1,0 +1,49 @@
+//! The step `judges`: the tests that hand their work to a program nobody here wrote, once more, where it is there.
+//!
+//! `cargo xtask test` runs these tests too. Without the program each of them says `SKIPPED:` and passes.
+
+use super::{PROFILE, WHOLE};
+use crate::child::Task;
+use crate::needs::Need;
+use crate::step::{Context, Lane, Outcome, Step};
+
+/// The step.
+pub(super) const STEP: Step = Step {
+    name: "judges",
+    about: "drivers on QEMU's boards, wires read by sigrok-cli, pages opened by a browser",
+    lane: Lane::Shared,
+    minutes: 3,
+    needs: &[
+        Need::Qemu { name: "qemu-system-arm", program: "qemu-system-arm" },
+        Need::Qemu { name: "qemu-system-misc", program: "qemu-system-riscv64" },
+        Need::package("sigrok-cli"),
+        Need::program("device-tree-compiler", "dtc"),
+        Need::program("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"),
+        Need::package("chromium"),
+        Need::program("libc6-dev", "/usr/include/stdio.h"),
+    ],
+    paths: &["stack/", "bench/", "command/", "lab/", "bindings/", "contrib/"],
+    run,
+};
+
+/// Which tests: of a package's target, the beginnings of their names. None are all.
+const TESTS: [(&[&str], &[&str]); 6] = [
+    (&["-p", "barewire-qemu"], &[]),
+    (
+        &["-p", "barewire-cli", "--test", "cli"],
+        &["qemu::", "lab::", "wire::", "run::", "flash::the_firmware", "loses_nothing::"],
+    ),
+    (&["-p", "barewire-cli", "--lib"], &["doctor::"]),
+    (&["-p", "barewire-open", "--test", "any_bus"], &[]),
+    (&["-p", "barewire-sim", "--lib"], &["vcd::"]),
+    (&["-p", "barewire-foreign", "--test", "it"], &["sd_card::"]),
+];
+
+fn run(cx: &Context) -> Outcome {
+    let ran = TESTS.map(|(target, names)| {
+        let args =
+            [&["test", "--no-fail-fast"], &PROFILE[..], target, &["--", "--show-output"], names];
+        cx.run_tests(&Task::new("cargo", &args.concat()).env(WHOLE.0, WHOLE.1))
+    });
+    Outcome::of_all(ran.into())
+}

@@ -1,0 +1,248 @@
+//! What steps need beside the pinned compiler: whether it is there, the line that installs it, and installing.
+//!
+//! Nothing is installed unless `--install` or `CI=true` allows it; otherwise the user gets one line to paste. A
+//! toolchain that exists is never replaced: the nightly one is pinned by its date and has a name of its own.
+//! Programs that cargo installs go below `target/`.
+
+use std::path::{Path, PathBuf};
+
+use crate::backports;
+use crate::child::Task;
+use crate::step::Context;
+use crate::tool;
+
+/// The nightly toolchain whose Miri judges unsafe code. Newer ones may warn of more, or format otherwise.
+pub(crate) const NIGHTLY: &str = "nightly-2026-05-20";
+
+/// Something a step needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Need {
+    /// A package of Debian's, and a program on the path, or a file, that shows that it is there.
+    Package { name: &'static str, proof: &'static str },
+    /// A QEMU that is new enough for every board: the package, and its program.
+    Qemu { name: &'static str, program: &'static str },
+    /// The standard library of the pinned compiler for a target.
+    Target(&'static str),
+    /// The oldest compiler that the workspace promises to build with.
+    OldestCompiler,
+    /// [`NIGHTLY`], with Miri.
+    Miri,
+    /// A program of crates.io's, of this version.
+    Crate { name: &'static str, version: &'static str },
+}
+
+impl Need {
+    /// A package that has a program.
+    pub(crate) const fn program(name: &'static str, program: &'static str) -> Self {
+        Self::Package { name, proof: program }
+    }
+
+    /// A package called as its program.
+    pub(crate) const fn package(name: &'static str) -> Self {
+        Self::program(name, name)
+    }
+
+    /// What is missing, for people.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Package { name, .. } | Self::Crate { name, .. } => name.into(),
+            Self::Qemu { program, .. } => format!("{program} of QEMU 10 or later"),
+            Self::Target(target) => format!("standard library for {target}"),
+            Self::OldestCompiler => "Rust of the oldest version promised".into(),
+            Self::Miri => format!("{NIGHTLY} with Miri"),
+        }
+    }
+
+    /// Whether this machine has it.
+    pub(crate) fn is_met(self, cx: &Context) -> bool {
+        match self {
+            Self::Package { proof, .. } if proof.starts_with('/') => Path::new(proof).is_file(),
+            Self::Package { proof, .. } => tool::on_path(proof).is_some(),
+            Self::Qemu { program, .. } => backports::is_new_enough(&cx.root, program),
+            Self::Target(target) => has_target(cx, target),
+            Self::OldestCompiler => {
+                let version = format!("+{}", oldest_compiler(cx));
+                Task::new("cargo", &[&version, "--version"]).answer(&cx.root).is_some()
+            }
+            Self::Miri => {
+                let version = ["miri", "--version"];
+                nightly(&version).answer(&cx.root).is_some()
+            }
+            Self::Crate { name, version } => {
+                let program = crate_program(cx, name).to_string_lossy().into_owned();
+                let said = tool::answer(std::process::Command::new(program).arg("--version"));
+                said.is_ok_and(|said| String::from_utf8_lossy(&said).trim().ends_with(version))
+            }
+        }
+    }
+}
+
+/// A cargo command of the pinned nightly toolchain.
+pub(crate) fn nightly(args: &[&str]) -> Task {
+    let toolchain = format!("+{NIGHTLY}");
+    Task::new("cargo", &[&[toolchain.as_str()], args].concat())
+}
+
+/// Where a program of crates.io's is installed.
+pub(crate) fn crate_program(cx: &Context, name: &str) -> PathBuf {
+    cx.root.join(cx.target_dir("tools")).join("bin").join(name)
+}
+
+/// Those of `needs` that this machine lacks.
+pub(crate) fn missing(needs: &[Need], cx: &Context) -> Vec<Need> {
+    needs.iter().copied().filter(|need| !need.is_met(cx)).collect()
+}
+
+/// Installs `needs`, as far as that is possible; what stays missing is told by the step that needs it.
+pub(crate) fn install(needs: &[Need], cx: &Context) {
+    for task in tasks(needs, cx) {
+        match task {
+            How::Run(task) => {
+                task.env("DEBIAN_FRONTEND", "noninteractive").run(&cx.root, cx.console);
+            }
+            How::Backports(way) if is_root(cx) => way.go(&cx.root, cx.console),
+            How::Backports(way) => cx.console.say(&format!("to install: {}", way.line(false))),
+            How::Unknown(what) => cx.console.say(&format!("no way known to install {what}")),
+        }
+    }
+}
+
+/// The line that installs `needs`: to be pasted into a shell in the workspace's root.
+pub(crate) fn line(needs: &[Need], cx: &Context) -> String {
+    let parts = tasks(needs, cx).into_iter().map(|task| match task {
+        How::Run(task) => task.line(),
+        How::Backports(way) => way.line(is_root(cx)),
+        How::Unknown(what) => format!("# install {what}"),
+    });
+    parts.collect::<Vec<_>>().join(" && ")
+}
+
+/// A way to install something.
+enum How {
+    Run(Task),
+    Backports(backports::Way),
+    Unknown(String),
+}
+
+/// How `needs` are installed, in order, each kind once.
+fn tasks(needs: &[Need], cx: &Context) -> Vec<How> {
+    let (mut packages, mut targets, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut qemu = false;
+    for &need in needs {
+        match need {
+            Need::Package { name, .. } if !packages.contains(&name) => packages.push(name),
+            Need::Target(target) if !targets.contains(&target) => targets.push(target),
+            Need::Qemu { .. } => qemu = true,
+            Need::Package { .. } | Need::Target(_) => {}
+            Need::OldestCompiler => tasks.push(toolchain(&oldest_compiler(cx), &[])),
+            Need::Miri => tasks.push(toolchain(NIGHTLY, &["--component", "miri,rust-src"])),
+            Need::Crate { name, version } => {
+                let dir = cx.target_dir("tools");
+                let args = ["install", "--locked", "--root", &dir, "--version", version, name];
+                tasks.push(How::Run(Task::new("cargo", &args)));
+            }
+        }
+    }
+    if !targets.is_empty() {
+        tasks.push(How::Run(Task::new("rustup", &[&["target", "add"], &targets[..]].concat())));
+    }
+    let mut all = Vec::new();
+    if !packages.is_empty() {
+        let (mut update, mut install) = (
+            vec!["apt-get", "update"],
+            vec!["apt-get", "install", "-y", "--no-install-recommends"],
+        );
+        install.extend(packages);
+        if !is_root(cx) {
+            update.insert(0, "sudo");
+            install.insert(0, "sudo");
+        }
+        all.extend([update, install].map(|args| {
+            let program = args[0];
+            How::Run(Task::new(program, &args[1..]))
+        }));
+    }
+    if qemu {
+        all.push(backports::way().map_or_else(How::Unknown, How::Backports));
+    }
+    all.extend(tasks);
+    all
+}
+
+fn toolchain(name: &str, more: &[&str]) -> How {
+    let install = ["toolchain", "install", name, "--profile", "minimal", "--no-self-update"];
+    How::Run(Task::new("rustup", &[&install[..], more].concat()))
+}
+
+fn is_root(cx: &Context) -> bool {
+    Task::new("id", &["-u"]).answer(&cx.root).is_some_and(|uid| uid.trim() == "0")
+}
+
+/// Whether the compiler in use has a standard library for `target`, however it was installed.
+pub(crate) fn has_target(cx: &Context, target: &str) -> bool {
+    Task::new("rustc", &["--print", "target-libdir", "--target", target])
+        .answer(&cx.root)
+        .is_some_and(|dir| Path::new(dir.trim()).is_dir())
+}
+
+/// The oldest compiler the workspace promises to build with: its manifest's `rust-version`.
+pub(crate) fn oldest_compiler(cx: &Context) -> String {
+    let manifest = std::fs::read_to_string(cx.root.join("Cargo.toml")).unwrap_or_default();
+    let line = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    format!("{}.0", line.unwrap_or_default().trim_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::Console;
+
+    fn context() -> Context {
+        Context::new(
+            PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/..")),
+            Console::silent(),
+            false,
+        )
+    }
+
+    #[test]
+    fn the_line_installs_each_thing_once_and_can_be_pasted() {
+        let needs = [
+            Need::package("valgrind"),
+            Need::Target("thumbv6m-none-eabi"),
+            Need::package("valgrind"),
+            Need::Miri,
+            Need::Target("thumbv6m-none-eabi"),
+            Need::program("ovmf", "/no/such/file"),
+        ];
+        let line = line(&needs, &context());
+        let line = line.replace("sudo ", "");
+        assert_eq!(
+            line,
+            format!(
+                "apt-get update && apt-get install -y --no-install-recommends valgrind ovmf && \
+                 rustup toolchain install {NIGHTLY} --profile minimal --no-self-update --component \
+                 miri,rust-src && rustup target add thumbv6m-none-eabi"
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_there_is_not_missing() {
+        let there = Need::package("cargo");
+        let not = [Need::package("barewire-no-such-program"), Need::program("x", "/no/such/file")];
+        assert_eq!(missing(&[there, not[0], not[1]], &context()), not);
+    }
+
+    #[test]
+    fn the_nightly_toolchain_is_pinned_by_its_date() {
+        let date = NIGHTLY.strip_prefix("nightly-").expect("a nightly");
+        assert!(date.len() == 10 && date.split('-').all(|part| part.parse::<u32>().is_ok()));
+    }
+
+    #[test]
+    fn the_oldest_compiler_is_the_manifests() {
+        let version = oldest_compiler(&context());
+        assert!(version.starts_with("1.") && version.ends_with(".0"), "{version}");
+    }
+}
