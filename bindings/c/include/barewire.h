@@ -576,7 +576,7 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- The library's version as text, for example 0.1.0.
+ The library's version as text, for example 0.2.0.
  */
 const char *bw_version(void);
 

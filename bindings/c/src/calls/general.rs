@@ -13,7 +13,7 @@ use crate::types::{BW_VERSION, bw_failure};
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
 
-/// The library's version as text, for example `0.1.0`.
+/// The library's version as text, for example `0.2.0`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bw_version() -> *const c_char {
     CStr::from_bytes_with_nul(VERSION.as_bytes()).unwrap_or(c"").as_ptr()
