@@ -77,7 +77,12 @@ const LAYERS: &[Layers] = &[
         folder: "bindings/python/src/",
         line: "barewire-python: chip, spidev > bus > registers > port > shared > buffer, error, fork",
     },
-    Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command, rig > shared" },
+    Layers {
+        folder: "bench/barewire-stress/src/",
+        line: "barewire-stress: report > context > message, slot > account, platform > judge > \
+               frame, sabotage",
+    },
+    Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command > shared" },
     Layers {
         folder: "command/barewire-cli/src/shared/",
         line: "barewire-cli/shared: session > costs, files, interrupt, real_time > \
