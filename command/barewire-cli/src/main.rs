@@ -2,11 +2,9 @@
 //!
 //! Results go to stdout, everything else to stderr. Exit codes are in the help below.
 //!
-//! Every command is a module of [`command`]. [`rig`] holds the hidden commands for developers of
-//! barewire. [`shared`] holds what commands have in common.
+//! Every command is a module of [`command`]. [`shared`] holds what commands have in common.
 
 mod command;
-mod rig;
 mod shared;
 
 use std::fmt::Write as _;
@@ -19,7 +17,6 @@ use command::{
     adc, bench, can, completions, demo, doctor, flash, iommu, lab, list, man, regs, restore, run,
     selftest, serve, xfer,
 };
-use rig::stress;
 use shared::failure::Failure;
 use shared::interrupt;
 use shared::output::note;
@@ -167,10 +164,6 @@ enum Command {
     /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
     /// hears them (simulated boards: it is taken off)
     Selftest(selftest::Args),
-    /// Run random messages on every path, device and priority from many contexts on a simulated bus,
-    /// and check order, completeness and statistics at the wire
-    #[command(hide = true)]
-    Stress(stress::Args),
     /// Time the bus paths on this machine, without any wire, or with --board those to a chip
     Bench(bench::SpiArgs),
     /// IO page tables and their TLB invalidations: measure, explain and replay them
@@ -199,7 +192,6 @@ impl Command {
             Command::Run(_) => "run",
             Command::Serve(_) => "serve",
             Command::Selftest(_) => "selftest",
-            Command::Stress(_) => "stress",
             Command::Bench(_) => "bench",
             Command::Iommu(args) => args.name(),
             Command::Lab(args) => args.name(),
@@ -222,7 +214,6 @@ impl Command {
             Command::Run(args) => run::run(args),
             Command::Serve(args) => serve::run(args),
             Command::Selftest(args) => selftest::run(args),
-            Command::Stress(args) => stress::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Iommu(args) => iommu::run(args),
             Command::Lab(args) => lab::run(args),

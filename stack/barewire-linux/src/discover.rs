@@ -2,7 +2,7 @@
 
 use rustix::fs::{Access, access};
 
-use crate::map::bound::{PlatformDevice, bus_number, spi_controllers};
+use crate::map::device::{PlatformDevice, bus_number, spi_controllers};
 use crate::map::{UioMap, uio};
 use crate::root::Root;
 use crate::spidev;

@@ -21,6 +21,7 @@ fn unknown_names_come_with_the_near_one() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("'verify'"), "{ran:?}");
     assert_eq!(run(&["flash", "id", "--speed", "1"]).code, Some(2));
+    assert_eq!(run(&["stress"]).code, Some(2), "a program of its own");
     assert_eq!(run(&[]).code, Some(2));
 }
 

@@ -48,7 +48,6 @@ fn every_command_takes_it() {
         "can dump -n 2 -g 1",
         "can gen -n 2",
         "regs dump --chip mcp2518fd --bus sim:imx8mp --cs 2",
-        "stress --messages 200",
     ] {
         let [used, high] = ["", "--costs high"].map(|costs| format!("{words} {costs}"));
         if words.starts_with("flash read") {

@@ -24,5 +24,4 @@ mod selftest;
 mod serve;
 mod simulated;
 mod spidev;
-mod stress;
 mod wire;

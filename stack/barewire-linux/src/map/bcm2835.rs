@@ -20,8 +20,8 @@ use barewire::controller::gpio::Bcm2835Gpio;
 use barewire::reg::{MmioBlock, Registers};
 
 use super::MappedInterrupt;
-use super::block::{Board, Facts, Parts};
 use super::cs::CsGpio;
+use super::facts::{Board, Facts, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 

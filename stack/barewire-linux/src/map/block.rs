@@ -1,26 +1,39 @@
-//! The controllers that can be mapped, and what is known of each before it is touched.
+//! The controllers that can be mapped.
 //!
 //! # How it works
 //! Each block has a module with its [`Facts`], its bring-up (`start`) and the type of its driver. The
-//! table `blocks!` below lists the modules. The rest of [`map`](super) names no block: what differs
-//! between blocks is a field of [`Facts`].
+//! table `blocks!` below lists the modules, for [`Block`] and for what [`in_use`](super::in_use) makes of
+//! it. The rest of [`map`](super) names no block: what differs between blocks is a field of [`Facts`].
 
 use std::fmt;
-use std::task::Poll;
 
-use barewire::controller::atmel::Pipe;
-use barewire::controller::{Controller, CsLine, Limits, Plan, Program, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use super::facts::Facts;
 
-use super::cs::Selects;
-use super::in_use::MappedBlock;
-use super::{Mapped, MappedInterrupt};
-use crate::sys::MappedRegisters;
-
-/// Makes [`Block`], [`MappedController`] and every choice between blocks from one row per block.
+/// Hands the rows of the table to the macro `$make`, which makes from them what differs by block.
 ///
 /// A row is `VARIANT => MODULE, DRIVER;`. The module has `FACTS`, `start`, and the type of its driver.
 macro_rules! blocks {
+    ($make:ident) => {
+        // A new block is a row here and a `pub mod` in `mod.rs`.
+        $make! {
+            /// i.MX 6, 7 and 8M: ECSPI, and the i.MX GPIO block.
+            Ecspi => ecspi, MappedEcspi;
+            /// Raspberry Pi up to the 4: SPI0 (and SPI3 to 6 of the 4), and its GPIO block.
+            Bcm2835 => bcm2835, MappedBcm2835;
+            /// PrimeCell SSP: PL022, and PL061.
+            Pl022 => pl022, MappedPl022;
+            /// SAMA5D3 and the AT91 and SAM9 before it: SPI, and PIO.
+            Atmel => atmel, MappedAtmel;
+            /// Raspberry Pi 5: DW_apb_ssi, and RP1's GPIO.
+            DwSsi => dw_ssi, MappedDwSsi;
+            /// HiFive Unleashed and Unmatched: SiFive SPI, and SiFive's GPIO block.
+            SiFive => sifive, MappedSiFive;
+        }
+    };
+}
+pub(super) use blocks;
+
+macro_rules! block {
     ($($(#[$doc:meta])+ $variant:ident => $module:ident, $driver:ident;)+) => {
         /// A controller that can be mapped, and the GPIO block of its family.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,141 +51,9 @@ macro_rules! blocks {
                 }
             }
         }
-
-        /// A controller on mapped registers, in use: one variant per block.
-        ///
-        /// A bus over this enum looks up the block for each message. A program that knows its board
-        /// avoids that by a bus over the [`MappedBlock`] inside, whose driver is then compiled into
-        /// its messages. A program that does not, but can be compiled for each block, uses
-        /// [`Mapped::start_each`].
-        ///
-        /// ```no_run
-        /// use barewire::bus::Bus;
-        /// use barewire::spi::Settings;
-        /// use barewire_linux::map::{Mapped, MappedController};
-        /// # fn bring_up(mapped: Mapped) -> Result<(), Box<dyn std::error::Error>> {
-        /// let MappedController::Ecspi(ecspi) = mapped.start() else {
-        ///     return Err("the board has an ECSPI".into());
-        /// };
-        /// let bus = Bus::new(ecspi);
-        /// let device = bus.device(&Settings::new(0, 20_000_000))?;
-        /// # Ok(()) }
-        /// ```
-        #[derive(Debug)]
-        pub enum MappedController {
-            $($(#[$doc])+ $variant(MappedBlock<super::$module::$driver>),)+
-        }
-
-        impl Mapped {
-            /// Steps 6 and 7 of [`mapped`](super::mapped). The registers are accessed from here on.
-            /// If other processes use them too, call this while holding [their lock](Mapped::lock).
-            #[must_use]
-            pub fn start(self) -> MappedController {
-                match self.block() {
-                    $(Block::$variant => {
-                        MappedController::$variant(self.start_by(super::$module::start))
-                    })+
-                }
-            }
-
-            /// [`Mapped::start`] with the type of the block's own driver, for code that is compiled
-            /// once per block: `user` gets the function that starts the driver.
-            pub fn start_each<U: MappedUser>(self, user: U) -> U::Output {
-                match self.block() {
-                    $(Block::$variant => user.run(|| self.start_by(super::$module::start)),)+
-                }
-            }
-        }
-
-        impl Controller for MappedController {
-            fn limits(&self) -> Limits {
-                match self { $(Self::$variant(block) => block.limits(),)+ }
-            }
-
-            fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-                match self { $(Self::$variant(block) => block.configure(settings),)+ }
-            }
-
-            fn plan(
-                &self,
-                program: &Program,
-                message: &mut [Transfer<'_>],
-            ) -> Result<(), MessageError> {
-                match self { $(Self::$variant(block) => block.plan(program, message),)+ }
-            }
-
-            #[inline]
-            fn run(
-                &mut self,
-                program: &Program,
-                message: &mut [Transfer<'_>],
-            ) -> Result<usize, Unfinished> {
-                match self { $(Self::$variant(block) => block.run(program, message),)+ }
-            }
-
-            #[inline]
-            fn run_exchange(
-                &mut self,
-                program: &Program,
-                plan: &Plan,
-                tx: &[u8],
-                rx: &mut [u8],
-            ) -> Result<usize, Unfinished> {
-                match self { $(Self::$variant(block) => block.run_exchange(program, plan, tx, rx),)+ }
-            }
-
-            fn start(
-                &mut self,
-                program: &Program,
-                message: &mut [Transfer<'_>],
-            ) -> Poll<Result<usize, Unfinished>> {
-                match self { $(Self::$variant(block) => block.start(program, message),)+ }
-            }
-
-            fn resume(
-                &mut self,
-                program: &Program,
-                message: &mut [Transfer<'_>],
-            ) -> Poll<Result<usize, Unfinished>> {
-                match self { $(Self::$variant(block) => block.resume(program, message),)+ }
-            }
-
-            fn arm(&mut self) {
-                match self { $(Self::$variant(block) => block.arm(),)+ }
-            }
-
-            fn reclaim(&mut self) {
-                match self { $(Self::$variant(block) => block.reclaim(),)+ }
-            }
-        }
     };
 }
-
-// A new block is a row here and a `pub mod` in `mod.rs`.
-blocks! {
-    /// i.MX 6, 7 and 8M: ECSPI, and the i.MX GPIO block.
-    Ecspi => ecspi, MappedEcspi;
-    /// Raspberry Pi up to the 4: SPI0 (and SPI3 to 6 of the 4), and its GPIO block.
-    Bcm2835 => bcm2835, MappedBcm2835;
-    /// PrimeCell SSP: PL022, and PL061.
-    Pl022 => pl022, MappedPl022;
-    /// SAMA5D3 and the AT91 and SAM9 before it: SPI, and PIO.
-    Atmel => atmel, MappedAtmel;
-    /// Raspberry Pi 5: DW_apb_ssi, and RP1's GPIO.
-    DwSsi => dw_ssi, MappedDwSsi;
-    /// HiFive Unleashed and Unmatched: SiFive SPI, and SiFive's GPIO block.
-    SiFive => sifive, MappedSiFive;
-}
-
-/// Code that is compiled once per block, with the block's own driver; see [`Mapped::start_each`].
-pub trait MappedUser {
-    /// The result.
-    type Output;
-
-    /// Uses the controller that `start` brings up. No register is accessed before `start` is
-    /// called.
-    fn run<C: Controller + 'static>(self, start: impl FnOnce() -> C) -> Self::Output;
-}
+blocks!(block);
 
 impl Block {
     /// The block of a bus whose name has no `controller=`.
@@ -218,63 +99,6 @@ impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// What is known of a block on every board.
-pub(super) struct Facts {
-    /// Its name in a bus's text.
-    pub(super) name: &'static str,
-    /// The machines that have it, as text for a list.
-    pub(super) machines: &'static str,
-    /// Bytes of its registers.
-    pub(super) registers_len: u32,
-    /// Bytes of a GPIO bank's registers.
-    pub(super) bank_len: u32,
-    /// A register that can be read at any time without an effect: its name and offset.
-    pub(super) first_read: (&'static str, u32),
-    /// Such a register of a GPIO bank.
-    pub(super) bank_first_read: (&'static str, u32),
-    /// Linux's driver.
-    pub(super) linux_driver: &'static str,
-    /// The number of its native lines.
-    pub(super) native_lines: u8,
-    /// The number of a GPIO bank's pins.
-    pub(super) bank_pins: u8,
-    /// Whether the bank has one data register for all pins, without set and clear registers, so
-    /// that Linux's driver writes all pins at once.
-    pub(super) written_whole: bool,
-    /// Whether its native line falls whichever chip is addressed, so that a chip on it must be the
-    /// only one.
-    pub(super) native_exclusive: bool,
-    /// Whether its clock is never gated.
-    pub(super) always_clocked: bool,
-    /// Whether some versions have no FIFO, so that [`MapSpec::pipe`](super::MapSpec::pipe) is an
-    /// option.
-    pub(super) has_pipe: bool,
-    /// Its clock's name in `/sys/kernel/debug/clk`, if that is equal on all machines.
-    pub(super) kernel_clock: Option<&'static str>,
-    /// Reads in the GPIO bank whether the pins carry the signals of the controller at the address,
-    /// and returns a warning if not. Writes nothing.
-    pub(super) pins_warning: Option<fn(u64, &mut MappedRegisters) -> Option<String>>,
-    /// Whether a string in a device tree's `compatible` names the block.
-    pub(super) is_compatible: fn(&str) -> bool,
-}
-
-/// The board's properties, as the core's drivers need them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Board {
-    pub(super) reference_hz: u32,
-    pub(super) chip_selects: [CsLine; 4],
-    pub(super) poll_limit_ns: u32,
-    pub(super) pipe: Pipe,
-}
-
-/// The parts of a controller.
-#[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) registers: MappedRegisters,
-    pub(super) selects: Selects,
-    pub(super) interrupt: MappedInterrupt,
 }
 
 #[cfg(test)]

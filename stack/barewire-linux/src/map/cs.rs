@@ -1,23 +1,10 @@
 //! The chip selects of a mapped controller: through GPIO banks' registers, through the kernel, or
-//! both.
-//!
-//! # Ordering
-//! 1. Request: lines of the kernel are requested first, by one request per chip.
-//! 2. Hold: each bank whose registers will be written is mapped, then its lines are [held](hold).
-//!    Nothing is held of a bank that is `unsafe-shared`, or if several processes share the
-//!    controller: the kernel gives a line to one process only.
-//! 3. Start: the kernel makes the lines outputs at their inactive levels. Only then are a bank's
-//!    registers read.
+//! both. [`cs_open`](super::cs_open) has the order in which they are opened and started.
 
 use barewire::controller::CsLine;
 use barewire::controller::gpio::{GpioBank, NoGpio, PinAt, Spread};
 
-use super::MapError;
-use super::block::Facts;
-use super::spec::{CsLineAt, MapSpec};
-use crate::gpio::{CsFault, GpioChip, GpioError, Kernel, KernelPins, Lines, Opened, hold};
-use crate::gpio::{open_at, open_chip, request};
-use crate::root::Root;
+use crate::gpio::{CsFault, KernelPins, Lines};
 use crate::sys::MappedRegisters;
 
 /// One bank per chip select at most.
@@ -25,85 +12,29 @@ const BANKS: usize = 4;
 
 /// A bank whose registers are written.
 #[derive(Debug)]
-struct Direct {
-    address: u64,
-    registers: MappedRegisters,
+pub(super) struct Direct {
+    pub(super) address: u64,
+    pub(super) registers: MappedRegisters,
     /// The lines that are held, if the kernel has the bank.
-    held: Option<Box<dyn Lines>>,
+    pub(super) held: Option<Box<dyn Lines>>,
     /// Bits of that request: the chip selects, and those that are high when inactive.
-    selects: u64,
-    at_rest: u64,
+    pub(super) selects: u64,
+    pub(super) at_rest: u64,
     /// Whether no other program writes the bank.
-    ours: bool,
+    pub(super) ours: bool,
 }
 
 /// The parts from which a controller's chip selects are made.
 #[derive(Debug)]
 pub(super) struct Selects {
-    direct: Vec<Direct>,
-    kernel: Vec<Box<dyn Lines>>,
+    pub(super) direct: Vec<Direct>,
+    pub(super) kernel: Vec<Box<dyn Lines>>,
     /// By chip select. Banks are numbered: direct ones first, then the kernel's.
-    pins: [PinAt; 4],
-    fault: CsFault,
+    pub(super) pins: [PinAt; 4],
+    pub(super) fault: CsFault,
 }
 
 impl Selects {
-    /// Steps 1 and 2 of the module. `map` maps the registers of the bank at an address.
-    pub(super) fn open(
-        root: &Root,
-        kernel: &dyn Kernel,
-        spec: &MapSpec,
-        mut map: impl FnMut(u64) -> Result<MappedRegisters, MapError>,
-    ) -> Result<Self, MapError> {
-        let facts = spec.block.facts();
-        let mut pins = [PinAt::default(); 4];
-        // Step 1: request the kernel's lines.
-        let chips = Chips::open(root, kernel, spec)?;
-        chips.refuse_both_ways(root, kernel, spec, facts)?;
-        let lines = chips.request()?;
-        // Step 2: map and hold each bank.
-        let ours = !(spec.unsafe_shared || spec.shared.is_some());
-        let mut direct: Vec<Direct> = Vec::new();
-        for address in spec.banks() {
-            let bits = spec.bits_of(address);
-            let registers = map(address)?;
-            let offsets: Vec<u32> = bits.iter().map(|&(bit, _)| bit.into()).collect();
-            let held = match ours {
-                false => None,
-                true => hold(
-                    root,
-                    kernel,
-                    address,
-                    facts.bank_pins.into(),
-                    facts.written_whole,
-                    &offsets,
-                )
-                .map_err(MapError::Gpio)?,
-            };
-            let (mut selects, mut at_rest) = (0, 0);
-            for (index, &(bit, active_high)) in bits.iter().enumerate() {
-                let of_request = if facts.written_whole { bit.into() } else { index };
-                selects |= 1 << of_request;
-                at_rest |= u64::from(!active_high) << of_request;
-            }
-            direct.push(Direct { address, registers, held, selects, at_rest, ours });
-        }
-        for (pin, line) in pins.iter_mut().zip(&spec.chip_selects) {
-            *pin = match line.as_ref().map(|line| &line.at) {
-                Some(CsLineAt::Gpio { address, bit }) => {
-                    let bank = direct.iter().position(|bank| bank.address == *address);
-                    PinAt { bank: bank.unwrap_or_default() as u8, bit: *bit }
-                }
-                Some(CsLineAt::Kernel(line)) => {
-                    let (chip, bit) = chips.place_of(&line.chip, line.offset);
-                    PinAt { bank: (direct.len() + chip) as u8, bit }
-                }
-                Some(CsLineAt::Native { .. }) | None => PinAt::default(),
-            };
-        }
-        Ok(Self { direct, kernel: lines, pins, fault: CsFault::default() })
-    }
-
     /// The mapped length in bytes.
     pub(super) fn mapped_len(&self) -> usize {
         self.direct.iter().map(|bank| bank.registers.mapped_len()).sum()
@@ -124,7 +55,7 @@ impl Selects {
         self.fault.clone()
     }
 
-    /// Step 3 of the module. `new` makes a bank of registers; its flag says whether no other
+    /// Step 3 of the ordering. `new` makes a bank of registers; its flag says whether no other
     /// program writes them.
     pub(super) fn start<B: GpioBank>(self, new: impl Fn(MappedRegisters, bool) -> B) -> CsGpio<B> {
         let mut banks = [const { CsBank::None(NoGpio) }; BANKS];
@@ -167,67 +98,6 @@ impl Selects {
             }
         }
         table
-    }
-}
-
-/// The kernel's chips of which a specification names lines, and the lines of each.
-#[derive(Debug, Default)]
-struct Chips(Vec<(Opened, Vec<GpioChip>, Vec<u32>)>);
-
-impl Chips {
-    fn open(root: &Root, kernel: &dyn Kernel, spec: &MapSpec) -> Result<Self, MapError> {
-        let mut chips: Vec<(Opened, Vec<GpioChip>, Vec<u32>)> = Vec::new();
-        for line in spec.kernel_lines() {
-            let place = match chips.iter().position(|(_, names, _)| names.contains(&line.chip)) {
-                Some(place) => place,
-                None => {
-                    let opened = open_chip(root, kernel, &line.chip).map_err(MapError::Gpio)?;
-                    // A chip may be named in two ways.
-                    let known = chips.iter().position(|(chip, ..)| chip.path == opened.path);
-                    let place = known.unwrap_or(chips.len());
-                    if known.is_none() {
-                        chips.push((opened, Vec::new(), Vec::new()));
-                    }
-                    chips[place].1.push(line.chip.clone());
-                    place
-                }
-            };
-            chips[place].2.push(line.offset);
-        }
-        Ok(Self(chips))
-    }
-
-    /// Refuses a bank that the kernel would write while this process writes its registers.
-    fn refuse_both_ways(
-        &self,
-        root: &Root,
-        kernel: &dyn Kernel,
-        spec: &MapSpec,
-        facts: &Facts,
-    ) -> Result<(), MapError> {
-        if self.0.is_empty() || !facts.written_whole {
-            return Ok(());
-        }
-        for address in spec.banks() {
-            let chip = open_at(root, kernel, address).map_err(MapError::Gpio)?;
-            if chip.is_some_and(|chip| self.0.iter().any(|(other, ..)| other.path == chip.path)) {
-                return Err(MapError::Gpio(GpioError::BothWays { address }));
-            }
-        }
-        Ok(())
-    }
-
-    fn request(&self) -> Result<Vec<Box<dyn Lines>>, MapError> {
-        let requested = self.0.iter().map(|(chip, _, offsets)| request(chip, offsets));
-        requested.collect::<Result<_, _>>().map_err(MapError::Gpio)
-    }
-
-    /// The chip's index, and the bit in its request.
-    fn place_of(&self, chip: &GpioChip, offset: u32) -> (usize, u8) {
-        let place = self.0.iter().position(|(_, names, _)| names.contains(chip));
-        let place = place.unwrap_or_default();
-        let bit = self.0[place].2.iter().position(|&other| other == offset);
-        (place, bit.unwrap_or_default() as u8)
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-use super::bound::{Kind, PlatformDevice};
-use super::clock::{ClockState, KEEP, Rate};
+use super::clock_state::{ClockState, KEEP, Rate};
+use super::device::{Kind, PlatformDevice};
 use super::{Block, SpecError};
 use crate::gpio::GpioError;
 use crate::rights::{Group, Remedy};

@@ -1,11 +1,14 @@
-//! A controller on mapped registers after its start: the driver, and the errors of its chip
-//! selects.
+//! A controller on mapped registers after its start: the driver, the errors of its chip selects, and the
+//! choice between blocks.
 
 use std::task::Poll;
 
 use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
+use super::Mapped;
+use super::block::{Block, blocks};
+use super::facts::{Board, Parts};
 use crate::gpio::CsFault;
 
 /// A started controller on mapped registers.
@@ -17,7 +20,13 @@ pub struct MappedBlock<C> {
 }
 
 impl<C> MappedBlock<C> {
-    pub(super) fn new(controller: C, fault: CsFault, fallible: bool) -> Self {
+    /// Steps 6 and 7 of [`mapped`](super::mapped), by the function of the block's module.
+    fn bring_up(mapped: Mapped, start: fn(Parts, Board) -> C) -> Self {
+        let Mapped { board, parts, watched, .. } = mapped;
+        let fault = parts.selects.fault();
+        // Edges through registers cannot fail, and without a watch there is no other fault.
+        let fallible = watched.get() || !parts.selects.is_one_bank();
+        let controller = start(parts, board);
         let fault = (fallible || fault.is_set()).then_some(fault);
         Self { controller, fault }
     }
@@ -94,4 +103,126 @@ impl<C: Controller> Controller for MappedBlock<C> {
     fn reclaim(&mut self) {
         self.controller.reclaim();
     }
+}
+
+macro_rules! controllers {
+    ($($(#[$doc:meta])+ $variant:ident => $module:ident, $driver:ident;)+) => {
+        /// A controller on mapped registers, in use: one variant per block.
+        ///
+        /// A bus over this enum looks up the block for each message. A program that knows its board
+        /// avoids that by a bus over the [`MappedBlock`] inside, whose driver is then compiled into
+        /// its messages. A program that does not, but can be compiled for each block, uses
+        /// [`Mapped::start_each`].
+        ///
+        /// ```no_run
+        /// use barewire::bus::Bus;
+        /// use barewire::spi::Settings;
+        /// use barewire_linux::map::{Mapped, MappedController};
+        /// # fn bring_up(mapped: Mapped) -> Result<(), Box<dyn std::error::Error>> {
+        /// let MappedController::Ecspi(ecspi) = mapped.start() else {
+        ///     return Err("the board has an ECSPI".into());
+        /// };
+        /// let bus = Bus::new(ecspi);
+        /// let device = bus.device(&Settings::new(0, 20_000_000))?;
+        /// # Ok(()) }
+        /// ```
+        #[derive(Debug)]
+        pub enum MappedController {
+            $($(#[$doc])+ $variant(MappedBlock<super::$module::$driver>),)+
+        }
+
+        impl Mapped {
+            /// Steps 6 and 7 of [`mapped`](super::mapped). The registers are accessed from here on.
+            /// If other processes use them too, call this while holding [their lock](Mapped::lock).
+            #[must_use]
+            pub fn start(self) -> MappedController {
+                match self.block {
+                    $(Block::$variant => {
+                        MappedController::$variant(MappedBlock::bring_up(self, super::$module::start))
+                    })+
+                }
+            }
+
+            /// [`Mapped::start`] with the type of the block's own driver, for code that is compiled
+            /// once per block: `user` gets the function that starts the driver.
+            pub fn start_each<U: MappedUser>(self, user: U) -> U::Output {
+                match self.block {
+                    $(Block::$variant => user.run(|| MappedBlock::bring_up(self, super::$module::start)),)+
+                }
+            }
+        }
+
+        impl Controller for MappedController {
+            fn limits(&self) -> Limits {
+                match self { $(Self::$variant(block) => block.limits(),)+ }
+            }
+
+            fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+                match self { $(Self::$variant(block) => block.configure(settings),)+ }
+            }
+
+            fn plan(
+                &self,
+                program: &Program,
+                message: &mut [Transfer<'_>],
+            ) -> Result<(), MessageError> {
+                match self { $(Self::$variant(block) => block.plan(program, message),)+ }
+            }
+
+            #[inline]
+            fn run(
+                &mut self,
+                program: &Program,
+                message: &mut [Transfer<'_>],
+            ) -> Result<usize, Unfinished> {
+                match self { $(Self::$variant(block) => block.run(program, message),)+ }
+            }
+
+            #[inline]
+            fn run_exchange(
+                &mut self,
+                program: &Program,
+                plan: &Plan,
+                tx: &[u8],
+                rx: &mut [u8],
+            ) -> Result<usize, Unfinished> {
+                match self { $(Self::$variant(block) => block.run_exchange(program, plan, tx, rx),)+ }
+            }
+
+            fn start(
+                &mut self,
+                program: &Program,
+                message: &mut [Transfer<'_>],
+            ) -> Poll<Result<usize, Unfinished>> {
+                match self { $(Self::$variant(block) => block.start(program, message),)+ }
+            }
+
+            fn resume(
+                &mut self,
+                program: &Program,
+                message: &mut [Transfer<'_>],
+            ) -> Poll<Result<usize, Unfinished>> {
+                match self { $(Self::$variant(block) => block.resume(program, message),)+ }
+            }
+
+            fn arm(&mut self) {
+                match self { $(Self::$variant(block) => block.arm(),)+ }
+            }
+
+            fn reclaim(&mut self) {
+                match self { $(Self::$variant(block) => block.reclaim(),)+ }
+            }
+        }
+    };
+}
+blocks!(controllers);
+
+/// Code that is compiled once per block, with the block's own driver; see [`Mapped::start_each`].
+pub trait MappedUser {
+    /// The result.
+    type Output;
+
+    /// Uses the controller that `start` brings up. No register is accessed before `start` is
+    /// called.
+    fn run<C: Controller + 'static>(self, start: impl FnOnce() -> C) -> Self::Output;
 }

@@ -13,10 +13,9 @@
 //! The names are those of directories in debugfs, `/sys/kernel/debug/clk`, which only root may
 //! read.
 
-use std::fmt;
-
-use super::clock::{Family, Rate};
-use super::{Block, bound};
+use super::Block;
+use super::clock_state::{Family, KernelClock, Rate};
+use super::device::{Kind, devices_at};
 use crate::node;
 use crate::root::{Root, number};
 
@@ -37,21 +36,6 @@ const ATMEL_SPI: [(&str, &[u32]); 7] = [
 ];
 /// The first cell of a PMC's peripheral clock.
 const PMC_TYPE_PERIPHERAL: u32 = 2;
-
-/// A clock of the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelClock {
-    /// Its name in debugfs.
-    pub name: String,
-    /// How many users have switched it on.
-    pub enable_count: u64,
-}
-
-impl fmt::Display for KernelClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "clk_enable_count of {} is {}", self.name, self.enable_count)
-    }
-}
 
 /// One of a controller's clocks, as far as it is known.
 #[derive(Clone, Debug)]
@@ -94,8 +78,8 @@ pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<Found> {
     if let Some(name) = block.facts().kernel_clock {
         return vec![Found::in_debugfs(root, name)];
     }
-    let mut devices = bound::devices_at(root, address).into_iter();
-    let device = devices.find(|device| device.is(bound::Kind::Spi));
+    let mut devices = devices_at(root, address).into_iter();
+    let device = devices.find(|device| device.is(Kind::Spi));
     device
         .map(|device| of_node(root, &format!("{}/of_node", device.directory())))
         .unwrap_or_default()

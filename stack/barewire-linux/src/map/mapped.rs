@@ -63,11 +63,11 @@ use std::path::PathBuf;
 
 use barewire::reg::Registers;
 
-use super::block::{Block, Board, Parts};
+use super::block::Block;
 use super::bound::Kind;
 use super::clock::{self, Clock, ClockState, Family};
 use super::cs::Selects;
-use super::in_use::MappedBlock;
+use super::facts::{Board, Parts};
 use super::text::text;
 use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, Watch, bound};
 use crate::gpio::{CharacterDevices, Kernel};
@@ -81,14 +81,14 @@ const UIO_CONTROLLER: u32 = 0;
 /// A controller whose registers are mapped but not yet accessed.
 #[derive(Debug)]
 pub struct Mapped {
-    block: Block,
-    board: Board,
+    pub(super) block: Block,
+    pub(super) board: Board,
     address: u64,
-    parts: Parts,
+    pub(super) parts: Parts,
     clock: Clock,
     watch: Watch,
     /// Whether a watch was made, which may fail messages.
-    watched: Cell<bool>,
+    pub(super) watched: Cell<bool>,
     shared_warning: Option<String>,
     lock: Option<LockFile>,
 }
@@ -314,19 +314,6 @@ impl Mapped {
             lock: path.clone(),
             like: like.clone(),
         })
-    }
-
-    pub(super) fn block(&self) -> Block {
-        self.block
-    }
-
-    /// Steps 6 and 7, by the function of the block's module.
-    pub(super) fn start_by<C>(self, start: fn(Parts, Board) -> C) -> MappedBlock<C> {
-        let Self { board, parts, watched, .. } = self;
-        let fault = parts.selects.fault();
-        // Edges through registers cannot fail, and without a watch there is no other fault.
-        let fallible = watched.get() || !parts.selects.is_one_bank();
-        MappedBlock::new(start(parts, board), fault, fallible)
     }
 }
 

@@ -13,8 +13,8 @@ use barewire::controller::pl022::{Pl022, Pl022Config};
 use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
-use super::block::{Board, Facts, Parts};
 use super::cs::CsGpio;
+use super::facts::{Board, Facts, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 

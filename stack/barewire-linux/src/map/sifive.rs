@@ -15,8 +15,8 @@ use barewire::controller::sifive::{SiFive, SiFiveConfig};
 use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
-use super::block::{Board, Facts, Parts};
 use super::cs::CsGpio;
+use super::facts::{Board, Facts, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use barewire::controller::atmel::Pipe;
 use barewire::controller::{ALWAYS_POLL, CsLine};
 
-use super::block::{Block, Board};
+use super::block::Block;
+use super::facts::Board;
 use crate::gpio::{GpioChip, GpioLine};
 
 /// The way to the registers.

@@ -2,19 +2,17 @@
 //!
 //! `/sys/class/uio/uioN/maps/mapM` gives the address and the length of a block. Mapping `/dev/uioN`
 //! at offset M pages maps block M, whose registers begin `offset` bytes into its first page.
-//! Reading four bytes waits for the next interrupt and returns how many there have been. The kernel
-//! masks the interrupt each time; writing 1 unmasks it.
+//! [`interrupt`] has how its interrupt is waited for.
 //!
 //! Needs only permission to read and write `/dev/uioN`.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::{MapError, bound, open_device};
+use super::{MapError, MappedInterrupt, bound, interrupt, open_device};
 use crate::root::{Root, number};
 use crate::sys::{MappedRegisters, Window};
 
@@ -187,7 +185,7 @@ impl Uio {
     /// # Errors
     /// [`MapError::NoInterrupt`], [`MapError::Os`].
     pub fn enable_interrupt(&self) -> Result<(), MapError> {
-        self.control(1)
+        self.control(true)
     }
 
     /// Masks the interrupt.
@@ -195,12 +193,12 @@ impl Uio {
     /// # Errors
     /// [`MapError::NoInterrupt`], [`MapError::Os`].
     pub fn disable_interrupt(&self) -> Result<(), MapError> {
-        self.control(0)
+        self.control(false)
     }
 
-    fn control(&self, on: i32) -> Result<(), MapError> {
-        let written = (&self.file).write_all(&on.to_ne_bytes());
-        written.map_err(|error| self.interrupt_error("told to mask its interrupt", &error))
+    fn control(&self, unmasked: bool) -> Result<(), MapError> {
+        let told = interrupt::unmask(&self.file, unmasked);
+        told.map_err(|error| self.interrupt_error("told to mask its interrupt", &error))
     }
 
     /// Waits for the interrupt, for at most `timeout`. Returns the kernel's count of interrupts,
@@ -209,28 +207,8 @@ impl Uio {
     /// # Errors
     /// [`MapError::NoInterrupt`], [`MapError::Os`].
     pub fn wait_interrupt(&self, timeout: Duration) -> Result<Option<u32>, MapError> {
-        // A signal must not shorten the wait: wait for the rest of the time.
-        let begun = std::time::Instant::now();
-        loop {
-            let left = timeout.saturating_sub(begun.elapsed());
-            // A timeout beyond the kernel's clock means no timeout.
-            let left = Timespec::try_from(left).ok();
-            let mut wanted = [PollFd::new(&self.file, PollFlags::IN)];
-            match poll(&mut wanted, left.as_ref()) {
-                Ok(0) => return Ok(None),
-                // An error shows in the read below.
-                Ok(_) => break,
-                Err(Errno::INTR) => {}
-                Err(errno) => {
-                    return Err(MapError::Os { path: self.path.clone(), what: "polled", errno });
-                }
-            }
-        }
-        let mut count = [0; 4];
-        match (&self.file).read_exact(&mut count) {
-            Ok(()) => Ok(Some(u32::from_ne_bytes(count))),
-            Err(error) => Err(self.interrupt_error("asked for its interrupt", &error)),
-        }
+        let count = interrupt::wait(&self.file, timeout);
+        count.map_err(|error| self.interrupt_error("asked for its interrupt", &error))
     }
 
     /// UIO returns EIO if there is no interrupt, ENOSYS if it cannot be masked.
@@ -242,5 +220,18 @@ impl Uio {
             None if error.kind() == ErrorKind::UnexpectedEof => MapError::NoInterrupt { path },
             None => MapError::Os { path, what, errno: Errno::IO },
         }
+    }
+}
+
+impl MappedInterrupt {
+    /// The interrupt of `uio`, masked until a message needs it.
+    ///
+    /// # Errors
+    /// [`MapError::NoInterrupt`] if the device has none, or none that can be masked;
+    /// [`MapError::Os`].
+    pub fn of(uio: Uio) -> Result<Self, MapError> {
+        // A device without an interrupt refuses this call.
+        uio.disable_interrupt()?;
+        Ok(Self(Some(uio.file)))
     }
 }

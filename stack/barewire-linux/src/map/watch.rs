@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 use rustix::io::Errno;
 
 use super::MapError;
-use super::bound::{PlatformDevice, devices_in};
+use super::device::{PlatformDevice, devices_in};
 use crate::gpio::CsFault;
 use crate::root::Root;
 

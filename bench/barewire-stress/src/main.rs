@@ -1,4 +1,4 @@
-//! `barewire stress`: contexts that mix every path and device on one simulated bus, and a judge at
+//! `barewire-stress`: contexts that mix every path and device on one simulated bus, and a judge at
 //! the wire.
 //!
 //! # How it works
@@ -24,8 +24,10 @@ mod sabotage;
 mod slot;
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io::{self, ErrorKind, Write as _};
 use std::panic;
-use std::process;
+use std::process::{self, ExitCode};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -33,17 +35,17 @@ use std::time::Instant;
 use barewire::bus::{Bus, Pump};
 use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
+use barewire::spi::Error;
+use barewire_open::name::{self, BusName, SimOptions};
+use barewire_open::number;
 use barewire_sim::bring_up::{Charged, any, native_takes_any};
 use barewire_sim::engine::Thread;
+use barewire_sim::profile::CostLevel;
 use barewire_sim::{Board, BoardOptions};
+use clap::{Parser, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 
-use crate::shared::bus_name::{self, BusName, SimOptions};
-use crate::shared::costs::Costs;
-use crate::shared::failure::Failure;
-use crate::shared::interrupt;
-use crate::shared::output::{self, note};
-use crate::shared::progress::Progress;
-use crate::shared::text::number;
 use account::Account;
 use context::{Context, Counts, Floor};
 use frame::CONTEXTS_MAX;
@@ -58,15 +60,19 @@ const MESSAGES_MAX: u64 = 1_000_000_000;
 
 const EXAMPLES: &str = "\
 Examples:
-  barewire stress
-  barewire stress --contexts 16 --messages 1M --seed 7 --faults 0.001 --json
-  barewire stress --sabotage interleave        (must fail)
-  barewire stress --pump worker --faults 0.01
-  barewire stress --bus sim:imx8mp,jitter-ns=200 --seed 3";
+  barewire-stress
+  barewire-stress --contexts 16 --messages 1M --seed 7 --faults 0.001 --json
+  barewire-stress --sabotage interleave        (must fail)
+  barewire-stress --pump worker --faults 0.01
+  barewire-stress --bus sim:imx8mp,jitter-ns=200 --seed 3";
 
-#[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+const PROGRESS: &str = "{prefix:9} {wide_bar} {human_pos}/{human_len}, {eta} left";
+
+/// Run random messages on every path, device and priority from many contexts on a simulated bus,
+/// and check order, completeness and statistics at the wire
+#[derive(Parser, Debug)]
+#[command(after_help = EXAMPLES, max_term_width = 100)]
+struct Args {
     /// The bus, a simulated board: sim:BOARD and its options, as sim:imx8mp,jitter-ns=200,seed=7 [default:
     /// sim:imx8mp]
     #[arg(long, value_name = "BUS")]
@@ -104,9 +110,9 @@ pub(crate) struct Args {
 }
 
 /// What runs submitted messages.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Pumps {
+enum Pumps {
     /// The context that submits a message, or the holder of the bus
     Caller,
     /// A worker thread
@@ -118,22 +124,97 @@ fn rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| "a rate is a number from 0 to 1: 0.001 is one transfer in 1,000".into())
 }
 
-/// Runs it.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    args.check().map_err(Failure::Usage)?;
-    let bus = args.bus.as_deref().unwrap_or(bus_name::DEFAULT);
-    let options = simulated(bus)?;
+/// Which costs the board charges.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Costs {
+    /// Each cost at the lowest value that its sources allow
+    Low,
+    /// The values that all tables use
+    Used,
+    /// Each cost at the highest value that its sources allow
+    High,
+}
+
+/// Why it ended before it was done, and its exit code.
+#[derive(Debug)]
+struct Failure {
+    code: u8,
+    text: String,
+}
+
+impl Failure {
+    fn failed(text: String) -> Self {
+        Self { code: 1, text }
+    }
+
+    fn usage(text: String) -> Self {
+        Self { code: 2, text }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+/// Whether Ctrl-C, SIGTERM or SIGHUP came.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn asked_to_stop() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
+/// Writes a line to stderr. Unlike `eprintln!`, it does not panic if that fails.
+fn note(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    // The first asks, the second ends the program.
+    let handler = || {
+        if STOP.swap(true, Ordering::Relaxed) {
+            process::exit(130);
+        }
+    };
+    let listening = ctrlc::set_handler(handler)
+        .map_err(|error| Failure::failed(format!("cannot listen for Ctrl-C: {error}")));
+    match listening.and_then(|()| run(&args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { code, text }) => {
+            note(format_args!("barewire-stress: {text}"));
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    args.check().map_err(Failure::usage)?;
+    let options = simulated(args.bus.as_deref().unwrap_or(name::DEFAULT))?;
     if args.bus.is_none() && !args.quiet {
-        note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
+        note(format_args!("no --bus given: using {}, a simulated board", name::DEFAULT));
     }
     let report = stress(args, &options)?;
-    let printed = if args.json { output::json(&report) } else { output::text(&report.text()) };
+    let text = match args.json {
+        true => serde_json::to_string(&report).expect("strings and numbers are JSON") + "\n",
+        false => report.text(),
+    };
+    let mut stdout = io::stdout().lock();
+    let printed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if args.sabotage.is_some() && report.sabotaged == 0 && !args.quiet {
-        note!("nothing was sabotaged: too few messages");
+        note(format_args!("nothing was sabotaged: too few messages"));
     }
     report.verdict()?;
-    printed?;
-    interrupt::check()
+    match printed {
+        // A reader that has gone (`| head`) wants no more.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to stdout: {error}")))
+        }
+        _ if asked_to_stop() => Err(Failure { code: 130, text: "stopped as asked".into() }),
+        _ => Ok(()),
+    }
 }
 
 impl Args {
@@ -162,15 +243,15 @@ impl Args {
 
 /// The board of that name, if that is what it is and nothing is asked that a stress run has not.
 fn simulated(name: &str) -> Result<SimOptions, Failure> {
-    let name = bus_name::parse(name).map_err(Failure::Usage)?;
+    let name = name::parse(name).map_err(Failure::usage)?;
     let BusName::Sim(options) = name else {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "stress runs simulated threads in virtual time and listens behind every chip select: \
              {name} has neither; name a simulated board, sim:BOARD (`barewire list`)"
         )));
     };
     if options.flash.is_some() || options.status.is_some() || options.faults != Default::default() {
-        return Err(Failure::Usage(
+        return Err(Failure::usage(
             "stress puts its own chips behind the chip selects: leave flash, protect and fault \
              out (--faults makes transfers go wrong)"
                 .into(),
@@ -180,8 +261,13 @@ fn simulated(name: &str) -> Result<SimOptions, Failure> {
 }
 
 fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
+    let level = match args.costs {
+        Costs::Low => CostLevel::Low,
+        Costs::Used => CostLevel::Used,
+        Costs::High => CostLevel::High,
+    };
     let board_options = BoardOptions {
-        profile: Some(args.costs.profile(options.board)),
+        profile: Some(options.board.profile.at(level)),
         jitter_ps: options.jitter_ns.saturating_mul(PS_PER_NS),
         seed: options.seed ^ args.seed,
         blocks: options.block_options(),
@@ -204,7 +290,14 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     let bus: Box<Bus<dyn Controller>> =
         Box::new(Bus::with_platform(saboteur, platform).with_pump(pump));
     bus.set_counting(true);
-    let progress = Progress::counting("stress", args.messages, args.quiet || args.json);
+    let silent = args.quiet || args.json;
+    let target = match silent {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::stderr_with_hz(10),
+    };
+    let progress = ProgressBar::with_draw_target(Some(args.messages), target)
+        .with_prefix("stress")
+        .with_style(ProgressStyle::with_template(PROGRESS).expect("a template"));
     let floor = Floor {
         bus: &bus,
         board: &board,
@@ -248,12 +341,15 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     let again = format!("--contexts {} --seed {}", args.contexts, args.seed);
     let hook = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        note!("barewire: stress: a promise was broken so that the run cannot go on ({again}):");
+        note(format_args!(
+            "barewire-stress: a promise was broken so that the run cannot go on ({again}):"
+        ));
         hook(panic);
         process::exit(1);
     }));
     board.engine().run(threads);
     let _ = panic::take_hook();
+    progress.finish_and_clear();
     drop(contexts);
     let real_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let (broken, seen) = judge.borrow_mut().close();

@@ -2,14 +2,12 @@
 
 use std::fmt::Write as _;
 
+use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::Pumps;
 use super::context::Counts;
 use super::sabotage::Sabotage;
-use crate::shared::costs::Costs;
-use crate::shared::failure::Failure;
-use crate::shared::text::figure;
+use super::{Costs, Failure, Pumps};
 
 /// Differences that are told in words; the rest are counted.
 const TOLD: usize = 5;
@@ -54,6 +52,12 @@ pub(super) struct Report {
     pub(super) differences: Vec<String>,
 }
 
+/// Nanoseconds for people.
+fn time(ns: u64) -> String {
+    let ms = ns as f64 / 1e6;
+    if ms < 1e3 { format!("{ms:.1} ms") } else { format!("{:.1} s", ms / 1e3) }
+}
+
 impl Report {
     /// What broke, by name.
     fn broken(&self) -> Vec<String> {
@@ -67,7 +71,7 @@ impl Report {
             ("rules of the wire broken", self.wire_violations),
         ];
         let broken = named.into_iter().filter(|&(_, count)| count > 0);
-        broken.map(|(name, count)| format!("{name}: {}", figure::grouped(count))).collect()
+        broken.map(|(name, count)| format!("{name}: {}", HumanCount(count))).collect()
     }
 
     /// Fails if a promise was broken.
@@ -77,18 +81,17 @@ impl Report {
             return Ok(());
         }
         let again = format!("--contexts {} --seed {}", self.contexts, self.seed);
-        Err(Failure::Failed(format!("promises broken ({again}): {}", broken.join(", "))))
+        Err(Failure::failed(format!("promises broken ({again}): {}", broken.join(", "))))
     }
 
     /// For people.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        let [virtual_time, real] =
-            [self.virtual_ns, self.real_ns].map(|ns| figure::time(ns as f64));
+        let [virtual_time, real] = [self.virtual_ns, self.real_ns].map(time);
         let _ = writeln!(
             text,
             "{} messages of {} contexts on {}, simulated, seed {}: {virtual_time} of virtual time, {real} here",
-            figure::grouped(self.messages),
+            HumanCount(self.messages),
             self.contexts,
             self.bus,
             self.seed,
@@ -119,7 +122,7 @@ impl Report {
             ("wrong results", self.wrong_results),
         ];
         for (name, count) in rows {
-            let _ = writeln!(text, "  {name:24} {:>12}", figure::grouped(count));
+            let _ = writeln!(text, "  {name:24} {:>12}", HumanCount(count).to_string());
         }
         for difference in self.differences.iter().take(TOLD) {
             let _ = writeln!(text, "  statistics: {difference}");

@@ -1,10 +1,8 @@
-//! `stress`: every promise holds at the wire, and each one that is broken on purpose is seen.
-
-use std::time::Duration;
+//! Every promise holds at the wire, and each one that is broken on purpose is seen.
 
 use serde_json::{Value, json};
 
-use super::command::{Ran, barewire, interrupted, run};
+use super::{Ran, interrupted, run};
 
 const BROKEN: [&str; 7] = [
     "order_violations",
@@ -17,7 +15,7 @@ const BROKEN: [&str; 7] = [
 ];
 
 fn stress(arguments: &[&str]) -> Ran {
-    let common = ["stress", "--bus", "sim:imx8mp", "--messages", "4000", "--json"];
+    let common = ["--bus", "sim:imx8mp", "--messages", "4000", "--json"];
     run(&[&common, arguments].concat())
 }
 
@@ -65,7 +63,7 @@ fn it_holds_on_other_boards_with_jitter_and_for_any_number_of_contexts() {
         ["--bus", "sim:imx8mp", "--contexts", "64", "--faults", "0"],
         ["--bus", "sim:imx8mp", "--contexts", "1", "--faults", "1"],
     ] {
-        let common = ["stress", "--messages", "1000", "--json"];
+        let common = ["--messages", "1000", "--json"];
         assert_kept(&run(&[&common[..], &arguments].concat()).ok().json());
     }
 }
@@ -91,7 +89,7 @@ fn what_is_sabotaged_is_seen_in_its_own_field() {
     // A controller's lies are not in the bus's statistics: the wire differs.
     let line = stress(&["--sabotage", "lose"]).json();
     assert!(number(&line, "statistics_mismatches") > 0, "{line}");
-    let text = run(&["stress", "--messages", "4000", "--sabotage", "lose"]).text();
+    let text = run(&["--messages", "4000", "--sabotage", "lose"]).text();
     assert!(text.trim_end().lines().last().unwrap_or("").starts_with("PROMISES BROKEN: lost: 5"));
 }
 
@@ -105,7 +103,7 @@ fn a_seed_is_a_run() {
     let (one, again, other) = (without_times("7"), without_times("7"), without_times("8"));
     assert_eq!(one, again);
     assert_ne!(one["trace_hash"], other["trace_hash"]);
-    let text = run(&["stress", "--messages", "1000", "--seed", "7"]).ok().text();
+    let text = run(&["--messages", "1000", "--seed", "7"]).ok().text();
     assert!(text.ends_with("all promises kept\n"), "{text}");
 }
 
@@ -120,7 +118,7 @@ fn what_cannot_be_stressed_is_refused() {
         (&["--bus", "sim:imx8m"], "did you mean \"imx8mp\"?"),
         (&["--bus", "sim:imx8mp,flash=x"], "leave flash, protect and fault out"),
     ] {
-        run(&[&["stress"], arguments].concat()).fails(2, part);
+        run(arguments).fails(2, part);
     }
     for (arguments, part) in [
         (["--faults", "1.1"], "a rate is a number from 0 to 1"),
@@ -129,15 +127,14 @@ fn what_cannot_be_stressed_is_refused() {
         (["--messages", "many"], "not a number"),
         (["--sabotage", "los"], "'lose'"),
     ] {
-        let ran = run(&[&["stress"][..], &arguments].concat());
+        let ran = run(&arguments);
         assert!(ran.code == Some(2) && ran.stderr.contains(part), "{part}: {ran:?}");
     }
 }
 
 #[test]
 fn ctrl_c_ends_it_with_a_report_of_what_was_done() {
-    let command = barewire(&["stress", "--messages", "100M", "--json"]);
-    let ran = interrupted(command, Duration::from_millis(700));
+    let ran = interrupted(&["--messages", "100M", "--json"]);
     let line = ran.fails(130, "stopped as asked").json();
     assert_kept(&line);
     assert!((1..100_000_000).contains(&number(&line, "messages")), "{line}");
@@ -160,17 +157,24 @@ fn every_promise_is_kept_with_a_worker_and_with_inheritance() {
 fn every_controller_keeps_them() {
     for board in ["highbank", "imx6dl", "rpi3", "rpi5", "sabrelite", "sama5d36", "unleashed"] {
         let bus = format!("sim:{board}");
-        let line = run(&["stress", "--bus", &bus, "--messages", "2000", "--json"]).ok().json();
+        let line = run(&["--bus", &bus, "--messages", "2000", "--json"]).ok().json();
         assert_kept(&line);
     }
 }
 
 #[test]
-fn the_rig_is_not_listed_and_has_help_of_its_own() {
-    for help in ["--help", "-h"] {
-        let text = run(&[help]).ok().text();
-        assert!(text.contains("selftest"), "{text}");
-        assert!(!text.contains("stress"), "{text}");
-    }
-    assert!(run(&["stress", "--help"]).ok().text().contains("--sabotage"));
+fn the_rig_has_help_of_its_own() {
+    assert!(run(&["--help"]).ok().text().contains("--sabotage"));
+}
+
+#[test]
+fn high_costs_take_longer() {
+    let [used, high] = ["used", "high"].map(|costs| {
+        let line = run(&["--messages", "200", "--costs", costs, "--json"]).ok().json();
+        assert_eq!(line["costs"], json!(costs));
+        number(&line, "virtual_ns")
+    });
+    assert!(used < high, "{used} {high}");
+    let usual = run(&["--messages", "200", "--json"]).ok().json();
+    assert_eq!((&usual["costs"], number(&usual, "virtual_ns")), (&json!("used"), used));
 }

@@ -14,6 +14,7 @@ use barewire::bus::{Bus, Device, Prepared};
 use barewire::controller::Controller;
 use barewire::spi::{Error, MessageError, Settings};
 use barewire_sim::Board;
+use indicatif::ProgressBar;
 
 use super::account::{Account, Does, Path};
 use super::frame::LEN_MIN;
@@ -21,8 +22,6 @@ use super::judge::{Judge, Outcome};
 use super::message::{Message, Random, sign};
 use super::platform::{Boxed, found_idle, goes_on, join};
 use super::slot::{Ran, Slot, slot};
-use crate::shared::interrupt;
-use crate::shared::progress::Progress;
 
 /// Instructions of a pause, at most: while all crowd the bus, and while it is often idle.
 const PAUSE: usize = 12_000;
@@ -39,7 +38,7 @@ pub(super) struct Floor<'f> {
     pub(super) judge: Rc<RefCell<Judge>>,
     pub(super) account: RefCell<Account>,
     pub(super) counts: RefCell<Counts>,
-    pub(super) progress: &'f Progress,
+    pub(super) progress: &'f ProgressBar,
     pub(super) shown: Cell<u64>,
     /// The bus has priority inheritance: each waiter runs its own message, so every sync call is
     /// counted as immediate.
@@ -124,7 +123,7 @@ impl<'f> Context<'f> {
 
     /// Gives all its messages, and waits for the last.
     pub(super) fn run(&mut self) {
-        while self.left > 0 && !interrupt::asked() {
+        while self.left > 0 && !super::asked_to_stop() {
             match self.random.below(20) {
                 0..5 => self.prepared(),
                 5..9 => self.sync(),
@@ -159,7 +158,7 @@ impl<'f> Context<'f> {
         let given = self.floor.judge.borrow().given();
         if given >= self.floor.shown.get() + 256 {
             self.floor.shown.set(given);
-            self.floor.progress.set(given);
+            self.floor.progress.set_position(given);
         }
     }
 

@@ -370,8 +370,8 @@ impl Chip for Recorder {
 mod tests {
     use barewire::spi::Error;
 
-    use super::super::message::sign;
     use super::*;
+    use crate::message::sign;
 
     const LEN: usize = 12;
 
