@@ -90,11 +90,6 @@ const LAYERS: &[Layers] = &[
     },
 ];
 
-/// Folders whose modules are in a circle today, and what would open it. A folder that is out of its
-/// circle is taken out of this list.
-const KNOWN_CIRCLES: [(&str, &str); 1] =
-    [("xtask/src/", "what a step of ci is (`Context`, `Outcome`) in a file below the steps")];
-
 /// A module: its path from the crate's root.
 type Module = Vec<String>;
 
@@ -113,21 +108,14 @@ struct Arrow<'s> {
 
 /// Every rule of this file.
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
-    check_by(sources, LAYERS, &KNOWN_CIRCLES)
+    check_by(sources, LAYERS)
 }
 
-fn check_by(sources: &[Source], layers: &[Layers], known_circles: &[(&str, &str)]) -> Vec<Finding> {
+fn check_by(sources: &[Source], layers: &[Layers]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut in_circles = BTreeSet::new();
     for folder in crates(sources) {
         let modules = Crate::read(sources, &folder);
-        for (within, circle) in circles(&modules) {
-            let path = within.iter().fold(folder.clone(), |path, name| path + name + "/");
-            if !known_circles.iter().any(|(known, _)| *known == path) {
-                findings.push(circle);
-            }
-            in_circles.insert(path);
-        }
+        findings.extend(circles(&modules));
         for layers in layers {
             if let Some(within) = layers.folder.strip_prefix(folder.as_str()) {
                 let within: Module = within.split_terminator('/').map(String::from).collect();
@@ -135,12 +123,6 @@ fn check_by(sources: &[Source], layers: &[Layers], known_circles: &[(&str, &str)
                 findings.extend(unwritten(sources, layers));
             }
         }
-    }
-    let exists = |path: &str| sources.iter().any(|source| source.path.starts_with(path));
-    let opened = |path: &str| exists(path) && !in_circles.contains(path);
-    for (path, _) in known_circles.iter().filter(|(path, _)| opened(path)) {
-        let message = "no circle any more; take it out of xtask's list of known circles".into();
-        findings.push(Finding { path: (*path).to_string(), line: 1, message });
     }
     findings
 }
@@ -251,10 +233,10 @@ fn module_of(path: &str) -> Module {
     path.split('/').filter(|part| !matches!(*part, "lib" | "main")).map(String::from).collect()
 }
 
-/// Circles among the modules of one folder, each with the folder's module.
-fn circles(known: &Crate<'_>) -> Vec<(Module, Finding)> {
+/// Circles among the modules of each folder.
+fn circles(known: &Crate<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (folder, arrows) in &known.arrows() {
+    for arrows in known.arrows().values() {
         let mut reach: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for arrow in arrows {
             reach.entry(&arrow.from).or_default().insert(&arrow.to);
@@ -283,7 +265,7 @@ fn circles(known: &Crate<'_>) -> Vec<(Module, Finding)> {
                 "`{}` import each other in a circle; move what both need below both",
                 members.join("`, `")
             );
-            findings.push((folder.clone(), arrow.source.finding(arrow.line, message)));
+            findings.push(arrow.source.finding(arrow.line, message));
         }
     }
     findings
@@ -354,10 +336,6 @@ mod tests {
 
     /// The findings in a crate of these files beside its `lib.rs` and a module for each layer.
     fn check_files(files: &[(&str, &str)]) -> Vec<String> {
-        check_knowing(files, &[])
-    }
-
-    fn check_knowing(files: &[(&str, &str)], known_circles: &[(&str, &str)]) -> Vec<String> {
         let mut sources = vec![source(ARCHITECTURE, "# x\nx: top > middle, side > ground\n")];
         for name in ["lib", "top", "middle", "side", "ground"] {
             let path = format!("{name}.rs");
@@ -371,7 +349,7 @@ mod tests {
                 sources.push(source(&path, text));
             }
         }
-        found(&check_by(&sources, &TABLE, known_circles))
+        found(&check_by(&sources, &TABLE))
     }
 
     #[test]
@@ -424,7 +402,7 @@ mod tests {
     fn the_table_has_every_module_and_no_other() {
         assert_eq!(check_files(&[("new.rs", "")]), ["x/src/new.rs:1: `new` has no layer"]);
         let sources = [source("x/src/lib.rs", ""), source("x/src/top.rs", "")];
-        let gone = found(&check_by(&sources, &TABLE, &[]));
+        let gone = found(&check_by(&sources, &TABLE));
         assert_eq!(gone.len(), 3, "{gone:?}");
         assert_eq!(gone[0], "x/src/:1: there is no module `middle`");
     }
@@ -439,7 +417,7 @@ mod tests {
             source("x/src/in/a.rs", ""),
             source("x/src/in/b.rs", "use super::a::A;"),
         ];
-        let wrong = found(&check_by(&sources, &table, &[]));
+        let wrong = found(&check_by(&sources, &table));
         assert_eq!(wrong, ["x/src/in/b.rs:1: `b` imports `a`"]);
     }
 
@@ -462,11 +440,6 @@ mod tests {
         // `found` cuts at a comma.
         assert_eq!(check_files(&files), [circle.split(',').next().expect("some")]);
         assert!(check_files(&files[..3]).is_empty());
-        assert!(check_knowing(&files, &[("x/src/top/", "")]).is_empty());
-        assert_eq!(
-            check_knowing(&files[..3], &[("x/src/top/", "")]),
-            ["x/src/top/:1: no circle any more"]
-        );
     }
 
     #[test]
