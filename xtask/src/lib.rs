@@ -10,6 +10,7 @@ mod child;
 mod ci;
 mod clients;
 mod console;
+mod context;
 mod dist;
 mod guests;
 mod needs;
@@ -28,8 +29,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use console::Console;
+use context::Context;
 use report::End;
-use step::Context;
 
 #[derive(Parser, Debug)]
 #[command(

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::backports;
 use crate::child::Task;
-use crate::step::Context;
+use crate::context::Context;
 use crate::tool;
 
 /// The nightly toolchain whose Miri judges unsafe code. Newer ones may warn of more, or format otherwise.

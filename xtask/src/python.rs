@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::context::{Context, Outcome, Stop};
 use crate::needs::Need;
-use crate::step::{Context, Lane, Outcome, Step, Stop};
+use crate::step::{Lane, Step};
 use crate::tally::{SKIPPED, Tally};
 use crate::tool;
 

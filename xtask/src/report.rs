@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::console::{Console, Tone};
-use crate::step::{Outcome, Verdict};
+use crate::context::{Outcome, Verdict};
 
 /// One step that is over.
 #[derive(Debug)]

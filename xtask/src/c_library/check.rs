@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::install::{self, Profile};
 use super::list::{CHECKS, Check, SKIPS, VALGRIND};
-use crate::step::{Context, Outcome, Stop};
+use crate::context::{Context, Outcome, Stop};
 use crate::tally::{SKIPPED, Tally};
 
 /// Set, the reviewed files are written anew; the difference is then for a reviewer.

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::step::Context;
+use crate::context::Context;
 use crate::tool;
 
 /// The version of the interface, as the loader compares it.

@@ -6,9 +6,10 @@ mod check;
 mod install;
 mod list;
 
+use crate::context::{Context, Outcome};
 use crate::needs::Need;
 use crate::report::End;
-use crate::step::{Context, Lane, Outcome, Step};
+use crate::step::{Lane, Step};
 
 pub(crate) use install::Profile;
 

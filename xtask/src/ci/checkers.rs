@@ -2,8 +2,9 @@
 
 use super::PROFILE;
 use crate::child::Task;
+use crate::context::{Context, Outcome};
 use crate::needs::{self, Need};
-use crate::step::{Context, Lane, Outcome, Step};
+use crate::step::{Lane, Step};
 
 /// What the core is made of, and what runs it under a model checker.
 const CORE: &[&str] = &["stack/barewire/"];

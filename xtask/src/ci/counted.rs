@@ -2,8 +2,9 @@
 
 use super::{PROFILE, WHOLE};
 use crate::child::Task;
+use crate::context::{Context, Outcome};
 use crate::needs::Need;
-use crate::step::{Context, Lane, Outcome, Step};
+use crate::step::{Lane, Step};
 
 /// The step.
 pub(super) const STEP: Step = Step {

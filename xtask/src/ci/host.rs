@@ -2,8 +2,9 @@
 
 use super::{PROFILE, WHOLE};
 use crate::child::Task;
+use crate::context::{Context, Outcome, Verdict};
 use crate::report::plural;
-use crate::step::{Context, Lane, Outcome, Step, Verdict};
+use crate::step::{Lane, Step};
 use crate::tidy;
 
 pub(super) const FMT: Step =

@@ -5,9 +5,10 @@ use std::path::Path;
 use super::checkers::{LINUX32_TARGET, model_checker, under_miri};
 use super::{PROFILE, WHOLE};
 use crate::child::Task;
+use crate::context::{Context, Outcome};
 use crate::needs::{self, Need};
 use crate::static_build;
-use crate::step::{Context, Lane, Outcome, Step};
+use crate::step::{Lane, Step};
 
 /// The step.
 pub(super) const STEP: Step = Step {

@@ -40,12 +40,13 @@ use crate::c_library;
 use crate::child;
 use crate::clients;
 use crate::console::Tone;
+use crate::context::{Context, Outcome};
 use crate::dist;
 use crate::guests;
 use crate::needs;
 use crate::python;
 use crate::report::{self, End, Report, Row};
-use crate::step::{Context, Lane, Outcome, Step};
+use crate::step::{Lane, Step};
 use changed::Changed;
 
 /// The profile of all steps that may share what they build.

@@ -14,9 +14,10 @@ use std::process::{Command, Stdio};
 
 use clap::builder::PossibleValuesParser;
 
+use crate::context::{Context, Outcome};
 use crate::needs::{self, Need};
 use crate::report::End;
-use crate::step::{Context, Lane, Outcome, Step};
+use crate::step::{Lane, Step};
 use crate::tally::Tally;
 use list::{CLIENTS, Client};
 

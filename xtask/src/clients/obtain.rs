@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::scripts;
-use crate::step::{Context, Stop};
+use crate::context::{Context, Stop};
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.

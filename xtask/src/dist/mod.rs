@@ -17,11 +17,12 @@ use std::process::Command;
 
 pub(crate) use arch::Arch;
 
+use crate::context::{Context, Outcome, Stop};
 use crate::needs::{self, Need};
 use crate::python;
 use crate::report::End;
 use crate::static_build;
-use crate::step::{Context, Lane, Outcome, Step, Stop};
+use crate::step::{Lane, Step};
 use crate::tally::Tally;
 use crate::tool;
 

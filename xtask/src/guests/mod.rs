@@ -26,10 +26,11 @@ use std::time::Instant;
 
 use clap::builder::PossibleValuesParser;
 
+use crate::context::{Context, Outcome, Stop};
 use crate::needs::{self, Need};
 use crate::report::End;
 use crate::static_build;
-use crate::step::{Context, Lane, Outcome, Step, Stop};
+use crate::step::{Lane, Step};
 use crate::tally::Tally;
 use board::{Arch, BOARDS, Board, Boot};
 use build::Dirs;
