@@ -149,7 +149,7 @@ impl Checks {
 #[must_use]
 pub fn fitted_text(moved: &[Moved], draws: &[BTreeMap<String, f64>], checks: &Checks) -> String {
     let mut text = String::from(
-        "# Made by `BAREWIRE_BLESS=1 cargo test --release -p barewire-lab --test fit`: costs.toml moved to the fit set of\n\
+        "# Made by `BAREWIRE_BLESS=1 cargo test --profile models -p barewire-lab --test fit`: costs.toml moved to the fit set of\n\
          # scoring.toml. cost: the value and what is left of its range. draw: whole sets of costs, for bands. check: the\n\
          # score of each thread's effects if it takes no part in the fit, and of all if the figures are dealt out anew; and\n\
          # figures of other boards by costs fitted to the RFC's board alone.\n\n",

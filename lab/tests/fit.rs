@@ -16,9 +16,9 @@ fn digits(score: f64) -> f64 {
 #[test]
 fn the_kept_fit_is_that_of_the_fit_set() {
     if cfg!(debug_assertions) {
-        // CI's step `test-release` runs it.
+        // CI's step `counted` runs it.
         println!(
-            "SKIPPED: the fit takes minutes without optimisation: cargo test --release -p barewire-lab --test fit"
+            "SKIPPED: the fit takes minutes without optimisation: cargo test --profile models -p barewire-lab --test fit"
         );
         return;
     }

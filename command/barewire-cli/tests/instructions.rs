@@ -26,7 +26,7 @@ can_...: an MCP2518FD's classic frame of 8 bytes, two messages to receive it and
 const NOT_COUNTED: [&str; 3] = ["process_shared", "worker_hop", "contended_"];
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "counts a release build, see BAREWIRE_PROGRAMS")]
+#[ignore = "counts the programs of profile counted: cargo xtask ci --step counted"]
 fn instructions_are_as_reviewed_and_within_their_bars() {
     if let Some(why) = why_not(include_str!("../../../rust-toolchain.toml")) {
         println!("SKIPPED: {why}");
