@@ -2,7 +2,7 @@
 #![no_main]
 #![allow(dead_code, reason = "the room is shared with the command")]
 
-#[path = "../../command/barewire-cli/src/command/iommu/replay/trace/mod.rs"]
+#[path = "../../iommu/barewire-iommu-cli/src/command/replay/trace/mod.rs"]
 mod trace;
 
 use libfuzzer_sys::fuzz_target;

@@ -19,7 +19,7 @@ use barewire::spi::Transfer;
 
 use crate::board::QemuBoard;
 use crate::driver::Lines;
-use crate::error::QemuError;
+use crate::error::BoardError;
 use crate::interrupt::QemuInterrupt;
 use crate::spec::Silicon;
 use crate::watched::Watched;
@@ -42,7 +42,7 @@ impl QemuBoard {
     ///
     /// # Errors
     /// Those of [`QemuBoard::interrupt`].
-    pub fn bring_up_interrupt(&self, poll_limit_ns: u32) -> Result<QemuController, QemuError> {
+    pub fn bring_up_interrupt(&self, poll_limit_ns: u32) -> Result<QemuController, BoardError> {
         Ok(self.driver(poll_limit_ns, Some(self.interrupt()?)))
     }
 

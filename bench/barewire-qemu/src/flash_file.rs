@@ -9,7 +9,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::QemuError;
+use barewire_qtest::QemuError;
+
+use crate::error::BoardError;
 use crate::spec::Storage;
 
 const ERASED: u8 = 0xff;
@@ -26,7 +28,7 @@ pub(crate) struct FlashFile {
 
 impl FlashFile {
     /// Opens the file at `path`, or creates an erased one if there is none.
-    pub(crate) fn prepare(path: &Path, part: &Storage) -> Result<Self, QemuError> {
+    pub(crate) fn prepare(path: &Path, part: &Storage) -> Result<Self, BoardError> {
         let created = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let mut this = match created {
             Ok(file) => {
@@ -40,11 +42,11 @@ impl FlashFile {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 Self { path: path.to_owned(), provisional: false, file: open(path, part)? }
             }
-            Err(error) => return Err(QemuError::file(path, "create")(error)),
+            Err(error) => return Err(QemuError::file(path, "create")(error).into()),
         };
         match this.file.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                return Err(QemuError::FlashInUse { path: path.to_owned() });
+                return Err(BoardError::FlashInUse { path: path.to_owned() });
             }
             // A file system without locks: continue unlocked.
             Ok(()) | Err(TryLockError::Error(_)) => {}
@@ -73,14 +75,14 @@ impl Drop for FlashFile {
     }
 }
 
-fn open(path: &Path, part: &Storage) -> Result<File, QemuError> {
+fn open(path: &Path, part: &Storage) -> Result<File, BoardError> {
     // Before opening, because opening a FIFO would block.
     let metadata = std::fs::metadata(path).map_err(QemuError::file(path, "look at"))?;
     if !metadata.is_file() {
-        return Err(QemuError::FlashKind { path: path.to_owned() });
+        return Err(BoardError::FlashKind { path: path.to_owned() });
     }
     if metadata.len() != part.size as u64 {
-        return Err(QemuError::FlashSize {
+        return Err(BoardError::FlashSize {
             path: path.to_owned(),
             found: metadata.len(),
             needed: part.size as u64,
@@ -88,5 +90,5 @@ fn open(path: &Path, part: &Storage) -> Result<File, QemuError> {
         });
     }
     let opened = OpenOptions::new().read(true).write(true).open(path);
-    opened.map_err(QemuError::file(path, "open for reading and writing"))
+    Ok(opened.map_err(QemuError::file(path, "open for reading and writing"))?)
 }

@@ -15,9 +15,9 @@ use std::rc::Rc;
 
 use barewire::controller::Interrupt;
 use barewire::time::Timer;
+use barewire_qtest::Link;
 
-use crate::error::QemuError;
-use crate::qtest::Link;
+use crate::error::BoardError;
 use crate::timer::QemuTimer;
 
 /// An object of QEMU whose interrupt line can be reported.
@@ -57,7 +57,7 @@ impl QemuInterrupt {
         board: &'static str,
         taps: &[InterruptTap],
         timer: QemuTimer,
-    ) -> Result<Self, QemuError> {
+    ) -> Result<Self, BoardError> {
         let mut said = String::new();
         for tap in taps {
             let (command, line) = match *tap {
@@ -67,10 +67,10 @@ impl QemuInterrupt {
             match link.borrow_mut().try_command(&command) {
                 Ok(None) => return Ok(Self { link: Rc::clone(&link), line, timer }),
                 Ok(Some(refusal)) => said = refusal,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
-        Err(QemuError::Interrupt { board, said })
+        Err(BoardError::Interrupt { board, said })
     }
 
     /// Whether the line is up after everything posted was executed. `false` on a lost connection.

@@ -13,8 +13,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use barewire::reg::Registers;
-
-use crate::qtest::Link;
+use barewire_qtest::Link;
 
 /// A block of 32-bit registers inside QEMU. Clones reach the same block.
 #[derive(Clone, Debug)]

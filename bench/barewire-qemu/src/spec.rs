@@ -1,32 +1,10 @@
 //! The description of a board: one row each.
 
 use barewire::controller::CsLine;
+use barewire_qtest::{QemuProgram, Version};
 
 use crate::driver::QemuBlock;
-use crate::error::Version;
 use crate::interrupt::InterruptTap;
-use crate::program::QemuProgram;
-
-/// QEMU for 32-bit Arm.
-pub(crate) const QEMU_ARM: QemuProgram = QemuProgram {
-    command: "qemu-system-arm",
-    variable: "BAREWIRE_QEMU_ARM",
-    package: "qemu-system-arm",
-};
-
-/// QEMU for 64-bit Arm.
-pub(crate) const QEMU_AARCH64: QemuProgram = QemuProgram {
-    command: "qemu-system-aarch64",
-    variable: "BAREWIRE_QEMU_AARCH64",
-    package: "qemu-system-arm",
-};
-
-/// QEMU for 64-bit RISC-V.
-pub(crate) const QEMU_RISCV64: QemuProgram = QemuProgram {
-    command: "qemu-system-riscv64",
-    variable: "BAREWIRE_QEMU_RISCV64",
-    package: "qemu-system-misc",
-};
 
 /// A board: what QEMU needs as options, and what board code would know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

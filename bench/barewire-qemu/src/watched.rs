@@ -10,8 +10,7 @@ use std::rc::Rc;
 use barewire::controller::{Controller, Program, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
-
-use crate::qtest::Link;
+use barewire_qtest::Link;
 
 /// Broken pipe, as in errno(3).
 const EPIPE: i32 = 32;

@@ -13,7 +13,7 @@ pub fn why_not(toolchain: &str) -> Option<String> {
         return Some("instruction counts are reviewed for x86-64 only".into());
     }
     if Command::new("valgrind").arg("--version").output().is_err() {
-        return Some("instruction counts need valgrind".into());
+        return Some("instruction counts need valgrind (sudo apt-get install valgrind)".into());
     }
     other_compiler(toolchain)
 }
@@ -31,18 +31,27 @@ pub(crate) fn other_compiler(toolchain: &str) -> Option<String> {
     None
 }
 
-/// The program that a test runs: the one in the directory `BAREWIRE_PROGRAMS` if that is set, else
-/// `built`, which cargo built with the test. So a release build can be tested and counted by tests that
-/// are no release builds themselves.
-pub fn program(built: &str) -> PathBuf {
+/// The program whose instructions a test counts: the one in the directory `BAREWIRE_PROGRAMS` if that is
+/// set, else `built`, which cargo built with the test. So a build in profile `counted` can be counted by tests
+/// that have another profile themselves.
+///
+/// # Errors
+/// `built` is of another profile: what to run instead.
+pub fn program(built: &str) -> Result<PathBuf, String> {
     program_in(std::env::var_os("BAREWIRE_PROGRAMS").map(PathBuf::from).as_deref(), built)
 }
 
-fn program_in(dir: Option<&Path>, built: &str) -> PathBuf {
+fn program_in(dir: Option<&Path>, built: &str) -> Result<PathBuf, String> {
     let built = Path::new(built);
     match (dir, built.file_name()) {
-        (Some(dir), Some(name)) => dir.join(name),
-        _ => built.into(),
+        (Some(dir), Some(name)) => Ok(dir.join(name)),
+        // Cargo builds each profile in a directory of its name.
+        _ if built.parent().is_some_and(|dir| dir.ends_with("counted")) => Ok(built.into()),
+        _ => Err(
+            "instructions are counted of a build in profile counted (cargo test --profile counted \
+                  -p barewire-iommu-bench --test instructions)"
+                .into(),
+        ),
     }
 }
 
@@ -101,10 +110,11 @@ mod tests {
 
     #[test]
     fn a_program_is_taken_from_the_directory_given_or_as_built() {
-        let built = "/target/ci/barewire";
-        let release = Path::new("/target/release");
-        assert_eq!(program_in(Some(release), built), Path::new("/target/release/barewire"));
-        assert_eq!(program_in(None, built), Path::new(built));
+        let (counted, other) = ("/target/counted/iommu-count", "/target/ci/iommu-count");
+        let given = Path::new("/target/counted");
+        assert_eq!(program_in(Some(given), other).as_deref(), Ok(Path::new(counted)));
+        assert_eq!(program_in(None, counted).as_deref(), Ok(Path::new(counted)));
+        assert!(program_in(None, other).is_err_and(|why| why.contains("--profile counted")));
     }
 
     #[test]

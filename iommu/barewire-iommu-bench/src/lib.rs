@@ -12,7 +12,7 @@
 //! - [`counting`] is a TLB that counts. [`thread_table`] compares the counts with [`published`]
 //!   figures of a kernel, using costs that [`fit`] finds.
 //!
-//! `barewire iommu bench` prints all this.
+//! `barewire-iommu bench` prints all this.
 
 pub mod bars;
 pub mod callgrind;

@@ -60,7 +60,9 @@ impl Executed {
 /// `rust-toolchain.toml`.
 pub fn why_not(toolchain: &str) -> Option<String> {
     if Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_err() {
-        return Some(format!("instruction counts of aarch64 need {QEMU} (Debian: qemu-user)"));
+        return Some(format!(
+            "instruction counts of aarch64 need {QEMU} (sudo apt-get install qemu-user)"
+        ));
     }
     crate::callgrind::other_compiler(toolchain)
 }

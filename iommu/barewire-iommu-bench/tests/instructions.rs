@@ -1,8 +1,8 @@
 //! Exact instruction counts of mapping and unmapping, and of the floors: reviewed tables that gate.
 //!
-//! Only the optimised build under the pinned compiler has reproducible counts: on x86-64 by
-//! callgrind, on aarch64 by QEMU. Elsewhere a test says that it skipped. Set `BAREWIRE_BLESS=1` to
-//! write a table anew; the difference is then for a reviewer.
+//! Only a build in profile `counted` under the pinned compiler has reproducible counts: on x86-64 by
+//! callgrind, on aarch64 by QEMU. Elsewhere a test says that it skipped, and what to run. Set
+//! `BAREWIRE_BLESS=1` to write a table anew; the difference is then for a reviewer.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use barewire_iommu_bench::callgrind::{program, why_not};
 use barewire_iommu_bench::counted::{COUNTED, counted_on_arm};
 use barewire_iommu_bench::traced;
 
-const TOOLCHAIN: &str = include_str!("../../../rust-toolchain.toml");
+const TOOLCHAIN: &str = include_str!("../../rust-toolchain.toml");
 
 const HEADER: &str = "\
 Instructions of mapping and unmapping, counted by callgrind; x86-64, release, pinned compiler; libc's
@@ -30,13 +30,16 @@ in instructions.txt; map_table is map_sg.
 ";
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "counts a release build, see BAREWIRE_PROGRAMS")]
 fn instructions_of_page_tables_and_their_floors_are_as_reviewed() {
-    if let Some(why) = why_not(TOOLCHAIN) {
-        println!("SKIPPED: {why}");
-        return;
-    }
-    let program = program(env!("CARGO_BIN_EXE_iommu-count"));
+    let program =
+        why_not(TOOLCHAIN).map_or_else(|| program(env!("CARGO_BIN_EXE_iommu-count")), Err);
+    let program = match program {
+        Ok(program) => program,
+        Err(why) => {
+            println!("SKIPPED: {why}");
+            return;
+        }
+    };
     let mut table = String::from(HEADER);
     let _ = writeln!(
         table,
@@ -56,10 +59,11 @@ fn instructions_of_page_tables_and_their_floors_are_as_reviewed() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "counts a release build, see BAREWIRE_PROGRAMS_ARM64")]
 fn what_page_tables_execute_on_arm_is_as_reviewed() {
     let Some(programs) = std::env::var_os("BAREWIRE_PROGRAMS_ARM64").map(PathBuf::from) else {
-        println!("SKIPPED: BAREWIRE_PROGRAMS_ARM64 names no directory of programs for aarch64");
+        println!(
+            "SKIPPED: BAREWIRE_PROGRAMS_ARM64 names no directory of programs for aarch64: {BUILD_ARM}"
+        );
         return;
     };
     if let Some(why) = traced::why_not(TOOLCHAIN) {
@@ -103,6 +107,12 @@ fn what_page_tables_execute_on_arm_is_as_reviewed() {
     }
     compare(&table, "instructions_arm64.txt");
 }
+
+/// How to build the program that is counted on aarch64, where the target is installed.
+const BUILD_ARM: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
+    RUSTFLAGS='-C target-feature=-outline-atomics' cargo build --profile counted -p barewire-iommu-bench \
+    --bin iommu-count --target aarch64-unknown-linux-musl, and name \
+    target/aarch64-unknown-linux-musl/counted";
 
 /// The README shows some lines of the table for Arm.
 #[test]

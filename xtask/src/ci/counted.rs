@@ -31,7 +31,7 @@ fn run(cx: &Context) -> Outcome {
     }
     let counted = cx.root.join(cx.target_dir("counted")).to_string_lossy().into_owned();
     let cargo = ["test", "--workspace", "--no-fail-fast"];
-    let counting = ["--test", "instructions", "--", "--show-output", "--include-ignored"];
+    let counting = ["--test", "instructions", "--", "--show-output"];
     let shipped = ["--test", "cli", "--", "--show-output", "selftest::", "stress::", "flash::"];
     let ran = [&counting[..], &shipped].map(|which| {
         let task = Task::new("cargo", &[&cargo[..], &PROFILE, which].concat());

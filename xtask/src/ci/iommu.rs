@@ -117,7 +117,7 @@ fn counted(cx: &Context, dir: &Path, target: &str) -> Outcome {
         }
     }
     let count = ["test", "--target-dir", target, "--workspace", "--no-fail-fast"];
-    let which = ["--test", "instructions", "--", "--show-output", "--include-ignored"];
+    let which = ["--test", "instructions", "--", "--show-output"];
     let count = Task::new("cargo", &[&count[..], &PROFILE, &which].concat())
         .env("BAREWIRE_PROGRAMS", format!("{target}/counted"))
         .env("BAREWIRE_PROGRAMS_ARM64", format!("{target}/{}/counted", static_build::ARM64));

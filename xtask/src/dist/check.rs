@@ -124,7 +124,7 @@ fn has_completions(root: &Path) -> Result<(), String> {
     for path in &INSTALLED[3..6] {
         let text = super::read(&root.join(path))?;
         let text = String::from_utf8_lossy(&text).into_owned();
-        for word in ["doctor", "selftest", "serprog", "iommu"] {
+        for word in ["doctor", "selftest", "serprog", "lab"] {
             if !text.contains(word) {
                 return Err(format!("/{path} does not know {word}"));
             }

@@ -42,8 +42,8 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "bench/barewire-qemu/src/",
-        line: "barewire-qemu: bring_up, virt > board > flash_file, process, watched > spec > driver > \
-               interrupt, registers > qtest, timer, trace > program > private_dir > error",
+        line: "barewire-qemu: bring_up > board > flash_file, watched > spec > driver > interrupt, registers > \
+               timer, trace > error",
     },
     Layers {
         folder: "iommu/barewire-iommu/src/",
@@ -53,6 +53,22 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "iommu/barewire-iommu-model/src/",
         line: "barewire-iommu-model: machine > memory, naive, tlb, walker > violation > descriptor > shape",
+    },
+    Layers {
+        folder: "iommu/barewire-qtest/src/",
+        line: "barewire-qtest: process > link, program > private_dir > error",
+    },
+    Layers {
+        folder: "iommu/barewire-iommu-qemu/src/",
+        line: "barewire-iommu-qemu: machine > edu, log, pool, registers > ram",
+    },
+    Layers {
+        folder: "iommu/barewire-iommu-cli/src/",
+        line: "barewire-iommu-cli: command > shared",
+    },
+    Layers {
+        folder: "iommu/barewire-iommu-cli/src/shared/",
+        line: "barewire-iommu-cli/shared: interrupt, output > failure, figure, number, processors, progress",
     },
     Layers {
         folder: "lab/src/",

@@ -7,6 +7,8 @@ use super::text::has_word;
 use super::{Finding, Source};
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
+/// The manifests of the two workspaces.
+const WORKSPACES: [&str; 2] = ["Cargo.toml", "iommu/Cargo.toml"];
 const SECTION: &str = "Files that allow unsafe";
 /// The lint by which a file opts in.
 const LINT: &str = "unsafe_code";
@@ -61,19 +63,18 @@ fn stale(sources: &[Source], architecture: &Source) -> Vec<Finding> {
 
 /// External dependencies that ARCHITECTURE.md does not account for.
 fn unexplained(sources: &[Source], architecture: &Source) -> Vec<Finding> {
-    let Some(manifest) = sources.iter().find(|source| source.path == "Cargo.toml") else {
-        return Vec::new();
-    };
     let mut findings = Vec::new();
-    for dependency in dependencies(&manifest.text) {
-        let ours = has_word(&dependency.value, "path");
-        let shared = dependency.table == "workspace.dependencies";
-        if shared && !ours && !has_word(&architecture.text, &dependency.name) {
-            let message = format!(
-                "dependency `{}` is not in {ARCHITECTURE}; name it there with the reason we need it",
-                dependency.name
-            );
-            findings.push(manifest.finding(dependency.line, message));
+    for manifest in sources.iter().filter(|source| WORKSPACES.contains(&source.path.as_str())) {
+        for dependency in dependencies(&manifest.text) {
+            let ours = has_word(&dependency.value, "path");
+            let shared = dependency.table == "workspace.dependencies";
+            if shared && !ours && !has_word(&architecture.text, &dependency.name) {
+                let message = format!(
+                    "dependency `{}` is not in {ARCHITECTURE}; name it there with the reason we need it",
+                    dependency.name
+                );
+                findings.push(manifest.finding(dependency.line, message));
+            }
         }
     }
     findings
@@ -207,6 +208,12 @@ mod tests {
         );
         tree[0].text += "- `clap`: the command line; `serde_json`: JSON\n- `serde`: JSON\n";
         assert!(check(&tree).is_empty());
+        tree[1].path = "iommu/Cargo.toml".into();
+        tree[1].text += "loom = \"0.7\"\n";
+        assert_eq!(
+            found(&check(&tree)),
+            ["iommu/Cargo.toml:5: dependency `loom` is not in ARCHITECTURE.md"]
+        );
     }
 
     #[test]

@@ -4,14 +4,30 @@
 use super::manifest::{Dependency, dependencies};
 use super::{Finding, Source};
 
-/// Manifests of the two libraries that stand alone: neither names a sibling, nor the other.
-const LIBRARIES: [(&str, &str); 2] = [
+/// Manifests of the libraries that stand alone: none names a sibling, nor another.
+const LIBRARIES: [(&str, &str); 3] = [
     ("stack/barewire/Cargo.toml", "the core"),
     ("iommu/barewire-iommu/Cargo.toml", "barewire-iommu"),
+    ("iommu/barewire-qtest/Cargo.toml", "barewire-qtest"),
 ];
 
-/// The IO page tables: a product of its own, which builds alone.
+/// The IO page tables: a workspace of their own, which builds alone.
 const IOMMU: &str = "iommu/";
+
+/// Its crates, by the beginnings of their names.
+const IOMMU_CRATES: [&str; 2] = ["barewire-iommu", "barewire-qtest"];
+
+/// Manifests outside of that workspace that may use one of its crates, and which.
+const DOORS: [(&str, &str); 5] = [
+    ("Cargo.toml", "barewire-iommu"),
+    ("Cargo.toml", "barewire-qtest"),
+    ("lab/Cargo.toml", "barewire-iommu"),
+    ("fuzz/Cargo.toml", "barewire-iommu"),
+    ("bench/barewire-qemu/Cargo.toml", "barewire-qtest"),
+];
+
+/// Files that both workspaces have, so that a copy of either builds as it does here, and may be passed on.
+const TWINS: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "rust-toolchain.toml", "rustfmt.toml"];
 
 /// The model that judges the page tables. Of our crates it may use only theirs.
 const IOMMU_MODEL: &str = "iommu/barewire-iommu-model/";
@@ -34,18 +50,23 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     for source in sources {
         findings.extend(libraries(source));
         findings.extend(iommu(source));
+        findings.extend(doors(source));
         findings.extend(iommu_model(source));
         findings.extend(platforms(source));
         findings.extend(models(source));
         findings.extend(lints(source));
     }
+    findings.extend(twins(sources));
     findings
 }
 
-/// Dependencies of any kind on crates of this workspace.
+fn is_sibling(dependency: &Dependency) -> bool {
+    dependency.name.starts_with("barewire") || dependency.value.contains("\"barewire")
+}
+
+/// Dependencies of any kind on crates of ours.
 fn siblings(source: &Source) -> impl Iterator<Item = Dependency> {
-    let sibling = |d: &Dependency| d.name.starts_with("barewire") || d.value.contains("\"barewire");
-    dependencies(&source.text).into_iter().filter(sibling)
+    dependencies(&source.text).into_iter().filter(is_sibling)
 }
 
 fn libraries(source: &Source) -> Vec<Finding> {
@@ -62,21 +83,79 @@ fn libraries(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// No crate of the page tables uses one outside of their folder. The library and the model have stricter
-/// rules of their own.
+fn is_of_iommu(name: &str) -> bool {
+    IOMMU_CRATES.iter().any(|begin| name.starts_with(begin))
+}
+
+/// No manifest of the page tables names a crate or a path outside of their folder. Some crates have
+/// stricter rules of their own.
 fn iommu(source: &Source) -> Vec<Finding> {
     let is_manifest = source.path.starts_with(IOMMU) && source.path.ends_with("/Cargo.toml");
-    let is_stricter = source.path == LIBRARIES[1].0 || source.path.starts_with(IOMMU_MODEL);
+    let is_stricter = LIBRARIES.iter().any(|(manifest, _)| source.path == *manifest)
+        || source.path.starts_with(IOMMU_MODEL);
     if !is_manifest || is_stricter {
         return Vec::new();
     }
-    siblings(source)
-        .filter(|d| !d.name.starts_with("barewire-iommu"))
+    dependencies(&source.text)
+        .into_iter()
+        .filter(|d| is_sibling(d) && !is_of_iommu(&d.name) || d.value.contains(".."))
         .map(|d| {
             let message = format!("a crate of {IOMMU} depends on {}; it builds alone", d.name);
             source.finding(d.line, message)
         })
         .collect()
+}
+
+/// The SPI product uses what it needs of the page tables, and no more: not the crates that they are measured
+/// beside.
+fn doors(source: &Source) -> Vec<Finding> {
+    let is_manifest = source.path == "Cargo.toml" || source.path.ends_with("/Cargo.toml");
+    if !is_manifest || source.path.starts_with(IOMMU) {
+        return Vec::new();
+    }
+    dependencies(&source.text)
+        .into_iter()
+        .filter(|d| is_of_iommu(&d.name) && !DOORS.contains(&(&source.path, &d.name)))
+        .map(|d| {
+            let message =
+                format!("depends on {}, of another product; the list of doors has who may", d.name);
+            source.finding(d.line, message)
+        })
+        .collect()
+}
+
+/// Files and lints that both workspaces have, and that differ.
+fn twins(sources: &[Source]) -> Vec<Finding> {
+    let find = |path: &str| sources.iter().find(|source| source.path == path);
+    let mut findings = Vec::new();
+    for name in TWINS {
+        if let (Some(one), Some(other)) = (find(name), find(&format!("{IOMMU}{name}")))
+            && one.text != other.text
+        {
+            findings.push(other.finding(1, format!("differs from {name}; copy it")));
+        }
+    }
+    if let (Some(one), Some(other)) = (find("Cargo.toml"), find(&format!("{IOMMU}Cargo.toml")))
+        && lint_tables(one) != lint_tables(other)
+    {
+        findings.push(other.finding(1, "has other lints than Cargo.toml; copy them"));
+    }
+    findings
+}
+
+/// The lines of a workspace's lints.
+fn lint_tables(manifest: &Source) -> Vec<&str> {
+    let mut within = false;
+    let mut lines = Vec::new();
+    for (_, line) in manifest.lines() {
+        if line.starts_with('[') {
+            within = line.starts_with("[workspace.lints.");
+        }
+        if within && !line.is_empty() && !line.starts_with('#') {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// The judge depends on whom it judges alone, and on no line of how that reads the manual; its tests
@@ -185,7 +264,7 @@ mod tests {
         );
         assert!(check_one(iommu, &text("proptest = \"1\"")).is_empty());
         let other = text("barewire-iommu.workspace = true");
-        assert!(check_one("bench/barewire-qemu/Cargo.toml", &other).is_empty());
+        assert!(check_one("lab/Cargo.toml", &other).is_empty());
     }
 
     #[test]
@@ -197,7 +276,45 @@ mod tests {
             [format!("{bench}:5: a crate of iommu/ depends on barewire-sim")]
         );
         assert!(check_one(bench, &text("barewire-iommu-model.workspace = true")).is_empty());
+        assert!(check_one(bench, &text("barewire-qtest.workspace = true")).is_empty());
         assert!(check_one(bench, &text("tempfile = \"3\"")).is_empty());
+        let outside = text("tempfile = { path = \"../../tempfile\" }");
+        assert_eq!(check_one(bench, &outside).len(), 1);
+        let manifest = "[workspace.dependencies]\nx = { path = \"../stack/barewire\" }\n";
+        assert_eq!(check_one("iommu/Cargo.toml", manifest).len(), 1);
+    }
+
+    #[test]
+    fn the_other_product_comes_in_by_its_doors() {
+        let text = |deps: &str| format!("{LINTS}[dependencies]\n{deps}\n");
+        for (manifest, name) in DOORS {
+            assert!(check_one(manifest, &text(&format!("{name}.workspace = true"))).is_empty());
+        }
+        let command = "command/barewire-cli/Cargo.toml";
+        for name in ["barewire-iommu", "barewire-iommu-bench", "barewire-qtest"] {
+            assert_eq!(
+                check_one(command, &text(&format!("{name}.workspace = true"))),
+                [format!("{command}:5: depends on {name}")]
+            );
+        }
+    }
+
+    #[test]
+    fn both_workspaces_have_the_same_toolchain_licences_and_lints() {
+        for name in TWINS {
+            let other = format!("{IOMMU}{name}");
+            assert!(check(&[source(name, "a\n"), source(&other, "a\n")]).is_empty());
+            let differ = found(&check(&[source(name, "a\n"), source(&other, "b\n")]));
+            assert_eq!(differ, [format!("{other}:1: differs from {name}")]);
+        }
+        let lints = |level: &str| {
+            let text = format!("[workspace.lints.rust]\nx = \"{level}\"\n\n# y\n[profile.y]\n");
+            source(&format!("{IOMMU}Cargo.toml"), &text)
+        };
+        let root = source("Cargo.toml", "[workspace.lints.rust]\nx = \"deny\"\n\n[profile.z]\n");
+        assert!(check(&[root.clone(), lints("deny")]).is_empty());
+        let differ = found(&check(&[root, lints("warn")]));
+        assert_eq!(differ, ["iommu/Cargo.toml:1: has other lints than Cargo.toml"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use barewire::bus::Bus;
 use barewire::hal::{Delay, HalDevice};
 use barewire::spi::Settings;
-use barewire_qemu::{QemuBoard, QemuController, QemuError, QemuOptions};
+use barewire_qemu::{BoardError, QemuBoard, QemuController, QemuError, QemuOptions};
 use embedded_hal::spi::{ErrorType, Operation, SpiDevice};
 use embedded_sdmmc::embedded_sdmmc_types::sdcard::CardType;
 use embedded_sdmmc::{Block, BlockDevice, BlockIdx, SdCard};
@@ -66,7 +66,7 @@ fn drives_on(board: &str, blocks: usize, bring_up: impl FnOnce(&QemuBoard) -> Qe
     let options = QemuOptions { flash: Some(path.clone()), ..QemuOptions::default() };
     let board = match QemuBoard::open(board, &options) {
         Ok(board) => board,
-        Err(error @ (QemuError::Missing { .. } | QemuError::TooOld { .. })) => {
+        Err(BoardError::Qemu(error @ (QemuError::Missing { .. } | QemuError::TooOld { .. }))) => {
             println!("SKIPPED: {board}: {error}");
             return;
         }

@@ -34,17 +34,17 @@
 //! `versatilepb` and `realview-eb` have no PL022).
 
 use barewire::controller::CsLine;
+use barewire_qtest::{QemuProgram, Version};
 
 use crate::driver::pl022;
-use crate::error::Version;
 use crate::interrupt::InterruptTap;
-use crate::spec::{BoardSpec, QEMU_ARM, Silicon};
+use crate::spec::{BoardSpec, Silicon};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "highbank",
     machine: "highbank",
     memory: "64M",
-    program: QEMU_ARM,
+    program: QemuProgram::ARM,
     needed: Version { major: 7, minor: 2 },
     silicon: Silicon {
         block: &pl022::BLOCK,

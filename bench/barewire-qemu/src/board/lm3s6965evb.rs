@@ -32,17 +32,18 @@
 //!    barewire's PL022 driver sends messages of even length that way in modes 1 and 3. **Use mode
 //!    0.**
 
+use barewire_qtest::{QemuProgram, Version};
+
 use crate::driver::pl022;
-use crate::error::Version;
 use crate::interrupt::InterruptTap;
-use crate::spec::{BoardSpec, Medium, QEMU_ARM, Silicon, Storage, gpio_lines};
+use crate::spec::{BoardSpec, Medium, Silicon, Storage, gpio_lines};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "lm3s6965evb",
     machine: "lm3s6965evb",
     // The board has this size, whatever the option says.
     memory: "64K",
-    program: QEMU_ARM,
+    program: QemuProgram::ARM,
     needed: Version { major: 7, minor: 2 },
     silicon: Silicon {
         block: &pl022::BLOCK,

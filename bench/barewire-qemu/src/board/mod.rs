@@ -25,12 +25,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use barewire::controller::Controller;
+use barewire_qtest::{Launch, PrivateDir, Qemu, QemuError};
 
-use crate::error::QemuError;
+use crate::error::BoardError;
 use crate::flash_file::FlashFile;
 use crate::interrupt::QemuInterrupt;
-use crate::private_dir::PrivateDir;
-use crate::process::{Launch, Qemu};
 use crate::registers::QemuRegisters;
 use crate::timer::QemuTimer;
 use crate::trace::{self, FlashCommand};
@@ -52,8 +51,8 @@ impl BoardSpec {
     /// The board called `name`.
     ///
     /// # Errors
-    /// [`QemuError::UnknownBoard`], with the nearest name.
-    pub fn find(name: &str) -> Result<&'static BoardSpec, QemuError> {
+    /// [`BoardError::Unknown`], with the nearest name.
+    pub fn find(name: &str) -> Result<&'static BoardSpec, BoardError> {
         BOARDS.iter().find(|board| board.name == name).ok_or_else(|| {
             let distance = |board: &&BoardSpec| strsim::osa_distance(board.name, name);
             // A third of the letters wrong is a slip of the fingers; more is another name.
@@ -61,7 +60,7 @@ impl BoardSpec {
                 .iter()
                 .min_by_key(distance)
                 .filter(|board| distance(board) <= board.name.len().div_ceil(3));
-            QemuError::UnknownBoard {
+            BoardError::Unknown {
                 name: name.to_owned(),
                 near: near.map(|board| board.name),
                 known: BOARDS.iter().map(|board| board.name).collect(),
@@ -117,7 +116,7 @@ impl QemuBoard {
     /// - QEMU ends, or does not answer in time.
     ///
     /// No process and no new file is left then.
-    pub fn open(name: &str, options: &QemuOptions) -> Result<Self, QemuError> {
+    pub fn open(name: &str, options: &QemuOptions) -> Result<Self, BoardError> {
         let spec = BoardSpec::find(name)?;
         let dir = PrivateDir::new()?;
         let program = spec.program.find(options.program.as_deref(), spec.needed, &dir)?;
@@ -126,13 +125,16 @@ impl QemuBoard {
         let mut flash = match (&spec.storage, path) {
             (Some(part), path) => Some(FlashFile::prepare(path.unwrap_or(&own), part)?),
             (None, None) => None,
-            (None, Some(_)) => return Err(QemuError::NoStorage { board: spec.name }),
+            (None, Some(_)) => return Err(BoardError::NoStorage { board: spec.name }),
         };
         let launch = Launch {
             program: &program,
             machine: spec.machine,
             memory: spec.memory,
-            drive: spec.storage.zip(flash.as_ref()).map(|(part, file)| (part.medium, file.path())),
+            drive: spec
+                .storage
+                .zip(flash.as_ref())
+                .map(|(part, file)| (part.medium.interface(), file.path())),
             trace: options.trace.then_some(FLASH_EVENTS),
             stopped: true,
             more: &[],
@@ -191,8 +193,8 @@ impl QemuBoard {
     /// enable the block's interrupts: the current level of the line is not reported.
     ///
     /// # Errors
-    /// [`QemuError::Interrupt`] if this QEMU does not show the line; an error of a lost connection.
-    pub fn interrupt(&self) -> Result<QemuInterrupt, QemuError> {
+    /// [`BoardError::Interrupt`] if this QEMU does not show the line; an error of a lost connection.
+    pub fn interrupt(&self) -> Result<QemuInterrupt, BoardError> {
         QemuInterrupt::tap(self.qemu.link(), self.spec.name, self.spec.interrupt, self.timer())
     }
 
@@ -248,7 +250,7 @@ mod tests {
         let size = |board: &BoardSpec| board.storage.map(|part| part.size);
         assert_eq!(BoardSpec::find("sabrelite").map(size), Ok(Some(2 << 20)));
         let near = |name| match BoardSpec::find(name) {
-            Err(QemuError::UnknownBoard { near, .. }) => near,
+            Err(BoardError::Unknown { near, .. }) => near,
             other => panic!("{name}: {other:?}"),
         };
         assert_eq!(near("sabrelight"), Some("sabrelite"));

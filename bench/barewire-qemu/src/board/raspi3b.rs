@@ -38,17 +38,18 @@
 //! # Not supported
 //! A chip: QEMU's board code connects none.
 
+use barewire_qtest::{QemuProgram, Version};
+
 use crate::driver::bcm2835;
-use crate::error::Version;
 use crate::interrupt::InterruptTap;
-use crate::spec::{BoardSpec, QEMU_AARCH64, Silicon, gpio_lines};
+use crate::spec::{BoardSpec, Silicon, gpio_lines};
 
 pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "raspi3b",
     machine: "raspi3b",
     // The machine accepts no other size. The memory is not accessed.
     memory: "1G",
-    program: QEMU_AARCH64,
+    program: QemuProgram::AARCH64,
     needed: Version { major: 10, minor: 0 },
     silicon: Silicon {
         block: &bcm2835::BLOCK,

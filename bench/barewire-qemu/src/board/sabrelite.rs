@@ -11,10 +11,11 @@
 //! 4. The flash powers up unprotected. It does not know the 32 KiB erase (52h): it reports an
 //!    error, and erases.
 
+use barewire_qtest::{QemuProgram, Version};
+
 use crate::driver::ecspi;
-use crate::error::Version;
 use crate::interrupt::InterruptTap;
-use crate::spec::{BoardSpec, Medium, QEMU_ARM, Silicon, Storage, gpio_lines};
+use crate::spec::{BoardSpec, Medium, Silicon, Storage, gpio_lines};
 
 /// The datasheet has the 32 KiB block erase (52h), but QEMU's table of the part does not. QEMU
 /// reports an error, and erases.
@@ -24,7 +25,7 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "sabrelite",
     machine: "sabrelite",
     memory: "64M",
-    program: QEMU_ARM,
+    program: QemuProgram::ARM,
     needed: Version { major: 7, minor: 2 },
     silicon: Silicon {
         block: &ecspi::BLOCK,

@@ -13,11 +13,11 @@
 //! 6. FCTRL and FFMT read 0. A write is reported as not implemented.
 
 use barewire::controller::CsLine;
+use barewire_qtest::{QemuProgram, Version};
 
 use crate::driver::sifive;
-use crate::error::Version;
 use crate::interrupt::InterruptTap;
-use crate::spec::{BoardSpec, Medium, QEMU_RISCV64, Silicon, Storage};
+use crate::spec::{BoardSpec, Medium, Silicon, Storage};
 
 const PLIC: &str = "/machine/unattached/device[0]";
 const LINE_0: CsLine = CsLine::Native { channel: 0, active_high: false };
@@ -26,7 +26,7 @@ pub(super) const BOARD: BoardSpec = BoardSpec {
     name: "sifive_u",
     machine: "sifive_u,firmware=none",
     memory: "128M",
-    program: QEMU_RISCV64,
+    program: QemuProgram::RISCV64,
     needed: Version { major: 10, minor: 0 },
     silicon: Silicon {
         block: &sifive::BLOCK,

@@ -8,17 +8,27 @@ use std::time::{Duration, Instant};
 
 use barewire::chip::spi_nor::SpiNor;
 use barewire::spi::{Settings, Transfer};
-use barewire_qemu::{QemuBoard, QemuError, QemuOptions, Version};
+use barewire_qemu::{BoardError, QemuBoard, QemuError, QemuOptions, Version};
 
 use crate::support::{SIZE, ends, exists, on_file, open, signal};
 
-/// One of the programs that pretend to be QEMU.
+/// One of the programs that pretend to be QEMU. They are the same for every machine.
 fn fake(name: &str) -> Option<PathBuf> {
-    Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake").join(name))
+    let qtest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../iommu/barewire-qtest");
+    Some(qtest.join("tests/fake").join(name))
 }
 
-fn refused(options: &QemuOptions) -> QemuError {
+fn refused(options: &QemuOptions) -> BoardError {
     QemuBoard::open("sabrelite", options).expect_err("this cannot work")
+}
+
+/// The error as QEMU's.
+#[track_caller]
+fn qemu_error(error: BoardError) -> QemuError {
+    match error {
+        BoardError::Qemu(error) => error,
+        other => panic!("{other}"),
+    }
 }
 
 #[test]
@@ -32,6 +42,7 @@ fn a_missing_qemu_is_named_with_its_package() {
     let program = Some("/nonexistent/qemu-system-arm".into());
     let error = refused(&QemuOptions { program, ..QemuOptions::default() });
     let text = error.to_string();
+    let error = qemu_error(error);
     assert!(matches!(error, QemuError::Missing { package: "qemu-system-arm", .. }), "{text}");
     assert!(text.contains("/nonexistent/qemu-system-arm") && text.contains("apt-get"), "{text}");
 }
@@ -42,7 +53,7 @@ fn a_qemu_that_is_too_old_is_told_both_versions() {
     let (found, needed) = (Version { major: 6, minor: 2 }, Version { major: 7, minor: 2 });
     let remedy = "Debian 12 (bookworm) has 7.2 (sudo apt-get install qemu-system-arm)".into();
     let program = fake("too_old.sh").expect("a path");
-    assert_eq!(error, QemuError::TooOld { program, found, needed, remedy });
+    assert_eq!(error, QemuError::TooOld { program, found, needed, remedy }.into());
     assert!(error.to_string().contains("is QEMU 6.2, the board needs 7.2"), "{error}");
     let options = QemuOptions { program: fake("too_old.sh"), ..QemuOptions::default() };
     let text = QemuBoard::open("raspi3b", &options).expect_err("too old").to_string();
@@ -70,7 +81,7 @@ fn a_qemu_that_never_connects_is_given_up_and_ended() {
         ..on_file(&path)
     };
     let begun = Instant::now();
-    let error = refused(&options);
+    let error = qemu_error(refused(&options));
     assert!(matches!(error, QemuError::NoConnection { waited_ms: 500.., .. }), "{error:?}");
     assert!(error.to_string().contains("waiting for nobody"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
@@ -93,6 +104,7 @@ fn a_qemu_that_ends_at_once_is_quoted() {
             status: "exit status: 3".into(),
             stderr: "first line | no machine today".into()
         }
+        .into()
     );
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(!path.exists(), "a flash file was left behind");
@@ -105,11 +117,11 @@ fn a_flash_file_that_does_not_fit_is_refused_untouched() {
         let path = dir.path().join(format!("{len}.bin"));
         std::fs::write(&path, vec![7; len]).expect("writes");
         match QemuBoard::open("sabrelite", &on_file(&path)) {
-            Err(QemuError::Missing { .. }) => {
+            Err(BoardError::Qemu(QemuError::Missing { .. })) => {
                 println!("SKIPPED: no qemu-system-arm");
                 return;
             }
-            Err(error @ QemuError::FlashSize { .. }) => {
+            Err(error @ BoardError::FlashSize { .. }) => {
                 let text = error.to_string();
                 assert!(
                     text.contains(&format!(" {len} bytes")) && text.contains("2097152"),
@@ -121,8 +133,8 @@ fn a_flash_file_that_does_not_fit_is_refused_untouched() {
         assert_eq!(std::fs::read(&path).expect("reads").len(), len);
     }
     let error = refused(&on_file(dir.path()));
-    assert!(matches!(error, QemuError::FlashKind { .. }), "{error}");
-    let error = refused(&on_file(&dir.path().join("no/such/directory")));
+    assert!(matches!(error, BoardError::FlashKind { .. }), "{error}");
+    let error = qemu_error(refused(&on_file(&dir.path().join("no/such/directory"))));
     assert!(matches!(error, QemuError::File { doing: "create", .. }), "{error}");
 }
 
@@ -132,7 +144,7 @@ fn a_flash_file_in_use_is_refused_until_it_is_free() {
     let path = dir.path().join("flash.bin");
     let Some(board) = open(&on_file(&path)) else { return };
     let error = refused(&on_file(&path));
-    assert!(matches!(error, QemuError::FlashInUse { .. }), "{error}");
+    assert!(matches!(error, BoardError::FlashInUse { .. }), "{error}");
     assert!(path.exists(), "the other's file");
     board.close().expect("ends well");
     open(&on_file(&path)).expect("was here before").close().expect("ends well");
@@ -268,8 +280,8 @@ fn a_file_for_a_board_without_a_chip_is_refused_untouched() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("flash.bin");
     match QemuBoard::open("highbank", &on_file(&path)) {
-        Err(QemuError::Missing { .. }) => println!("SKIPPED: no qemu-system-arm"),
-        Err(QemuError::NoStorage { board: "highbank" }) => {}
+        Err(BoardError::Qemu(QemuError::Missing { .. })) => println!("SKIPPED: no qemu-system-arm"),
+        Err(BoardError::NoStorage { board: "highbank" }) => {}
         other => panic!("{other:?}"),
     }
     assert!(!path.exists());

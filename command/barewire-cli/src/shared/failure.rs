@@ -9,13 +9,12 @@ use barewire::chip::spi_nor::NorError;
 use barewire::regmap::RegmapError;
 use barewire::spi::{Error, MessageError};
 use barewire_open::OpenError;
-use barewire_qemu::QemuError;
+use barewire_qemu::{BoardError, QemuError};
 use barewire_sim::scenario::can_echo::EchoError;
 
 /// Exit codes, as `barewire --help` lists them.
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
-const FAULT: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 /// Why a command ended before it was done.
@@ -25,8 +24,6 @@ pub(crate) enum Failure {
     Failed(String),
     /// It was asked wrongly, in a way the argument parser does not see.
     Usage(String),
-    /// It was done, and shows that a device would fault.
-    Fault(String),
     /// Ctrl-C.
     Interrupted(String),
     /// The reader of stdout closed the pipe (`| head`), so no message is printed.
@@ -41,7 +38,6 @@ impl Failure {
         match self {
             Failure::Failed(_) => FAILED,
             Failure::Usage(_) => USAGE,
-            Failure::Fault(_) => FAULT,
             Failure::Interrupted(_) => INTERRUPTED,
             Failure::BrokenPipe => 0,
             Failure::Program(code) => *code,
@@ -62,10 +58,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Failed(text)
-            | Failure::Usage(text)
-            | Failure::Fault(text)
-            | Failure::Interrupted(text) => f.write_str(text),
+            Failure::Failed(text) | Failure::Usage(text) | Failure::Interrupted(text) => {
+                f.write_str(text)
+            }
             Failure::BrokenPipe => f.write_str("the reader of the output has gone"),
             Failure::Program(code) => write!(f, "the program ended with code {code}"),
         }
@@ -145,6 +140,12 @@ impl From<RegmapError> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<BoardError> for Failure {
+    fn from(error: BoardError) -> Self {
         Failure::Failed(error.to_string())
     }
 }

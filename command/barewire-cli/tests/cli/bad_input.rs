@@ -26,6 +26,27 @@ fn unknown_names_come_with_the_near_one() {
 }
 
 #[test]
+fn the_page_tables_verbs_are_said_to_be_another_command() {
+    for arguments in [
+        &[][..],
+        &["bench", "--json"],
+        &["replay", "--example", "camera"],
+        &["walk", "--dump", "x@0", "--root", "0", "0x1234"],
+        &["--help"],
+        &["help"],
+        &["-V"],
+        &["nonsense", "--", "-x"],
+    ] {
+        let ran = run(&[&["iommu"], arguments].concat());
+        assert_eq!((ran.code, ran.stderr.lines().count()), (Some(2), 1), "{ran:?}");
+        let parts = ["barewire-iommu", "cd iommu && cargo build --release"];
+        assert!(parts.iter().all(|part| ran.stderr.contains(part)), "{ran:?}");
+        assert!(ran.stdout.is_empty(), "{ran:?}");
+    }
+    assert!(!run(&["--help"]).ok().text().contains("iommu"));
+}
+
+#[test]
 fn no_chip_and_a_stuck_line_are_told_apart() {
     let bench = Bench::new("imx8mp");
     let out = text(&bench.path("out"));

@@ -6,10 +6,11 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use barewire_iommu_bench::callgrind::program;
 use barewire_sim::random::SplitMix64;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use super::program::program;
 
 pub(super) const IMX8MP_SIZE: usize = 32 << 20;
 pub(super) const SABRELITE_SIZE: usize = 2 << 20;

@@ -97,7 +97,6 @@ fn an_endless_input_is_refused() {
         &["can", "dump", "--replay", "/dev/zero"][..],
         &["can", "gen", "--replay", "/dev/zero"],
         &["adc", "read", "--bus", "sim:rpi3,input=0:file:/dev/zero:1000"],
-        &["iommu", "replay", "/dev/zero"],
     ] {
         run(command).fails(1, "has more than");
     }
@@ -112,7 +111,6 @@ fn nothing_done_is_no_success() {
     bench.flash("erase", "", &["--length", "0"]).fails(1, "nothing to erase");
     assert_eq!(fs::read(&out).expect("is there"), b"kept");
     run(&["can", "gen", "--replay", &empty]).fails(1, "no frame in it");
-    run(&["iommu", "replay", &empty]).fails(1, "no iommu:map");
     run(&["selftest", "--max-len", "64", "--fault", "timeout", "--fault-at", "9000000"])
         .fails(1, "the fault went unnoticed");
     let input = bench.file("in", &noise(300, 1));
@@ -147,8 +145,6 @@ fn numbers_mean_one_thing_and_what_is_none_is_told_in_words() {
         &["selftest", "--fault", "timeout", "--fault-at", "x"],
         &["bench", "--rounds", "x"],
         &["bench", "--board", "sim:imx8mp", "--speed-hz", "x"],
-        &["iommu", "replay", "t", "--defer-calls", "x"],
-        &["iommu", "walk", "--input-bits", "x"],
     ] {
         let ran = run(command);
         assert!(!ran.stderr.contains("digit found"), "{ran:?}");

@@ -9,12 +9,11 @@ mod costs;
 mod doctor;
 mod flash;
 mod interrupt;
-mod iommu;
-mod iommu_bench;
-mod iommu_devices;
 mod lab;
 mod loses_nothing;
 mod measure;
+#[path = "../program/mod.rs"]
+mod program;
 mod qemu;
 mod real_time;
 mod regs;

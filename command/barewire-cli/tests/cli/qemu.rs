@@ -194,7 +194,7 @@ fn a_missing_qemu_a_wrong_file_and_an_unknown_board_are_refused() {
     let mut old = read();
     old.env(
         VARIABLE,
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/barewire-qemu/tests/fake/too_old.sh"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../iommu/barewire-qtest/tests/fake/too_old.sh"),
     );
     ran(old).fails(1, "is QEMU 6.2, the board needs 7.2 or later");
     let bus = "qemu:sabrelight";
@@ -221,7 +221,7 @@ fn entry(list: &serde_json::Value, bus: &str) -> serde_json::Value {
 #[test]
 fn a_board_that_is_too_new_for_its_qemu_is_listed_with_the_remedy() {
     let old =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/barewire-qemu/tests/fake/too_old.sh");
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../iommu/barewire-qtest/tests/fake/too_old.sh");
     let mut command = barewire(&["list"]);
     command.env("BAREWIRE_QEMU_AARCH64", old);
     let text = ran(command).ok().text();

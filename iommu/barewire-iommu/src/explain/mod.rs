@@ -66,6 +66,40 @@ pub enum Kind {
     Page,
 }
 
+impl Kind {
+    /// The kind of `descriptor` in a table of `level`, of a table with this geometry.
+    pub fn of(descriptor: Descriptor, level: u32, geometry: &Geometry) -> Self {
+        if !descriptor.is_valid() {
+            Self::Invalid
+        } else if descriptor.is_table(level) {
+            Self::Table
+        } else if !descriptor.is_leaf(level) || !geometry.leaf_at(level) {
+            Self::Reserved
+        } else if level == 3 {
+            Self::Page
+        } else {
+            Self::Block
+        }
+    }
+
+    /// The address in `descriptor`, which is of this kind, as a walker takes it: of the next table, or
+    /// of the leaf. `None` if it has none.
+    pub fn address(
+        self,
+        descriptor: Descriptor,
+        level: u32,
+        geometry: &Geometry,
+    ) -> Option<PhysAddr> {
+        let span = match self {
+            Self::Invalid | Self::Reserved => return None,
+            Self::Table => geometry.page_bytes(),
+            Self::Block | Self::Page => geometry.span(level),
+        };
+        // The bits below the span belong to other fields, or are reserved and ignored.
+        Some(PhysAddr(descriptor.0 & (ADDRESS_END - 1) & !(span - 1)))
+    }
+}
+
 /// One level of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
@@ -228,7 +262,7 @@ impl Walker {
                 let Some(descriptor) = read(entry).map(Descriptor) else {
                     break 'walk Outcome::Unreadable { level, entry };
                 };
-                let kind = self.kind(descriptor, level);
+                let kind = Kind::of(descriptor, level, &self.geometry);
                 if let Some(step) = steps.get_mut(len) {
                     *step = Step { level, table, index, entry, descriptor, kind };
                     len += 1;
@@ -260,30 +294,12 @@ impl Walker {
         Spans::new(*self, read, entries_max)
     }
 
-    fn kind(&self, descriptor: Descriptor, level: u32) -> Kind {
-        if !descriptor.is_valid() {
-            Kind::Invalid
-        } else if descriptor.is_table(level) {
-            Kind::Table
-        } else if !descriptor.is_leaf(level) || !self.geometry.leaf_at(level) {
-            Kind::Reserved
-        } else if level == 3 {
-            Kind::Page
-        } else {
-            Kind::Block
-        }
-    }
-
     /// The next step of the walk after a descriptor.
     fn next(&self, descriptor: Descriptor, level: u32) -> Next {
-        let kind = self.kind(descriptor, level);
-        let span = match kind {
-            Kind::Invalid | Kind::Reserved => return Next::Fault(Fault::Translation),
-            Kind::Table => self.geometry.page_bytes(),
-            Kind::Block | Kind::Page => self.geometry.span(level),
+        let kind = Kind::of(descriptor, level, &self.geometry);
+        let Some(to) = kind.address(descriptor, level, &self.geometry) else {
+            return Next::Fault(Fault::Translation);
         };
-        // The bits below the span belong to other fields, or are reserved and ignored.
-        let to = PhysAddr(descriptor.0 & (ADDRESS_END - 1) & !(span - 1));
         if self.too_large(to) {
             Next::Fault(Fault::AddressSize)
         } else if kind == Kind::Table {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use barewire_qemu::{QemuBoard, QemuError, QemuOptions};
+use barewire_qemu::{BoardError, QemuBoard, QemuError, QemuOptions};
 
 /// The flash chip's size, in bytes.
 pub(crate) const SIZE: usize = 2 << 20;
@@ -17,7 +17,7 @@ pub(crate) fn open(options: &QemuOptions) -> Option<QemuBoard> {
 pub(crate) fn open_board(name: &str, options: &QemuOptions) -> Option<QemuBoard> {
     match QemuBoard::open(name, options) {
         Ok(board) => Some(board),
-        Err(error @ (QemuError::Missing { .. } | QemuError::TooOld { .. })) => {
+        Err(BoardError::Qemu(error @ (QemuError::Missing { .. } | QemuError::TooOld { .. }))) => {
             println!("SKIPPED: {name}: {error}");
             None
         }

@@ -18,7 +18,6 @@ use barewire::bus::Bus;
 use barewire::chip::spi_nor::SpiNor;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
-use barewire_iommu_bench::stats::{median, rounded};
 use barewire_linux::map::{CsLineAt, MapSpec, Mapped, MappedUser};
 use barewire_linux::shared::{ProcessShared, SharedLock};
 use barewire_linux::spidev::Spidev;
@@ -28,6 +27,7 @@ use tempfile::TempDir;
 
 use barewire_open::first_read;
 
+use super::stats::{median, rounded};
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, note};

@@ -22,9 +22,9 @@ use barewire::bus::Bus;
 use barewire::controller::null::Null;
 use barewire::controller::{Controller, Program};
 use barewire::spi::{Settings, Transfer};
-use barewire_iommu_bench::stats::median;
 use barewire_linux::platform::FUTEX;
 
+use super::stats::median;
 use crate::shared::processors::{self, spawn_on};
 
 /// How many threads, a row for each.

@@ -3,8 +3,7 @@
 //! Callgrind collects inside the operation's own function alone, over [`CALLS`] calls, so start-up
 //! and the loop around the calls do not count.
 
-use barewire_iommu_bench::callgrind::collect;
-
+use super::callgrind::collect;
 use super::ops::Op;
 
 /// Calls callgrind sees. All cost the same but where a branch of the first differs.

@@ -9,18 +9,19 @@
 //! [simulated].
 
 mod board;
+mod callgrind;
 mod can;
 mod contended;
-pub(crate) mod count;
+mod count;
 mod hop;
 mod ops;
 mod simulated;
+mod stats;
 mod still;
 mod table;
 
 use std::time::Instant;
 
-use barewire_iommu_bench::stats::{median, rounded};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 
@@ -31,32 +32,26 @@ use crate::shared::progress::Progress;
 use crate::shared::text::number;
 use ops::Op;
 use simulated::Simulated;
+use stats::{median, rounded};
 
 /// Calls of an operation in a round: long enough for the clock, short enough to interleave.
 const CALLS_PER_ROUND: u32 = 4_000;
 
-/// Options of `barewire bench` and `barewire iommu bench`.
+/// Options of `barewire bench`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
     /// The number of rounds (more rounds give steadier figures; 1000 take about eight seconds)
     #[arg(long, default_value_t = 1_000, value_parser = |text: &str| number::within(text, 1..=1_000_000))]
-    pub(crate) rounds: u32,
+    rounds: u32,
     /// Skip callgrind's instruction counts, which take a few seconds
     #[arg(long)]
-    pub(crate) no_instructions: bool,
+    no_instructions: bool,
     /// Make calls of one operation and nothing else: what callgrind is given to run
     #[arg(long, hide = true, value_name = "OP")]
-    pub(crate) count_op: Option<String>,
-}
-
-/// Options of `barewire bench`.
-#[derive(ClapArgs, Debug)]
-pub(crate) struct SpiArgs {
-    #[command(flatten)]
-    args: Args,
+    count_op: Option<String>,
     /// In the simulated section, charge each cost at the lowest or the highest value that its sources allow
     #[arg(long, value_name = "WHICH", value_enum, default_value = "used")]
     costs: Costs,
@@ -158,15 +153,10 @@ const ELSEWHERE: &[Elsewhere] = &[
 ///
 /// # Errors
 /// A message for the user.
-pub(crate) fn run(args: &SpiArgs) -> Result<(), Failure> {
-    let SpiArgs { args, costs, board, cs, speed_hz } = args;
-    if let Some(name) = board {
-        return board::run(name, *cs, *speed_hz, args.json);
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(name) = &args.board {
+        return board::run(name, args.cs, args.speed_hz, args.json);
     }
-    run_here(args, *costs)
-}
-
-fn run_here(args: &Args, costs: Costs) -> Result<(), Failure> {
     if let Some(name) = &args.count_op {
         let op = Op::from_name(name).ok_or_else(|| format!("no operation is called {name:?}"));
         op.and_then(|op| ops::run(op, count::CALLS, || ())).map_err(Failure::Failed)?;
@@ -175,11 +165,11 @@ fn run_here(args: &Args, costs: Costs) -> Result<(), Failure> {
     if cfg!(debug_assertions) {
         note!("barewire: bench: this is a debug build; only --release figures mean anything");
     }
-    let report = measure(args, costs);
+    let report = measure(args);
     if args.json { output::json(&report) } else { output::text(&table::text(&report)) }
 }
 
-fn measure(args: &Args, costs: Costs) -> Report {
+fn measure(args: &Args) -> Report {
     let progress = Progress::counting("timing", u64::from(args.rounds), args.json);
     let times = time_all(args.rounds, &progress);
     drop(progress);
@@ -227,7 +217,7 @@ fn measure(args: &Args, costs: Costs) -> Report {
         rows,
         drivers,
         measured_elsewhere: ELSEWHERE,
-        simulated: simulated::run(costs),
+        simulated: simulated::run(args.costs),
     }
 }
 

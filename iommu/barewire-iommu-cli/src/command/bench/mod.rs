@@ -1,0 +1,112 @@
+//! `barewire-iommu bench`: what mapping and unmapping cost on this machine, beside the least they could.
+//!
+//! # How it works
+//! Times come from `barewire-iommu-bench`, in one thread that stays on its processor; two threads are
+//! measured apart, and instructions by callgrind. Counts of invalidations, and the thread's table made
+//! of them, are the same everywhere. Times inform; counts gate, in tests.
+
+mod instructions;
+mod table;
+mod threads;
+
+use std::ops::ControlFlow;
+
+use barewire_iommu_bench::bars::{Bar, bars};
+use barewire_iommu_bench::counted::{CALLS, Counted};
+use barewire_iommu_bench::measure::{self, Options};
+use barewire_iommu_bench::row::Row;
+use barewire_iommu_bench::scaling::Scaling;
+use barewire_iommu_bench::thread_table::ThreadTable;
+use serde::Serialize;
+
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::number;
+use crate::shared::output::{self, note};
+use crate::shared::processors::{self, spawn_on};
+use crate::shared::progress::Progress;
+use instructions::Instructions;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// The number of rounds (more rounds give steadier figures; 1000 take about eight seconds)
+    #[arg(long, default_value_t = 1_000, value_parser = |text: &str| number::within(text, 1..=1_000_000))]
+    rounds: u32,
+    /// Skip callgrind's instruction counts, which take a few seconds
+    #[arg(long)]
+    no_instructions: bool,
+    /// Make calls of one operation and nothing else: what callgrind is given to run
+    #[arg(long, hide = true, value_name = "OP")]
+    count_op: Option<String>,
+}
+
+/// What is printed: these names are an interface.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Whose times these are.
+    machine: &'static str,
+    rounds: u32,
+    rows: Vec<Row>,
+    /// Two threads; none where they could not be had.
+    scaling: Option<Scaling>,
+    instructions: Vec<Instructions>,
+    thread: ThreadTable,
+    bars: Vec<Bar>,
+}
+
+const MACHINE: &str = "no IOMMU: tables in this machine's memory, a TLB that counts";
+
+/// Runs the bench.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(key) = &args.count_op {
+        let op = Counted::from_key(key)
+            .ok_or_else(|| Failure::Usage(format!("no operation is called {key:?}")))?;
+        op.run(CALLS);
+        return Ok(());
+    }
+    if cfg!(debug_assertions) {
+        note!(
+            "barewire-iommu: bench: this is a debug build; only figures of profile counted mean anything"
+        );
+    }
+    let rows = time(args)?;
+    let scaling = threads::measure((args.rounds / 20).clamp(1, 20))?;
+    let thread = ThreadTable::new();
+    let report = Report {
+        machine: MACHINE,
+        rounds: args.rounds,
+        bars: bars(&rows, scaling.as_ref(), &thread),
+        rows,
+        scaling,
+        instructions: instructions::count_all(!args.no_instructions)?,
+        thread,
+    };
+    if args.json { output::json(&report) } else { output::text(&table::text(&report)) }
+}
+
+/// All rows, from a thread that stays where it is.
+fn time(args: &Args) -> Result<Vec<Row>, Failure> {
+    let progress = Progress::count("rounds", args.rounds.into(), args.json);
+    let options = Options { rounds: args.rounds };
+    let timed = std::thread::scope(|scope| {
+        let body = || {
+            measure::measure(options, |done| {
+                progress.set(done.into());
+                match interrupt::check() {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(failure) => ControlFlow::Break(failure),
+                }
+            })
+        };
+        let worker = spawn_on(scope, &processors::allowed(), 0, body);
+        worker.and_then(|worker| worker.join().expect("nobody panics"))
+    })
+    .map_err(Failure::Failed)?;
+    match timed {
+        ControlFlow::Continue(rows) => Ok(rows),
+        ControlFlow::Break(failure) => Err(failure),
+    }
+}
