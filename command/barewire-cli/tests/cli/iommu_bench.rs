@@ -1,7 +1,5 @@
 //! `barewire iommu bench`: every row, the counts, the thread's table.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use super::command::{barewire, interrupted, run};
@@ -272,7 +270,7 @@ fn bad_options_are_refused() {
 #[test]
 fn ctrl_c_ends_it_between_two_rounds() {
     let command = barewire(&["iommu", "bench", "--json", "--rounds", "1000000"]);
-    let ran = interrupted(command, Duration::from_millis(500));
+    let ran = interrupted(command, 500);
     assert!(ran.stdout.is_empty(), "half a bench is none");
     ran.fails(130, "stopped as asked");
 }
