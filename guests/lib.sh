@@ -55,16 +55,25 @@ read_and_compare() {
 	fi
 }
 
-# write_and_verify NAME BUS OFFSET LENGTH: writes the begin of /new; the host looks at the flash.
+# write_and_verify NAME BUS OFFSET LENGTH: writes the begin of /new; the host looks at the flash. What the write
+# counted is in /tmp/written.
 write_and_verify() {
 	dd if=/new of=/tmp/write bs=4096 count=$(($4 / 4096)) 2>/dev/null
-	check "$1-write" barewire flash write /tmp/write --quiet --offset "$3" --bus "$2" && say "WROTE $3 $4"
+	check "$1-write" barewire flash write /tmp/write --quiet --json --stats --offset "$3" --bus "$2" && say "WROTE $3 $4"
+	mv /tmp/out /tmp/written
 	check "$1-verify" barewire flash verify /tmp/write --quiet --offset "$3" --bus "$2"
 }
 
+# awaited PATH: waits until it exists. A driver's probe may come a while after its module, on a busy machine.
+awaited() {
+	tries=0
+	until [ -e "$1" ] || [ $tries -ge 300 ]; do sleep 0.1; tries=$((tries + 1)); done
+	[ -e "$1" ]
+}
 # The kernel's driver of the controller, and of the chip.
+bound() { awaited "/sys/bus/$DRIVER_BUS/drivers/$DRIVER/$DEVICE"; }
 unbind() { echo "$DEVICE" >"/sys/bus/$DRIVER_BUS/drivers/$DRIVER/unbind"; }
-bind() { echo "$DEVICE" >"/sys/bus/$DRIVER_BUS/drivers/$DRIVER/bind"; sleep 0.2; }
+bind() { echo "$DEVICE" >"/sys/bus/$DRIVER_BUS/drivers/$DRIVER/bind"; }
 # Gives chip select 0 to spidev.
 use_spidev() {
 	device=$(ls /sys/bus/spi/devices | grep '\.0$' | head -n 1)
@@ -78,7 +87,6 @@ use_mtd() {
 	echo "$device" >/sys/bus/spi/drivers/spidev/unbind
 	echo >"/sys/bus/spi/devices/$device/driver_override"
 	echo "$device" >/sys/bus/spi/drivers/spi-nor/bind
-	sleep 0.2
 }
 
 # identify_on BUS: asks for the chip's id over and over beside what follows, until identify_no_more.

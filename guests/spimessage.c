@@ -10,7 +10,7 @@
  *   spimessage read NODE FILE [TWICE]
  *                               reads the flash from its begin in messages of 4096 bytes and compares it
  *                               with the file; TWICE is 2 for a second reader that was forked
- *   spimessage forever NODE     asks for the id until an answer is wrong
+ *   spimessage forever NODE     asks for the id until an answer is wrong; prints RUNS after the first
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -196,6 +196,9 @@ int main(int argc, char **argv) {
 		if (other > 0 && (waitpid(other, &status, 0) < 0 || status))
 			return 1;
 	} else if (!strcmp(what, "forever")) {
+		identify(fd, 1);
+		puts("RUNS");
+		fflush(stdout);
 		for (;;)
 			identify(fd, 1);
 	} else {

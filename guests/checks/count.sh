@@ -32,6 +32,7 @@ ours() {
 	pass "${2}count-bench"
 }
 
+awaited /dev/mtd0
 hand mtd /dev/mtd0
 use_spidev
 hand spidev "${SPIDEV#spidev:}"

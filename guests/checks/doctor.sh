@@ -11,6 +11,7 @@ commands() { sed -n 's/^ *\$ //p' "$1"; }
 undo() { sed -n 's/^ *undo: //p' "$1"; }
 driver_of() { basename "$(readlink "/sys/bus/spi/devices/$1/driver")" 2>/dev/null; }
 
+awaited /dev/mtd0
 state >/tmp/before
 check doctor barewire doctor
 cp /tmp/out /tmp/doctor

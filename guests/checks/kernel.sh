@@ -1,5 +1,6 @@
 # Beside the kernel's driver, with a distribution's kernel arguments.
 
+bound
 check list barewire list
 grep -q "$ADDRESS" /tmp/out || grep -q "$DEVICE" /tmp/out || fail list-names-controller "no $DEVICE in: $(head -n 5 /tmp/out)"
 
@@ -51,7 +52,7 @@ if grep -q panicked /tmp/err; then fail bench-json-head "$(grep panicked -A1 /tm
 # The kernel's own flash driver finds the chip as it left it.
 kernel_reads() {
 	use_mtd
-	if [ -e /dev/mtd0 ]; then
+	if awaited /dev/mtd0; then
 		# Small pieces: the kernel's drivers give up a long transfer that a busy emulator is slow at.
 		dd if=/dev/mtd0 of=/tmp/mtd bs=4096 count=256 2>&1 | grep -v records
 		part 0 1048576 /ref
@@ -76,10 +77,11 @@ fi
 
 # Frames both ways between simulated CAN buses over a vcan of this kernel.
 if ip link add dev vcan0 type vcan 2>/tmp/err && ip link set vcan0 up; then
-	barewire can bridge --json --bus sim:imx8mp --iface vcan0 --duration-ms 8000 >/tmp/a 2>/tmp/a.err &
-	a=$!
-	sleep 1
-	barewire can bridge --json --bus sim:imx8mp --iface vcan0 --duration-ms 4000 -g 50 -n 20 >/tmp/b 2>/tmp/b.err
+	barewire can bridge --json --bus sim:imx8mp --iface vcan0 --duration-ms 12000 >/tmp/a 2>/tmp/a.err &
+	a=$! tries=0
+	# It listens when the kernel has its socket in the list of the interface's receivers.
+	until grep -qs 'vcan0 .*raw' /proc/net/can/rcvlist_all || [ $tries -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+	barewire can bridge --json --bus sim:imx8mp --iface vcan0 --duration-ms 8000 -g 50 -n 20 >/tmp/b 2>/tmp/b.err
 	b=$?
 	waited $a 30; echo "bridge: $(cat /tmp/a) $(cat /tmp/b)"
 	sent=$(sed -n 's/.*"frames_to_socket":\([0-9]*\).*/\1/p' /tmp/b)

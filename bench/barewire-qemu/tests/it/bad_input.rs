@@ -80,11 +80,10 @@ fn a_qemu_that_never_connects_is_given_up_and_ended() {
         connect_timeout: Duration::from_millis(500),
         ..on_file(&path)
     };
-    let begun = Instant::now();
     let error = qemu_error(refused(&options));
-    assert!(matches!(error, QemuError::NoConnection { waited_ms: 500.., .. }), "{error:?}");
+    // Not the default's ten seconds.
+    assert!(matches!(error, QemuError::NoConnection { waited_ms: 500..10_000, .. }), "{error:?}");
     assert!(error.to_string().contains("waiting for nobody"), "{error}");
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     let pid = std::fs::read_to_string(dir.path().join("flash.bin.pid")).expect("its number");
     assert!(!exists(pid.trim().parse().expect("a number")), "left running, or not reaped");
     assert!(!path.exists(), "a flash file was left behind");
@@ -96,7 +95,7 @@ fn a_qemu_that_ends_at_once_is_quoted() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("flash.bin");
     let program = fake("dies_at_once.sh");
-    let begun = Instant::now();
+    // Another error than that of one which never connects.
     let error = refused(&QemuOptions { program, ..on_file(&path) });
     assert_eq!(
         error,
@@ -106,7 +105,6 @@ fn a_qemu_that_ends_at_once_is_quoted() {
         }
         .into()
     );
-    assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(!path.exists(), "a flash file was left behind");
 }
 
@@ -170,7 +168,7 @@ fn a_qemu_that_dies_in_a_transfer_fails_it_and_says_so() {
             if let Err(error) = chip.read(0, &mut into) {
                 break error;
             }
-            assert!(begun.elapsed() < Duration::from_secs(20), "reads from a dead QEMU");
+            assert!(begun.elapsed() < Duration::from_secs(60), "reads from a dead QEMU");
         };
         let lost = board.lost().expect("a reason");
         killer.join().expect("killed");
@@ -271,7 +269,7 @@ fn qemu_ends_with_a_process_that_is_killed() {
     child.kill().expect("kills");
     child.wait().expect("reaps");
     if let Some(pid) = pid {
-        assert!(ends(pid, Duration::from_secs(10)), "QEMU outlived us");
+        assert!(ends(pid, Duration::from_secs(50)), "QEMU outlived us");
     }
 }
 

@@ -195,7 +195,7 @@ fn ctrl_c_ends_it_with_a_summary() {
             &["can", verb, "--bus", "sim:imx8mp", "--json", "-o", "/dev/null"]
                 [..if verb == "dump" { 7 } else { 5 }],
         );
-        let ran = interrupted(command, Duration::from_millis(300));
+        let ran = interrupted(command, 300);
         let line = ran.json();
         assert_eq!(line["interrupted"], json!(true));
         assert_eq!((&line["frames_lost"], &line["error_state"]), (&json!(0), &json!("active")));
@@ -281,8 +281,8 @@ fn a_bridge_carries_frames_to_a_vcan_and_back() {
         }
     };
     let socket = CanFdSocket::open(&vcan.0).expect("a socket");
-    socket.set_read_timeout(Duration::from_secs(5)).expect("a timeout");
-    let options = "--bus sim:imx8mp --json --duration-ms 2000 -g 20 -n 10 -I i -D 55";
+    socket.set_read_timeout(Duration::from_secs(60)).expect("a timeout");
+    let options = "--bus sim:imx8mp --json --duration-ms 10000 -g 20 -n 10 -I i -D 55";
     let words = ["can", "bridge", "--iface", &vcan.0].into_iter().chain(options.split(' '));
     let child =
         barewire(&words.collect::<Vec<_>>()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

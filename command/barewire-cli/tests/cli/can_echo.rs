@@ -1,7 +1,5 @@
 //! `barewire can echo`: nothing lost, every field there, better than what was published.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::command::{Ran, barewire, interrupted, run};
@@ -183,7 +181,7 @@ fn ctrl_c_ends_it_while_no_frame_comes_and_nothing_is_called_lost() {
     for options in ["-g 86400000 -n 1000000", "--full-load -n 10000000"] {
         let words = ["can", "echo", "--bus", "sim:imx8mp", "--json"];
         let words: Vec<&str> = words.into_iter().chain(options.split(' ')).collect();
-        let ran = interrupted(barewire(&words), Duration::from_millis(400));
+        let ran = interrupted(barewire(&words), 400);
         let line = ran.json();
         assert_eq!((&line["interrupted"], &line["frames_lost"]), (&json!(true), &json!(0)));
         ran.fails(130, "stopped as asked");

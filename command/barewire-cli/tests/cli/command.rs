@@ -21,10 +21,8 @@ pub(super) fn runs_whole() -> bool {
     !cfg!(debug_assertions) || std::env::var_os("BAREWIRE_WHOLE").is_some()
 }
 
-/// Starts a command, waits until it handles SIGINT and for `work` from then on, and interrupts it.
-///
-/// A time alone is not enough: on a busy machine a program may take longer to begin.
-pub(super) fn interrupted(mut command: Command, work: Duration) -> Ran {
+/// Starts a command, waits until it handles SIGINT and has [worked](works_for) for `work_ms`, and interrupts it.
+pub(super) fn interrupted(mut command: Command, work_ms: u64) -> Ran {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     let id = child.id().to_string();
     let begun = Instant::now();
@@ -32,10 +30,30 @@ pub(super) fn interrupted(mut command: Command, work: Duration) -> Ran {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never handled SIGINT");
         sleep(Duration::from_millis(5));
     }
-    sleep(work);
+    works_for(&id, work_ms);
     let status = Command::new("kill").args(["-INT", &id]).status();
     assert!(status.expect("kill is there").success());
     child.wait_with_output().expect("it ends").into()
+}
+
+/// Waits until a process has had a processor for `work_ms` in its own code, by `utime` of proc(5), or has
+/// ended. On a busy machine a time by the clock says little of what it has done.
+pub(super) fn works_for(id: &str, work_ms: u64) {
+    let begun = Instant::now();
+    loop {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // The fields behind the name, which is in parentheses: the state is the first.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let mut fields = fields.split_whitespace();
+        let has_ended = fields.next().is_none_or(|state| state == "Z");
+        // In hundredths of a second.
+        let utime: u64 = fields.nth(10).and_then(|ticks| ticks.parse().ok()).unwrap_or_default();
+        if has_ended || utime * 10 >= work_ms {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "it does nothing");
+        sleep(Duration::from_millis(5));
+    }
 }
 
 /// Whether a process has a handler for SIGINT, which is signal 2, by the mask `SigCgt` of proc(5). Also if it has

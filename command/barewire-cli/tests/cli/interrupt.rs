@@ -1,30 +1,11 @@
 //! Ctrl-C in the middle of the work: exit 130, files consistent, nothing half done passed off.
 
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use super::command::{Bench, IMX8MP_SIZE, Ran, barewire, noise, text};
 
-/// Starts a command on the bench, and interrupts it once it is at work.
+/// Starts a command on the bench, and interrupts it once it is at work: behind the chip file's set-up.
 fn interrupted(bench: &Bench, verb: &str, arguments: &[&str]) -> Ran {
     let all = [&["flash", verb, "--bus", &bench.bus], arguments].concat();
-    let mut command = barewire(&all);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-    // The handler stands before the chip file is opened; the content is read and set up then.
-    let begun = Instant::now();
-    while !bench.chip.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the chip file was not made");
-        sleep(Duration::from_millis(5));
-    }
-    sleep(Duration::from_millis(250));
-    interrupt(&child);
-    child.wait_with_output().expect("it ends").into()
-}
-
-fn interrupt(child: &Child) {
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(status.expect("kill is there").success());
+    super::command::interrupted(barewire(&all), 700)
 }
 
 #[test]

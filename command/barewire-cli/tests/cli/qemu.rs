@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::command::{Bench, Ran, SABRELITE_SIZE, barewire, noise, run, text};
+use super::command::{Bench, Ran, SABRELITE_SIZE, barewire, noise, run, text, works_for};
 
 const BUS: &str = "qemu:sabrelite";
 /// Names another QEMU.
@@ -268,11 +268,12 @@ fn signalled(bench: &Bench, mut command: Command, signal: &str, qemu_itself: boo
         });
         match found {
             Some(pid) => break pid,
-            None => assert!(begun.elapsed() < Duration::from_secs(20), "no QEMU was started"),
+            None => assert!(begun.elapsed() < Duration::from_secs(60), "no QEMU was started"),
         }
         sleep(Duration::from_millis(5));
     };
-    sleep(Duration::from_millis(600));
+    // While it waits for QEMU it sleeps.
+    works_for(&child.id().to_string(), 150);
     let pid = if qemu_itself { qemu } else { child.id() };
     let status = Command::new("kill").args([signal, &pid.to_string()]).status();
     assert!(status.expect("kill is there").success());

@@ -1,7 +1,5 @@
 //! `selftest`: every case passes in loopback, every fault makes it fail.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::command::{barewire, interrupted, run, runs_whole};
@@ -88,7 +86,7 @@ fn what_cannot_be_tested_is_refused() {
 fn ctrl_c_ends_it_soon() {
     // Slow clocks take the simulator longest.
     let command = barewire(&["selftest", "--speed-hz", "200k"]);
-    let ran = interrupted(command, Duration::from_millis(700));
+    let ran = interrupted(command, 700);
     let ran = ran.fails(130, "stopped as asked");
     assert!(ran.stdout.is_empty(), "{ran:?}");
 }

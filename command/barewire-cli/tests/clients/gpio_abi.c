@@ -334,8 +334,10 @@ static void events(void) {
     CHECK(fcntl(fd, F_SETFL, 0) == 0 && !(fcntl(fd, F_GETFL) & O_NONBLOCK));
     struct sigaction action = {.sa_handler = on_alarm};
     sigaction(SIGALRM, &action, NULL);
-    ualarm(20000, 0);
+    /* Again and again: the first may come before the read. */
+    ualarm(20000, 20000);
     FAILS(read(fd, event, sizeof event), EINTR);
+    ualarm(0, 0);
     CHECK(pull(fd, 0) == 0 && read(fd, event, sizeof event) == sizeof event[0]);
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, pull_later, (void *)(intptr_t)fd) == 0);
@@ -363,7 +365,7 @@ static void events(void) {
             break;
     unsigned last = 0, ordered = 1, count = 0;
     fcntl(fd, F_SETFL, O_NONBLOCK);
-    for (int wait = 0; wait < 100 && last < 1000; wait++) {
+    for (int wait = 0; wait < 20000 && last < 1000; wait++) {
         for (; read(fd, event, sizeof event[0]) == sizeof event[0]; last = event[0].seqno, count++)
             ordered &= event[0].seqno > last;
         usleep(1000);
@@ -383,8 +385,9 @@ static void events(void) {
     request.config.flags ^= GPIO_V2_LINE_FLAG_BIAS_PULL_DOWN | GPIO_V2_LINE_FLAG_BIAS_PULL_UP;
     before = now_ns(CLOCK_MONOTONIC);
     CHECK(ioctl(fd, GPIO_V2_LINE_SET_CONFIG_IOCTL, &request.config) == 0);
-    CHECK(now_ns(CLOCK_MONOTONIC) - before > 20000000 || (get(fd, 1) == 0 && !readable(fd, 0)));
-    CHECK(readable(fd, 2000) && get(fd, 1) == 1 && now_ns(CLOCK_MONOTONIC) - before >= 30000000);
+    int unmoved = get(fd, 1) == 0 && !readable(fd, 0);
+    CHECK(unmoved || now_ns(CLOCK_MONOTONIC) - before >= 30000000);
+    CHECK(readable(fd, 30000) && get(fd, 1) == 1 && now_ns(CLOCK_MONOTONIC) - before >= 30000000);
     CHECK(read(fd, event, sizeof event) == sizeof event[0] && event[0].timestamp_ns >= before + 30000000);
     CHECK(close(fd) == 0);
 }
@@ -417,7 +420,7 @@ static void interrupt(void) {
     /* FIFO 1 transmits. It interrupts while it is not full, but not yet: TXIE is clear. */
     CHECK(REGISTERS(0x05c, 0x81) && !readable(fd, 20));
     /* MODIE, and then internal loopback: the change of mode is an interrupt. */
-    CHECK(REGISTERS(0x01e, 0x08) && REGISTERS(0x003, 0x02) && readable(fd, 1000) && get(fd, 1) == 0);
+    CHECK(REGISTERS(0x01e, 0x08) && REGISTERS(0x003, 0x02) && readable(fd, 30000) && get(fd, 1) == 0);
     CHECK(read(fd, &event, sizeof event) == sizeof event && event.id == GPIO_V2_LINE_EVENT_FALLING_EDGE);
     CHECK(REGISTERS(0x01c, 0x00) && readable(fd, 0) && get(fd, 1) == 1);
     CHECK(read(fd, &event, sizeof event) == sizeof event && event.id == GPIO_V2_LINE_EVENT_RISING_EDGE);
@@ -431,9 +434,9 @@ static void interrupt(void) {
     CHECK(REGISTERS(0x05d, 0x03) && readable(fd, 0));
     CHECK(read(fd, &event, sizeof event) == sizeof event && event.id == GPIO_V2_LINE_EVENT_RISING_EDGE);
     uint64_t full = event.timestamp_ns;
-    CHECK(readable(fd, 1000) && read(fd, &event, sizeof event) == sizeof event);
+    CHECK(readable(fd, 30000) && read(fd, &event, sizeof event) == sizeof event);
     CHECK(event.id == GPIO_V2_LINE_EVENT_FALLING_EDGE && event.seqno == 5);
-    CHECK(event.timestamp_ns >= full && event.timestamp_ns - full < 500000000);
+    CHECK(event.timestamp_ns >= full);
     CHECK(close(fd) == 0);
 }
 
@@ -449,10 +452,10 @@ static void watching(void) {
     FAILS(ioctl(chip, GPIO_GET_LINEINFO_WATCH_IOCTL, &old), EPERM);
     int fd = line_of(A, GPIO_V2_LINE_FLAG_OUTPUT), other = line_of(B, GPIO_V2_LINE_FLAG_OUTPUT);
     CHECK(configure(fd, GPIO_V2_LINE_FLAG_INPUT) == 0 && close(fd) == 0 && close(other) == 0);
-    CHECK(readable(chip, 1000) && read(chip, changed, sizeof changed[0] * 2) == sizeof changed[0] * 2);
+    CHECK(readable(chip, 30000) && read(chip, changed, sizeof changed[0] * 2) == sizeof changed[0] * 2);
     CHECK(changed[0].event_type == GPIO_V2_LINE_CHANGED_REQUESTED && changed[0].info.offset == A);
     CHECK(changed[1].event_type == GPIO_V2_LINE_CHANGED_CONFIG && changed[1].info.flags & GPIO_V2_LINE_FLAG_INPUT);
-    CHECK(readable(chip, 1000));
+    CHECK(readable(chip, 30000));
     FAILS(read(chip, changed, sizeof changed[0] - 1), EINVAL);
     CHECK(read(chip, changed, sizeof changed) == sizeof changed[0]);
     CHECK(changed[0].event_type == GPIO_V2_LINE_CHANGED_RELEASED && !(changed[0].info.flags & GPIO_V2_LINE_FLAG_USED));
@@ -467,7 +470,7 @@ static void watching(void) {
     old.line_offset = A;
     FAILS(read(again, &old_changed, sizeof old_changed), EAGAIN);
     CHECK(ioctl(again, GPIO_GET_LINEINFO_WATCH_IOCTL, &old) == 0);
-    CHECK(close(line_of(A, GPIO_V2_LINE_FLAG_INPUT)) == 0 && readable(again, 1000));
+    CHECK(close(line_of(A, GPIO_V2_LINE_FLAG_INPUT)) == 0 && readable(again, 30000));
     CHECK(read(again, &old_changed, sizeof old_changed) == sizeof old_changed);
     CHECK(old_changed.event_type == GPIOLINE_CHANGED_REQUESTED && old_changed.info.line_offset == A);
     CHECK(close(again) == 0);

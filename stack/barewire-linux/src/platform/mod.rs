@@ -77,7 +77,7 @@ impl Platform for Futex {
 mod tests {
     use std::sync::atomic::Ordering;
     use std::thread;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use super::*;
 
@@ -105,9 +105,8 @@ mod tests {
     #[test]
     fn a_word_that_changed_is_not_slept_on() {
         let word = AtomicU32::new(1);
-        let begun = Instant::now();
+        // A sleep would not end: nobody wakes it.
         FUTEX.wait(&word, 0);
-        assert!(begun.elapsed() < Duration::from_secs(1));
     }
 
     #[test]
