@@ -14,8 +14,10 @@ use crate::console::Console;
 
 /// The oldest QEMU that every board was tried with: raspi3b's SPI controller needs it.
 const WANTED: (u32, u32) = (10, 0);
+/// The release of Debian's whose own QEMU is older.
+const OLD: &str = "bookworm";
 /// Debian's packages of it.
-const PACKAGES: [&str; 2] = ["qemu-system-arm", "qemu-system-misc"];
+pub(crate) const PACKAGES: [&str; 2] = ["qemu-system-arm", "qemu-system-misc"];
 const SOURCES_DIR: &str = "/etc/apt/sources.list.d";
 /// The name of the file written there, without its ending.
 const OWN_FILE: &str = "barewire-backports";
@@ -35,14 +37,18 @@ pub(crate) fn is_new_enough(root: &Path, program: &'static str) -> bool {
     said.and_then(|said| version_in(&said)).is_some_and(|version| version >= WANTED)
 }
 
-/// How this machine comes to a newer QEMU; or why no way is known.
-pub(crate) fn way() -> Result<Way, String> {
+/// How this machine comes to a newer QEMU: by the packages of its release (`None`), or of its backports.
+///
+/// # Errors
+/// If no way is known.
+pub(crate) fn way() -> Result<Option<Way>, String> {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     match debian_codename(&release) {
-        Some(codename) => Way::among(&sources(), codename),
+        Some(OLD) => Way::among(&sources(), OLD).map(Some),
+        Some(_) => Ok(None),
         None => {
             let (major, minor) = WANTED;
-            Err(format!("QEMU {major}.{minor} or later as your system has it"))
+            Err(format!("QEMU {major}.{minor} or later, as your system has it"))
         }
     }
 }

@@ -107,8 +107,18 @@ pub(crate) fn install(needs: &[Need], cx: &Context) {
     }
 }
 
+/// What is `missing`, and the line that installs it; nothing if nothing is.
+pub(crate) fn told(missing: &[Need], cx: &Context) -> Option<String> {
+    let mut names: Vec<_> = missing.iter().map(|need| need.name()).collect();
+    names.sort();
+    names.dedup();
+    let told =
+        || format!("missing here: {}\nto install it: {}", names.join(", "), line(missing, cx));
+    (!missing.is_empty()).then(told)
+}
+
 /// The line that installs `needs`: to be pasted into a shell in the workspace's root.
-pub(crate) fn line(needs: &[Need], cx: &Context) -> String {
+fn line(needs: &[Need], cx: &Context) -> String {
     let parts = tasks(needs, cx).into_iter().map(|task| match task {
         How::Run(task) => task.line(),
         How::Backports(way) => way.line(is_root(cx)),
@@ -146,6 +156,12 @@ fn tasks(needs: &[Need], cx: &Context) -> Vec<How> {
     if !targets.is_empty() {
         tasks.push(How::Run(Task::new("rustup", &[&["target", "add"], &targets[..]].concat())));
     }
+    let newer = qemu.then(backports::way).transpose();
+    // Once, and the newer one.
+    packages.retain(|name| newer.is_err() || !qemu || !backports::PACKAGES.contains(name));
+    if let Ok(Some(None)) = newer {
+        packages.extend(backports::PACKAGES);
+    }
     let mut all = Vec::new();
     if !packages.is_empty() {
         let (mut update, mut install) = (
@@ -162,8 +178,10 @@ fn tasks(needs: &[Need], cx: &Context) -> Vec<How> {
             How::Run(Task::new(program, &args[1..]))
         }));
     }
-    if qemu {
-        all.push(backports::way().map_or_else(How::Unknown, How::Backports));
+    match newer {
+        Ok(Some(Some(way))) => all.push(How::Backports(way)),
+        Err(what) => all.push(How::Unknown(what)),
+        Ok(_) => {}
     }
     all.extend(tasks);
     all

@@ -160,18 +160,13 @@ pub(crate) fn ci(choice: &Choice, cx: &Context) -> Result<End, String> {
         cx.console.header("installing what the steps need");
         needs::install(&missing, cx);
     }
-    let missing = needs::missing(&needs, cx);
-    if !missing.is_empty() {
-        let mut names: Vec<_> = missing.iter().map(|need| need.name()).collect();
-        names.dedup();
-        let line = format!(
-            "missing on this machine: {}\nto install: {}",
-            names.join(", "),
-            needs::line(&missing, cx)
-        );
-        cx.console.say(&cx.console.paint(Tone::Warning, &line));
+    let lacking = needs::told(&needs::missing(&needs, cx), cx);
+    if let Some(lacking) = &lacking {
+        cx.console.say(&cx.console.paint(Tone::Warning, lacking));
     }
     let report = run(&steps, changed.as_ref(), cx);
+    // Said again, where it is not scrolled away.
+    let report = Report { left_out: lacking.unwrap_or_default(), ..report };
     Ok(report::print(&report, cx.console))
 }
 

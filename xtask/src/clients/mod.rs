@@ -68,6 +68,9 @@ pub(crate) fn run(options: &Options, cx: &Context) -> End {
     if cx.may_install {
         needs::install(&needs::missing(STEP.needs, cx), cx);
     }
+    if let Some(lacking) = needs::told(&needs::missing(STEP.needs, cx), cx) {
+        cx.console.say(&lacking);
+    }
     let only = options.only.clone();
     End::of(&STEP.checked(cx, |cx| all(&only, cx)))
 }

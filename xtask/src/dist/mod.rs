@@ -109,9 +109,8 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
     if cx.may_install {
         needs::install(&needs::missing(&needs, cx), cx);
     }
-    let missing = needs::missing(&needs, cx);
-    if !missing.is_empty() {
-        return Err(format!("dist lacks something; to install: {}", needs::line(&missing, cx)));
+    if let Some(lacking) = needs::told(&needs::missing(&needs, cx), cx) {
+        return Err(lacking);
     }
     for path in make(&Plan { arches, profile: "dist", wheels: true }, cx)? {
         let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());

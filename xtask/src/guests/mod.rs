@@ -138,10 +138,9 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
     if cx.may_install {
         needs::install(&needs::missing(STEP.needs, cx), cx);
     }
-    let missing = needs::missing(STEP.needs, cx);
-    let results = match missing.is_empty() {
-        true => all(options, cx),
-        false => Err(Stop::Lacks(format!("to install: {}", needs::line(&missing, cx)))),
+    let results = match needs::told(&needs::missing(STEP.needs, cx), cx) {
+        None => all(options, cx),
+        Some(lacking) => Err(Stop::Lacks(lacking)),
     };
     let ended = |failed: bool, lacks: bool| match (failed, lacks) {
         (true, _) => End::Failed,
