@@ -8,7 +8,7 @@ use crate::needs::{self, Need};
 pub(crate) enum Lane {
     /// `cargo xtask test`: before all others, and alone.
     Test,
-    /// With the target directory that builds share, beside [`Lane::Own`].
+    /// With the target directory that builds share, or of another workspace, beside [`Lane::Own`].
     Shared,
     /// With target directories of its own, beside [`Lane::Shared`].
     Own,

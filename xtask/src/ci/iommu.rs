@@ -14,7 +14,7 @@ use crate::step::{Lane, Step};
 pub(super) const STEP: Step = Step {
     name: "iommu",
     about: "the page tables' workspace: lints, tests, QEMU's SMMU, loom, Miri, instructions, targets",
-    lane: Lane::Own,
+    lane: Lane::Shared,
     minutes: 8,
     needs: &[
         Need::Miri,

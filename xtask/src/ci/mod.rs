@@ -14,9 +14,9 @@
 //!    builds, so only steps with different directories can do that. The steps `clippy`, `test`, `judges`,
 //!    `counted`, `linux32` and `docs` use one profile (`ci`) and one directory, so that procedural macros, build
 //!    scripts and dependencies are built once. Steps that need other flags for the whole workspace (the
-//!    model checkers, Miri, `no_std`, `msrv`) or are of another workspace (`iommu`) have a directory each and
-//!    build as few packages as they can. Many of these tests keep one core busy; the other lane uses the
-//!    other. Each lane ends with builds, which use all cores when the other lane is over.
+//!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can. So
+//!    has `iommu`, another workspace, which is in the first of these lanes because the second takes longer. Many of
+//!    these tests keep one core busy; the other lane uses the other.
 //! 3. [`Lane::Apart`]: `dist`, `c`, `clients`, `python` and `guests`.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
@@ -66,10 +66,10 @@ pub(crate) const STEPS: &[Step] = &[
     counted::STEP,
     checkers::LINUX32,
     checkers::DOCS,
+    iommu::STEP,
     checkers::MIRI,
     checkers::LOOM,
     checkers::SHUTTLE,
-    iommu::STEP,
     checkers::NO_STD,
     checkers::MSRV,
     checkers::DENY,
