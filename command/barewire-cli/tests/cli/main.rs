@@ -15,6 +15,7 @@ mod iommu_devices;
 mod lab;
 mod loses_nothing;
 mod measure;
+mod pages;
 mod qemu;
 mod real_time;
 mod regs;
