@@ -12,6 +12,7 @@ mod interrupt;
 mod lab;
 mod loses_nothing;
 mod measure;
+mod pages;
 #[path = "../program/mod.rs"]
 mod program;
 mod qemu;

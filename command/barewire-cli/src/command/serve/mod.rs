@@ -33,7 +33,7 @@ use protocol::{Command, Limits, Next};
 Examples:
   barewire serve --serprog 127.0.0.1:3333 --bus sim:rpi3,flash=chip.bin --cs 1
   flashrom -p serprog:ip=127.0.0.1:3333 -r copy.bin
-  barewire serve --serprog /tmp/chip --bus uio:ecspi2,reference-hz=80M,cs=native0
+  barewire serve --serprog /tmp/chip --bus uio:uio0,reference-hz=80M,cs=native0
   flashrom -p serprog:dev=/tmp/chip:115200 -w firmware.bin
 From another machine: ssh -L 3333:127.0.0.1:3333 BOARD")]
 pub(crate) struct Args {

@@ -2,7 +2,9 @@
 //!
 //! Results go to stdout, everything else to stderr. Exit codes are in the help below.
 //!
-//! Every command is a module of [`command`]. [`shared`] holds what commands have in common.
+//! Every command is a module of `command`. `shared` holds what commands have in common.
+//!
+//! This is a library for its own program and for tests, which parse what pages say with `command()`.
 
 mod command;
 mod shared;
@@ -95,7 +97,7 @@ Examples:
   barewire regs write --chip mcp2518fd C1CON.REQOP=4 C1NBTCFG=0x3e0f0f
   barewire run --map /dev/spidev0.0=sim:rpi3,cs=1 -- flashrom -p linux_spi:dev=/dev/spidev0.0 -r chip.bin
   barewire serve --serprog 127.0.0.1:3333 --bus sim:rpi3,flash=chip.bin
-  barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7
+  barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7  (must fail)
   barewire lab explain jander-rfc-cs2clk-A
   barewire lab sweep --path spidev-4.4 --board rpi3 --delay 0..12us
   barewire lab report --out lab.html
@@ -220,7 +222,17 @@ impl Command {
     }
 }
 
-fn main() -> ExitCode {
+/// The command line's definition, to parse with and not to run.
+#[doc(hidden)]
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// The program.
+#[doc(hidden)]
+#[must_use]
+pub fn main() -> ExitCode {
     let command = Cli::parse().command;
     let result = match &command {
         // They have nothing to put in order: Ctrl-C ends them at once, as without a handler.

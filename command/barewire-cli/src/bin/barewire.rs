@@ -1,0 +1,7 @@
+//! The program `barewire`. All of it is in the library, whose definition of the command line tests parse with.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    barewire_cli::main()
+}
