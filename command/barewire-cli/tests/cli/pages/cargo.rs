@@ -151,38 +151,8 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Parses what follows `cargo xtask`.
-///
-/// To be connected: when xtask is a library, its `command()` takes the place of the definition here.
+/// Parses what follows `cargo xtask`, by its own definition.
 fn xtask(words: &[&str]) -> Result<(), String> {
-    const STEPS: &str = "tools fmt clippy tidy test test-release linux32 docs miri loom shuttle no_std msrv dist c clients \
-                         python guests";
-    const BOARDS: [&str; 4] = ["imx8mp-evk", "sabrelite", "raspi3b", "highbank"];
-    let flag = |name| Arg::new(name).long(name).action(ArgAction::SetTrue);
-    let several = |name| Arg::new(name).num_args(0..);
-    let board = |text: &str| match BOARDS.contains(&text.split('/').next().unwrap_or_default()) {
-        true => Ok(text.to_owned()),
-        false => Err("no such board"),
-    };
-    let steps = STEPS.split_whitespace().collect::<Vec<_>>();
-    let step = Arg::new("step")
-        .long("step")
-        .action(ArgAction::Append)
-        .value_delimiter(',')
-        .value_parser(steps);
-    let command = clap::Command::new;
-    let xtask = command("xtask").subcommand_required(true).no_binary_name(true).subcommands([
-        command("test"),
-        command("tidy"),
-        command("ci").args([flag("rest"), flag("changed"), flag("install"), step]),
-        command("guests").args([
-            flag("json"),
-            flag("update"),
-            several("boards").value_parser(board),
-        ]),
-        command("dist").arg(several("architectures").value_parser(["amd64", "arm64", "armhf"])),
-        command("c").arg(Arg::new("prefix").long("prefix").required(true)),
-        command("clients").arg(several("clients")),
-    ]);
+    let xtask = xtask::command().no_binary_name(true);
     super::parsed(xtask.try_get_matches_from(words).map(drop), true)
 }
