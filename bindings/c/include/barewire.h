@@ -16,7 +16,7 @@
 /*
  The version of this header and its library: major << 16 | minor << 8 | patch.
  */
-#define BW_VERSION (1 << 8)
+#define BW_VERSION (2 << 8)
 
 /*
  Clock phase: data is sampled on the trailing edge.

@@ -31,7 +31,7 @@ pub struct bw_message {
 }
 
 /// The version of this header and its library: `major << 16 | minor << 8 | patch`.
-pub const BW_VERSION: u32 = 1 << 8;
+pub const BW_VERSION: u32 = 2 << 8;
 
 /// Clock phase: data is sampled on the trailing edge.
 pub const BW_CPHA: u32 = 0x01;
