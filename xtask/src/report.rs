@@ -171,18 +171,26 @@ fn figure_lines(report: &Report) -> Vec<String> {
     report.rows.iter().flat_map(of).collect()
 }
 
-/// The skips, each with its step, so that a reader sees that the run was not complete.
+/// The skips, each with its step, so that a reader sees that the run was not complete. Those with the same
+/// reason are one line.
 fn skip_lines(report: &Report) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    let mut reasons: Vec<(String, usize)> = Vec::new();
     for row in &report.rows {
-        lines.extend(
-            row.outcome.tally.skipped.iter().map(|skip| format!("  [{}] {skip}", row.step)),
-        );
+        for skip in &row.outcome.tally.skipped {
+            let line = format!("  [{}] {skip}", row.step);
+            match reasons.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, count)) => *count += 1,
+                None => reasons.push((line, 1)),
+            }
+        }
     }
-    if !lines.is_empty() {
-        lines.insert(0, format!("\n!!!! {} did not run:", plural(lines.len(), "check")));
-    }
-    lines
+    let total: usize = reasons.iter().map(|(_, count)| count).sum();
+    let told = reasons.into_iter().map(|(line, count)| match count {
+        1 => line,
+        _ => format!("{line} ({count} times)"),
+    });
+    let head = (total > 0).then(|| format!("\n!!!! {} did not run:", plural(total, "check")));
+    head.into_iter().chain(told).collect()
 }
 
 /// What failed, each with its step, last of all: who sees the end of a log only sees this.
@@ -245,10 +253,10 @@ mod tests {
 
     #[test]
     fn every_skip_is_repeated_with_its_step() {
-        let rows = [row("test", tests(true, 1, 0, &["SKIPPED: a", "SKIPPED: b"]))];
-        let lines = skip_lines(&report(rows));
-        assert_eq!(lines[0], "\n!!!! 2 checks did not run:");
-        assert_eq!(lines[1..], ["  [test] SKIPPED: a", "  [test] SKIPPED: b"]);
+        let skips = ["SKIPPED: a", "SKIPPED: b", "SKIPPED: a"];
+        let lines = skip_lines(&report([row("test", tests(true, 1, 0, &skips))]));
+        assert_eq!(lines[0], "\n!!!! 3 checks did not run:");
+        assert_eq!(lines[1..], ["  [test] SKIPPED: a (2 times)", "  [test] SKIPPED: b"]);
         assert!(skip_lines(&report([row("fmt", Outcome::passed())])).is_empty());
     }
 
