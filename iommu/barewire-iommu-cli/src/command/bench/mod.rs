@@ -27,7 +27,12 @@ use crate::shared::processors::{self, spawn_on};
 use crate::shared::progress::Progress;
 use instructions::Instructions;
 
+const BUILD: &str = "\
+Figures to compare with published ones are of a build with link-time optimisation, which release lacks here:
+  cargo run --profile counted -- bench";
+
 #[derive(clap::Args, Debug)]
+#[command(after_help = BUILD)]
 pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
