@@ -123,9 +123,7 @@ impl Report {
 
 /// Times the paths to the chip on the bus of that name.
 pub(super) fn run(name: &str, cs: u8, speed_hz: u32, json: bool) -> Result<(), Failure> {
-    if cfg!(debug_assertions) {
-        note!("barewire: bench: this is a debug build; only --release figures mean anything");
-    }
+    super::note_profile();
     let report = match name.strip_prefix("mtd:") {
         Some(path) => time_mtd(name, path)?,
         None => match bus_name::parse(name).map_err(Failure::Usage)? {

@@ -162,11 +162,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         op.and_then(|op| ops::run(op, count::CALLS, || ())).map_err(Failure::Failed)?;
         return Ok(());
     }
-    if cfg!(debug_assertions) {
-        note!("barewire: bench: this is a debug build; only --release figures mean anything");
-    }
+    note_profile();
     let report = measure(args);
     if args.json { output::json(&report) } else { output::text(&table::text(&report)) }
+}
+
+/// Says if this is not the code that is shipped, whose figures alone mean anything.
+fn note_profile() {
+    let profile = env!("BAREWIRE_PROFILE");
+    if !["dist", "counted"].contains(&profile) {
+        note!(
+            "barewire: bench: this is a build of profile `{profile}`; what is shipped, and faster, is built with \
+             `--profile dist`"
+        );
+    }
 }
 
 fn measure(args: &Args) -> Report {
