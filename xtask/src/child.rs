@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::console::Console;
+use crate::linted;
 use crate::tally::Tally;
 
 /// A command with its arguments and what it adds to the environment.
@@ -41,6 +42,12 @@ impl Task {
     pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.env.push((name, value.into()));
         self
+    }
+
+    /// Builds as [`linted`] says.
+    #[must_use]
+    pub(crate) fn linted(self) -> Self {
+        linted::VARIABLES.iter().fold(self, |task, (name, value)| task.env(name, *value))
     }
 
     /// The task as somebody would type it.

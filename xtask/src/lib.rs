@@ -13,6 +13,7 @@ mod console;
 mod context;
 mod dist;
 mod guests;
+mod linted;
 mod needs;
 mod python;
 mod report;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::context::{Context, Outcome, Stop};
+use crate::linted;
 use crate::needs::Need;
 use crate::step::{Lane, Step};
 use crate::tally::{SKIPPED, Tally};
@@ -84,6 +85,7 @@ fn prepare(cx: &Context, dir: &Path) -> Result<Ready, Stop> {
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--profile", "ci", "-p", "barewire-cli", "-p", "barewire-spidev-preload"]);
+    cargo.envs(linted::VARIABLES);
     tool::run(cargo.current_dir(&cx.root), &dir.join("build.log")).map_err(Stop::Broke)?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"]);

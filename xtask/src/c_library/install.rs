@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::context::Context;
+use crate::linted;
 use crate::tool;
 
 /// The version of the interface, as the loader compares it.
@@ -45,6 +46,9 @@ pub(super) fn build(cx: &Context, profile: Profile) -> Result<Built, String> {
         .args(["rustc", "-p", "barewire-c", "--lib", "--profile", profile.name()])
         .args(["--crate-type", "cdylib,staticlib"])
         .current_dir(&cx.root);
+    if profile == Profile::Ci {
+        cargo.envs(linted::VARIABLES);
+    }
     tool::run(&mut cargo, &dir.join("build.log"))?;
     let made = cx.root.join(cx.target_dir(profile.name()));
     Ok(Built { shared: made.join("libbarewire_c.so"), archive: made.join("libbarewire_c.a") })

@@ -35,7 +35,9 @@ fn run(cx: &Context) -> Outcome {
     let shipped = ["--test", "cli", "--", "--show-output", "selftest::", "stress::", "flash::"];
     let ran = [&counting[..], &shipped].map(|which| {
         let task = Task::new("cargo", &[&cargo[..], &PROFILE, which].concat());
-        cx.run_tests(&task.env(WHOLE.0, WHOLE.1).env("BAREWIRE_PROGRAMS", counted.as_str()))
+        cx.run_tests(
+            &task.linted().env(WHOLE.0, WHOLE.1).env("BAREWIRE_PROGRAMS", counted.as_str()),
+        )
     });
     // Some hundred thousand simulated runs, which take ten times as long with debug checks.
     let lab = [

@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`: format, house rules, lints, and all tests that this machine can run.
 
-use super::{PROFILE, WHOLE};
+use super::PROFILE;
 use crate::child::Task;
 use crate::context::{Context, Outcome, Verdict};
 use crate::report::plural;
@@ -13,10 +13,10 @@ pub(super) const FMT: Step =
 pub(super) const TIDY: Step = step("tidy", "the house rules", 1, house_rules);
 
 pub(super) const CLIPPY: Step =
-    step("clippy", "no compiler or clippy warning in any target", 2, clippy);
+    step("clippy", "no compiler or clippy warning in any target; builds the tests", 5, clippy);
 
 pub(super) const TEST: Step =
-    step("test", "unit, integration and doc tests, with debug checks", 5, test);
+    step("test", "unit, integration and doc tests, with debug checks", 3, test);
 
 const fn step(
     name: &'static str,
@@ -54,10 +54,10 @@ fn house_rules(cx: &Context) -> Outcome {
     }
 }
 
+/// Builds all that the step `test` runs, and lints it by the way.
 fn clippy(cx: &Context) -> Outcome {
-    let args =
-        [&["clippy", "--workspace", "--all-targets"], &PROFILE[..], &["--", "-D", "warnings"]];
-    cx.run(&Task::new("cargo", &args.concat()))
+    let args = [&["test", "--workspace", "--no-run"], &PROFILE[..]].concat();
+    cx.run(&Task::new("cargo", &args).linted())
 }
 
 /// A test that writes 32 MiB to a chip by the command. It runs where the command is fast: in the step
@@ -67,13 +67,13 @@ const LONGEST: &str = "flash::the_whole_chip_goes_there_and_back";
 /// `--no-fail-fast`, so that the totals are of all tests; `--show-output`, because a test that
 /// skips itself passes, and the harness keeps what a passed test printed to itself.
 ///
-/// Optimised, with debug assertions and overflow checks, and whole: one run instead of a debug run
-/// cut short and a release run without the checks.
+/// Optimised, with debug assertions and overflow checks. The longest tests are cut short: the step `whole` runs
+/// them.
 ///
 /// Not cargo-nextest: a new user would have to install it before the first test, it runs no documentation
 /// tests, and a process for each of 2,000 tests that take milliseconds costs more than it gains on two cores.
 fn test(cx: &Context) -> Outcome {
     let harness = ["--no-fail-fast", "--", "--show-output", "--skip", LONGEST];
     let args = [&["test", "--workspace"], &PROFILE[..], &harness].concat();
-    cx.run_tests(&Task::new("cargo", &args).env(WHOLE.0, WHOLE.1))
+    cx.run_tests(&Task::new("cargo", &args).linted())
 }

@@ -11,7 +11,7 @@
 //! 1. [`Lane::Test`]: what `cargo xtask test` runs, and a contributor before each push. It needs the pinned
 //!    compiler and nothing else.
 //! 2. [`Lane::Shared`] and [`Lane::Own`], side by side. Cargo locks a target directory while it
-//!    builds, so only steps with different directories can do that. The steps `clippy`, `test`, `judges`,
+//!    builds, so only steps with different directories can do that. The steps `clippy`, `test`, `whole`,
 //!    `counted`, `linux32` and `docs` use one profile (`ci`) and one directory, so that procedural macros, build
 //!    scripts and dependencies are built once. Steps that need other flags for the whole workspace (the
 //!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can. So
@@ -31,7 +31,7 @@ mod checkers;
 mod counted;
 mod host;
 mod iommu;
-mod judges;
+mod whole;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -62,7 +62,7 @@ pub(crate) const STEPS: &[Step] = &[
     host::TIDY,
     host::CLIPPY,
     host::TEST,
-    judges::STEP,
+    whole::STEP,
     counted::STEP,
     checkers::LINUX32,
     checkers::DOCS,
@@ -210,7 +210,7 @@ impl Run<'_> {
         let (of, minutes) = (format!("{}/{}", index + 1, self.steps.len()), step.minutes);
         cx.console.header(&format!("{of} {}: {} (about {minutes} min)", step.name, step.about));
         let started = Instant::now();
-        let outcome = if step.lane != Lane::Test && self.broken.load(Ordering::Relaxed) {
+        let outcome = if self.broken.load(Ordering::Relaxed) {
             // Repeated compiler errors would only bury the first ones.
             Outcome::not_run("the workspace does not build")
         } else if let Some(changed) = self.changed.filter(|changed| !changed.touches(step)) {
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_broken_build_stops_later_builds_and_nothing_else() {
         static RUN: &[Step] = &[
-            step(Lane::Shared, "judges", |_| {
+            step(Lane::Shared, "whole", |_| {
                 Outcome::of_tests(false, Tally { build_broke: true, ..Tally::default() })
             }),
             step(Lane::Shared, "docs", |_| panic!("built after a broken build")),

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::scripts;
 use crate::context::{Context, Stop};
+use crate::linted;
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
@@ -75,6 +76,7 @@ fn build(cx: &Context, dir: &Path) -> Result<PathBuf, String> {
     for (index, packages) in tasks.into_iter().enumerate() {
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--profile", "ci"]).args(packages).current_dir(&cx.root);
+        cargo.envs(linted::VARIABLES);
         tool::run(&mut cargo, &dir.join(format!("build{index}.log")))?;
     }
     Ok(target.join("ci"))

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Dirs, write};
+use crate::linted;
 use crate::tool;
 
 /// What the command prints of itself: the same for every architecture.
@@ -20,6 +21,7 @@ pub(super) fn all(dirs: &Dirs) -> Result<Documents, String> {
     let ours = |args: &[&str]| {
         let mut cargo = Command::new("cargo");
         cargo.args(["run", "-q", "-p", "barewire-cli", "--profile", "ci", "--"]).args(args);
+        cargo.envs(linted::VARIABLES);
         cargo.current_dir(&dirs.root);
         tool::answer(&mut cargo)
     };

@@ -13,7 +13,9 @@ const SWEEP: [&str; 6] = ["lab", "sweep", "--path", "spidev-4.4", "--board", "rp
 /// The whole lab takes minutes in a debug build.
 fn is_too_slow() -> bool {
     if !runs_whole() {
-        println!("SKIPPED: the whole lab is replayed in optimised builds only");
+        println!(
+            "SKIPPED: the whole lab takes minutes in a debug build: cargo xtask ci --step whole"
+        );
     }
     !runs_whole()
 }

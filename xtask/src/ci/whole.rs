@@ -1,4 +1,5 @@
-//! The step `judges`: the tests that hand their work to a program nobody here wrote, once more, where it is there.
+//! The step `whole`: the tests that `cargo xtask test` cuts short, because they take minutes, and those that hand their
+//! work to a program nobody here wrote, which may not be there.
 //!
 //! `cargo xtask test` runs these tests too. Without the program each of them says `SKIPPED:` and passes.
 
@@ -10,8 +11,8 @@ use crate::step::{Lane, Step};
 
 /// The step.
 pub(super) const STEP: Step = Step {
-    name: "judges",
-    about: "drivers on QEMU's boards, wires read by sigrok-cli, pages opened by a browser",
+    name: "whole",
+    about: "the longest tests whole; QEMU's boards, wires read by sigrok-cli, pages opened by a browser",
     lane: Lane::Shared,
     minutes: 3,
     needs: &[
@@ -28,15 +29,17 @@ pub(super) const STEP: Step = Step {
 };
 
 /// Which tests: of a package's target, the beginnings of their names. None are all.
-const TESTS: [(&[&str], &[&str]); 6] = [
+const TESTS: [(&[&str], &[&str]); 8] = [
     (&["-p", "barewire-qemu"], &[]),
     (
         &["-p", "barewire-cli", "--test", "cli"],
-        &["qemu::", "lab::", "wire::", "run::", "flash::the_firmware", "loses_nothing::"],
+        &["qemu::", "lab::", "wire::", "run::", "flash::a_firmware", "selftest::", "can::"],
     ),
     (&["-p", "barewire-cli", "--lib"], &["doctor::"]),
     (&["-p", "barewire-open", "--test", "any_bus"], &[]),
     (&["-p", "barewire-sim", "--lib"], &["vcd::"]),
+    (&["-p", "barewire-sim", "--test", "it"], &[]),
+    (&["-p", "barewire-lab", "--test", "run"], &[]),
     (&["-p", "barewire-foreign", "--test", "it"], &["sd_card::"]),
 ];
 
@@ -44,7 +47,7 @@ fn run(cx: &Context) -> Outcome {
     let ran = TESTS.map(|(target, names)| {
         let args =
             [&["test", "--no-fail-fast"], &PROFILE[..], target, &["--", "--show-output"], names];
-        cx.run_tests(&Task::new("cargo", &args.concat()).env(WHOLE.0, WHOLE.1))
+        cx.run_tests(&Task::new("cargo", &args.concat()).linted().env(WHOLE.0, WHOLE.1))
     });
     Outcome::of_all(ran.into())
 }
