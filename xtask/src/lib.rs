@@ -87,7 +87,7 @@ enum Command {
 
 #[derive(Args, Clone, Debug, Default)]
 struct Install {
-    /// Install what is missing: packages by apt, toolchains by rustup, programs below target/tools
+    /// Install what is missing: packages by apt, toolchains by rustup, cargo-deny by cargo
     #[arg(long)]
     install: bool,
 }

@@ -1,10 +1,10 @@
 //! What steps need beside the pinned compiler: whether it is there, the line that installs it, and installing.
 //!
 //! Nothing is installed unless `--install` or `CI=true` allows it; otherwise the user gets one line to paste. A
-//! toolchain that exists is never replaced: the nightly one is pinned by its date and has a name of its own.
-//! Programs that cargo installs go below `target/`.
+//! toolchain or program that exists is never replaced: the nightly toolchain is pinned by its date and has a name of
+//! its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::backports;
 use crate::child::Task;
@@ -27,7 +27,7 @@ pub(crate) enum Need {
     OldestCompiler,
     /// [`NIGHTLY`], with Miri.
     Miri,
-    /// A program of crates.io's, of this version.
+    /// A program of crates.io's; the version that is installed if there is none.
     Crate { name: &'static str, version: &'static str },
 }
 
@@ -68,11 +68,7 @@ impl Need {
                 let version = ["miri", "--version"];
                 nightly(&version).answer(&cx.root).is_some()
             }
-            Self::Crate { name, version } => {
-                let program = crate_program(cx, name).to_string_lossy().into_owned();
-                let said = tool::answer(std::process::Command::new(program).arg("--version"));
-                said.is_ok_and(|said| String::from_utf8_lossy(&said).trim().ends_with(version))
-            }
+            Self::Crate { name, .. } => tool::on_path(name).is_some(),
         }
     }
 }
@@ -81,11 +77,6 @@ impl Need {
 pub(crate) fn nightly(args: &[&str]) -> Task {
     let toolchain = format!("+{NIGHTLY}");
     Task::new("cargo", &[&[toolchain.as_str()], args].concat())
-}
-
-/// Where a program of crates.io's is installed.
-pub(crate) fn crate_program(cx: &Context, name: &str) -> PathBuf {
-    cx.root.join(cx.target_dir("tools")).join("bin").join(name)
 }
 
 /// Those of `needs` that this machine lacks.
@@ -147,8 +138,7 @@ fn tasks(needs: &[Need], cx: &Context) -> Vec<How> {
             Need::OldestCompiler => tasks.push(toolchain(&oldest_compiler(cx), &[])),
             Need::Miri => tasks.push(toolchain(NIGHTLY, &["--component", "miri,rust-src"])),
             Need::Crate { name, version } => {
-                let dir = cx.target_dir("tools");
-                let args = ["install", "--locked", "--root", &dir, "--version", version, name];
+                let args = ["install", "--locked", "--version", version, name];
                 tasks.push(How::Run(Task::new("cargo", &args)));
             }
         }
@@ -212,6 +202,8 @@ pub(crate) fn oldest_compiler(cx: &Context) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::console::Console;
 
