@@ -29,7 +29,7 @@ pub(super) const STEP: Step = Step {
 };
 
 /// Which tests: a kind of target, and the beginnings of their names. None are all.
-const TESTS: [(&[&str], &[&str]); 5] = [
+const TESTS: [(&[&str], &[&str]); 6] = [
     (
         &["--test", "cli"],
         &["qemu::", "lab::", "wire::", "run::", "flash::a_firmware", "selftest::", "can::"],
@@ -38,6 +38,7 @@ const TESTS: [(&[&str], &[&str]); 5] = [
     (&["--test", "it"], &[]),
     (&["--test", "any_bus"], &[]),
     (&["--test", "run"], &[]),
+    (&["--test", "panics"], &["triples_"]),
 ];
 
 /// By `--workspace`, as the step `test` built them: a package alone has other features of its dependencies.
