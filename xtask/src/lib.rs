@@ -1,7 +1,7 @@
 //! barewire's own chores, run as `cargo xtask COMMAND`.
 //!
-//! [`ci`] is the whole of CI, so that a contributor and the build machine run the same thing;
-//! [`tidy`] holds the house rules that no compiler knows. A library, so that the test of the pages can ask
+//! `ci` is the whole of CI, so that a contributor and the build machine run the same thing;
+//! `tidy` holds the house rules that no compiler knows. A library, so that the test of the pages can ask
 //! whether a command that they name exists.
 
 mod backports;
