@@ -19,8 +19,8 @@ pub(crate) const NIGHTLY: &str = "nightly-2026-05-20";
 pub(crate) enum Need {
     /// A package of Debian's, and a program on the path, or a file, that shows that it is there.
     Package { name: &'static str, proof: &'static str },
-    /// A QEMU that is new enough for every board: the package, and its program.
-    Qemu { name: &'static str, program: &'static str },
+    /// This program of a QEMU that is new enough for every board.
+    Qemu(&'static str),
     /// The standard library of the pinned compiler for a target.
     Target(&'static str),
     /// The oldest compiler that the workspace promises to build with.
@@ -46,7 +46,7 @@ impl Need {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Package { name, .. } | Self::Crate { name, .. } => name.into(),
-            Self::Qemu { program, .. } => format!("{program} of QEMU 10 or later"),
+            Self::Qemu(program) => format!("{program} of QEMU 10 or later"),
             Self::Target(target) => format!("standard library for {target}"),
             Self::OldestCompiler => "Rust of the oldest version promised".into(),
             Self::Miri => format!("{NIGHTLY} with Miri"),
@@ -58,7 +58,7 @@ impl Need {
         match self {
             Self::Package { proof, .. } if proof.starts_with('/') => Path::new(proof).is_file(),
             Self::Package { proof, .. } => tool::on_path(proof).is_some(),
-            Self::Qemu { program, .. } => backports::is_new_enough(&cx.root, program),
+            Self::Qemu(program) => backports::is_new_enough(&cx.root, program),
             Self::Target(target) => has_target(cx, target),
             Self::OldestCompiler => {
                 let version = format!("+{}", oldest_compiler(cx));
@@ -79,13 +79,31 @@ pub(crate) fn nightly(args: &[&str]) -> Task {
     Task::new("cargo", &[&[toolchain.as_str()], args].concat())
 }
 
-/// Those of `needs` that this machine lacks.
+/// Those of `needs` that this machine lacks, each once.
 pub(crate) fn missing(needs: &[Need], cx: &Context) -> Vec<Need> {
-    needs.iter().copied().filter(|need| !need.is_met(cx)).collect()
+    let mut different: Vec<Need> = Vec::new();
+    for &need in needs {
+        if !different.contains(&need) {
+            different.push(need);
+        }
+    }
+    different.into_iter().filter(|need| !need.is_met(cx)).collect()
 }
 
-/// Installs `needs`, as far as that is possible; what stays missing is told by the step that needs it.
-pub(crate) fn install(needs: &[Need], cx: &Context) {
+/// Installs what is missing of `needs`, if that is allowed. Returns what stays missing, and the line that installs
+/// it; nothing if nothing is.
+pub(crate) fn obtain(needs: &[Need], cx: &Context) -> Option<String> {
+    let mut lacking = missing(needs, cx);
+    if !lacking.is_empty() && cx.may_install {
+        cx.console.header("installing what is missing");
+        install(&lacking, cx);
+        lacking = missing(&lacking, cx);
+    }
+    (!lacking.is_empty()).then(|| told(&lacking, cx))
+}
+
+/// Installs `needs`, as far as that is possible.
+fn install(needs: &[Need], cx: &Context) {
     for task in tasks(needs, cx) {
         match task {
             How::Run(task) => {
@@ -98,14 +116,12 @@ pub(crate) fn install(needs: &[Need], cx: &Context) {
     }
 }
 
-/// What is `missing`, and the line that installs it; nothing if nothing is.
-pub(crate) fn told(missing: &[Need], cx: &Context) -> Option<String> {
+/// What is `missing`, and the line that installs it.
+fn told(missing: &[Need], cx: &Context) -> String {
     let mut names: Vec<_> = missing.iter().map(|need| need.name()).collect();
     names.sort();
     names.dedup();
-    let told =
-        || format!("missing here: {}\nto install it: {}", names.join(", "), line(missing, cx));
-    (!missing.is_empty()).then(told)
+    format!("missing here: {}\nto install it: {}", names.join(", "), line(missing, cx))
 }
 
 /// The line that installs `needs`: to be pasted into a shell in the workspace's root.
@@ -125,16 +141,17 @@ enum How {
     Unknown(String),
 }
 
-/// How `needs` are installed, in order, each kind once.
+/// How `needs`, which are all different, are installed, in order.
 fn tasks(needs: &[Need], cx: &Context) -> Vec<How> {
     let (mut packages, mut targets, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
     let mut qemu = false;
     for &need in needs {
         match need {
-            Need::Package { name, .. } if !packages.contains(&name) => packages.push(name),
-            Need::Target(target) if !targets.contains(&target) => targets.push(target),
-            Need::Qemu { .. } => qemu = true,
-            Need::Package { .. } | Need::Target(_) => {}
+            // Two proofs may be of one package.
+            Need::Package { name, .. } if packages.contains(&name) => {}
+            Need::Package { name, .. } => packages.push(name),
+            Need::Target(target) => targets.push(target),
+            Need::Qemu(_) => qemu = true,
             Need::OldestCompiler => tasks.push(toolchain(&oldest_compiler(cx), &[])),
             Need::Miri => tasks.push(toolchain(NIGHTLY, &["--component", "miri,rust-src"])),
             Need::Crate { name, version } => {
@@ -220,9 +237,8 @@ mod tests {
         let needs = [
             Need::package("valgrind"),
             Need::Target("thumbv6m-none-eabi"),
-            Need::package("valgrind"),
+            Need::program("valgrind", "/no/such/file"),
             Need::Miri,
-            Need::Target("thumbv6m-none-eabi"),
             Need::program("ovmf", "/no/such/file"),
         ];
         let line = line(&needs, &context());
@@ -241,7 +257,7 @@ mod tests {
     fn what_is_there_is_not_missing() {
         let there = Need::package("cargo");
         let not = [Need::package("barewire-no-such-program"), Need::program("x", "/no/such/file")];
-        assert_eq!(missing(&[there, not[0], not[1]], &context()), not);
+        assert_eq!(missing(&[there, not[0], not[1], not[0]], &context()), not);
     }
 
     #[test]

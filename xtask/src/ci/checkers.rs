@@ -72,8 +72,8 @@ pub(super) const NO_STD: Step = Step {
         Need::Target(BARE_TARGETS[1]),
         Need::Target(BARE_TARGETS[2]),
         Need::Target(BARE_TARGETS[3]),
-        Need::Target(BARE_TARGETS[4]),
-        Need::Target(BARE_TARGETS[5]),
+        Need::Target(NO_CAS_TARGETS[0]),
+        Need::Target(NO_CAS_TARGETS[1]),
         Need::package("qemu-system-arm"),
     ],
     paths: &["stack/barewire/", "examples/firmware/"],
@@ -100,17 +100,15 @@ pub(super) const DENY: Step = Step {
     run: deny,
 };
 
-/// Targets without an operating system, on which the core must build.
-const BARE_TARGETS: [&str; 6] = [
+/// Targets without an operating system, on which the core and the page tables must build.
+pub(super) const BARE_TARGETS: [&str; 4] = [
     "thumbv7em-none-eabihf",
     "aarch64-unknown-none",
     "riscv32imac-unknown-none-elf",
     "wasm32-unknown-unknown",
-    NO_CAS_TARGETS[0],
-    NO_CAS_TARGETS[1],
 ];
 
-/// Those of them without compare-and-swap, for which the core has a feature.
+/// Those without compare-and-swap, for which the core has a feature. Page tables are for processors that have it.
 const NO_CAS_TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
 
 /// The backend that a library is built with alone, as in `.cargo/config.toml`, which `RUSTFLAGS` replaces.
@@ -118,7 +116,7 @@ const NO_CAS_FLAGS: &str = "-Dwarnings --cfg portable_atomic_unsafe_assume_singl
 
 /// The core's features, and a target to build them all for.
 const FEATURES: &str = "defmt,embassy,embedded-storage-async,portable-atomic,words16";
-const FEATURES_TARGET: &str = BARE_TARGETS[0];
+pub(super) const FEATURES_TARGET: &str = BARE_TARGETS[0];
 
 /// The 32-bit Linux that the workspace must build for.
 pub(super) const LINUX32_TARGET: &str = "armv7-unknown-linux-gnueabihf";
@@ -137,10 +135,10 @@ fn no_std(cx: &Context) -> Outcome {
     };
     let mut success = true;
     for target in BARE_TARGETS {
-        success &= match NO_CAS_TARGETS.contains(&target) {
-            false => built(&["--target", target], "-Dwarnings"),
-            true => built(&["--target", target, "--features", "portable-atomic"], NO_CAS_FLAGS),
-        };
+        success &= built(&["--target", target], "-Dwarnings");
+    }
+    for target in NO_CAS_TARGETS {
+        success &= built(&["--target", target, "--features", "portable-atomic"], NO_CAS_FLAGS);
     }
     success &= built(&["--target", FEATURES_TARGET, "--features", FEATURES], "-Dwarnings");
     if success { firmware(cx) } else { Outcome::failed() }
@@ -198,8 +196,7 @@ fn deny(cx: &Context) -> Outcome {
 }
 
 fn loom(cx: &Context) -> Outcome {
-    let dir = cx.root.clone();
-    cx.run_tests_beside(&dir, &[model_checker(cx, "loom", "barewire", &["--test", "loom"])])
+    cx.run_tests(&model_checker(cx, "loom", "barewire", &["--test", "loom"]))
 }
 
 fn shuttle(cx: &Context) -> Outcome {
@@ -240,9 +237,8 @@ fn miri(cx: &Context) -> Outcome {
     let modules = MIRI_MODULES.map(|module| format!("{module}::"));
     // A chip's tests have modules of the same names.
     let core = [&modules.each_ref().map(String::as_str)[..], &["--skip", "chip::"]].concat();
-    let dir = cx.root.clone();
     cx.run_tests_beside(
-        &dir,
+        &cx.root,
         &[
             task(&["-p", "barewire", "--test", "panics"], &[]),
             task(&["-p", "barewire", "--test", "worst_moments"], &[]),

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::checkers::{LINUX32_TARGET, model_checker, under_miri};
-use super::{PROFILE, WHOLE};
+use super::PROFILE;
+use super::checkers::{BARE_TARGETS, FEATURES_TARGET, LINUX32_TARGET, model_checker, under_miri};
 use crate::child::Task;
 use crate::context::{Context, Outcome};
 use crate::needs::{self, Need};
@@ -20,19 +20,18 @@ pub(super) const STEP: Step = Step {
         Need::Miri,
         Need::OldestCompiler,
         Need::package("valgrind"),
-        Need::Qemu { name: "qemu-system-arm", program: "qemu-system-aarch64" },
+        Need::Qemu("qemu-system-aarch64"),
         Need::program("qemu-user", "qemu-aarch64"),
         Need::Target(BARE_TARGETS[0]),
         Need::Target(BARE_TARGETS[1]),
+        Need::Target(BARE_TARGETS[2]),
+        Need::Target(BARE_TARGETS[3]),
         Need::Target(LINUX32_TARGET),
         Need::Target(static_build::ARM64),
     ],
     paths: &["iommu/"],
     run,
 };
-
-/// Targets without an operating system, one of 32 and one of 64 bits.
-const BARE_TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "aarch64-unknown-none"];
 
 /// The modules of the page tables and of their model whose unit tests Miri leaves out: they have no unsafe code
 /// and call none. `explain` reads tables through a closure, `bits` is a set in atomic words, `naive` is a map,
@@ -46,51 +45,33 @@ const MIRI_SKIPS: [(&str, &str); 4] = [
 
 fn run(cx: &Context) -> Outcome {
     let dir = cx.root.join("iommu");
-    let target = cx.root.join(cx.target_dir("iommu")).to_string_lossy().into_owned();
-    let cargo = |args: &[&str]| {
-        let (verb, rest) = args.split_first().expect("a verb");
-        Task::new("cargo", &[&[*verb, "--target-dir", &target], rest].concat())
-    };
-    let mut ran = vec![
-        cx.run_in(
-            &dir,
-            &cargo(
-                &[
-                    &["clippy", "--workspace", "--all-targets"],
-                    &PROFILE[..],
-                    &["--", "-D", "warnings"],
-                ]
-                .concat(),
-            ),
-        ),
-        cx.run_tests_in(
-            &dir,
-            &cargo(
-                &[
-                    &["test", "--workspace", "--no-fail-fast"],
-                    &PROFILE[..],
-                    &["--", "--show-output"],
-                ]
-                .concat(),
-            )
-            .env(WHOLE.0, WHOLE.1),
-        ),
-    ];
-    if ran.iter().any(|outcome| outcome.tally.build_broke) {
-        return Outcome::of_all(ran);
+    let test = "test --workspace --no-fail-fast --profile ci -- --show-output";
+    let tested = cx.run_tests_in(&dir, &cargo(cx, test).linted());
+    if tested.tally.build_broke {
+        return tested;
     }
-    ran.push(counted(cx, &dir, &target));
-    ran.push(cx.run_tests_beside(
+    let checked = cx.run_tests_beside(
         &dir,
         &[
             model_checker(cx, "iommu-loom", "barewire-iommu", &["--test", "loom*"]),
             model_checker(cx, "iommu-loom", "barewire-iommu", &["--lib", "loom"]),
             miri(cx),
         ],
-    ));
-    ran.extend(builds(&target).map(|task| cx.run_in(&dir, &task)));
+    );
+    let mut ran = vec![tested, counted(cx, &dir), checked];
+    ran.extend(builds(cx).iter().map(|task| cx.run_in(&dir, task)));
     ran.push(cx.run_in(&dir, &msrv(cx)));
     Outcome::of_all(ran)
+}
+
+/// A cargo command of that workspace, whose builds are beside those of the other.
+fn cargo(cx: &Context, words: &str) -> Task {
+    let words: Vec<&str> = words.split(' ').collect();
+    Task::new("cargo", &words).env("CARGO_TARGET_DIR", target(cx))
+}
+
+fn target(cx: &Context) -> String {
+    cx.root.join(cx.target_dir("iommu")).to_string_lossy().into_owned()
 }
 
 /// The library's long runs are left out: without unsafe code of their own, they cover what these do.
@@ -102,48 +83,41 @@ fn miri(cx: &Context) -> Task {
 }
 
 /// Instructions of what a user builds with the profile `counted`, on x86-64 and, by QEMU, on 64-bit Arm.
-fn counted(cx: &Context, dir: &Path, target: &str) -> Outcome {
-    let build =
-        ["build", "--target-dir", target, "--profile", "counted", "-p", "barewire-iommu-bench"];
-    let host = Task::new("cargo", &[&build[..], &["--bins"]].concat());
+fn counted(cx: &Context, dir: &Path) -> Outcome {
+    let (target, arm64) = (target(cx), static_build::ARM64);
+    let build = "build --profile counted -p barewire-iommu-bench";
     // The linker as in `static_build`.
-    let flags = format!("{} -C linker=rust-lld", static_build::atomics(static_build::ARM64));
-    let arm64 = ["--bin", "iommu-count", "--target", static_build::ARM64];
-    let arm64 = Task::new("cargo", &[&build[..], &arm64].concat()).env("RUSTFLAGS", flags);
-    for task in [host, arm64] {
+    let flags = format!("{} -C linker=rust-lld", static_build::atomics(arm64));
+    let builds = [
+        cargo(cx, &format!("{build} --bins")),
+        cargo(cx, &format!("{build} --bin iommu-count --target {arm64}")).env("RUSTFLAGS", flags),
+    ];
+    for task in builds {
         let built = cx.ran_in(dir, &task);
         if !built.success {
             return Outcome::of_tests(false, built.tally);
         }
     }
-    let count = ["test", "--target-dir", target, "--workspace", "--no-fail-fast"];
-    let which = ["--test", "instructions", "--", "--show-output"];
-    let count = Task::new("cargo", &[&count[..], &PROFILE, &which].concat())
+    let test = "test --workspace --no-fail-fast --profile ci --test instructions -- --show-output";
+    let count = cargo(cx, test)
+        .linted()
         .env("BAREWIRE_PROGRAMS", format!("{target}/counted"))
-        .env("BAREWIRE_PROGRAMS_ARM64", format!("{target}/{}/counted", static_build::ARM64));
+        .env("BAREWIRE_PROGRAMS_ARM64", format!("{target}/{arm64}/counted"));
     cx.run_tests_in(dir, &count)
 }
 
 /// The library for targets without an operating system, all for 32-bit Linux, and the documentation.
-fn builds(target: &str) -> [Task; 6] {
-    let cargo = |args: &[&str]| {
-        let (verb, rest) = args.split_first().expect("a verb");
-        let args = [&[*verb, "--target-dir", target], &PROFILE[..], rest].concat();
-        Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings")
-    };
-    let library = ["build", "-p", "barewire-iommu", "--target"];
-    let documented = |kind| {
-        let args = ["doc", "--target-dir", target, "--workspace", "--no-deps", kind];
-        Task::new("cargo", &[&args[..], &PROFILE].concat()).env("RUSTDOCFLAGS", "-Dwarnings")
-    };
-    [
-        cargo(&[&library[..], &[BARE_TARGETS[0]]].concat()),
-        cargo(&[&library[..], &[BARE_TARGETS[1]]].concat()),
-        cargo(&[&library[..], &[BARE_TARGETS[1], "--features", "alloc"]].concat()),
-        cargo(&["check", "--workspace", "--target", LINUX32_TARGET]),
-        documented("--bins"),
-        documented("--lib"),
-    ]
+fn builds(cx: &Context) -> Vec<Task> {
+    let bare = |target| format!("build --profile ci -p barewire-iommu --target {target}");
+    let mut builds = BARE_TARGETS.map(bare).to_vec();
+    builds.push(format!("{} --features alloc", bare(FEATURES_TARGET)));
+    builds.push(format!("check --workspace --profile ci --target {LINUX32_TARGET}"));
+    let builds = builds.iter().map(|words| cargo(cx, words).env("RUSTFLAGS", "-Dwarnings"));
+    let documented = ["--bins", "--lib"].map(|kind| {
+        let words = format!("doc --workspace --no-deps --profile ci {kind}");
+        cargo(cx, &words).env("RUSTDOCFLAGS", "-Dwarnings")
+    });
+    builds.chain(documented).collect()
 }
 
 fn msrv(cx: &Context) -> Task {

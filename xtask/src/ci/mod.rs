@@ -73,20 +73,12 @@ pub(crate) const STEPS: &[Step] = &[
     checkers::NO_STD,
     checkers::MSRV,
     checkers::DENY,
-    Step { run: |cx| apart(cx, dist::step), ..dist::STEP },
-    Step { run: |cx| apart(cx, c_library::step), ..c_library::STEP },
-    Step { run: |cx| apart(cx, clients::step), ..clients::STEP },
-    Step { run: |cx| apart(cx, python::step), ..python::STEP },
-    Step { run: |cx| apart(cx, guests::step), ..guests::STEP },
+    dist::STEP,
+    c_library::STEP,
+    clients::STEP,
+    python::STEP,
+    guests::STEP,
 ];
-
-/// A step that starts its children itself, alone.
-fn apart(cx: &Context, step: fn(&Context) -> Outcome) -> Outcome {
-    let before = child::children_time();
-    let outcome = step(cx);
-    cx.spend(child::children_time().saturating_sub(before));
-    outcome
-}
 
 /// The names of all steps.
 pub(crate) fn names() -> Vec<&'static str> {
@@ -155,12 +147,7 @@ pub(crate) fn ci(choice: &Choice, cx: &Context) -> Result<End, String> {
         cx.console.say(&changed.to_string());
     }
     let needs: Vec<_> = steps.iter().flat_map(|step| step.needs).copied().collect();
-    let missing = needs::missing(&needs, cx);
-    if !missing.is_empty() && cx.may_install {
-        cx.console.header("installing what the steps need");
-        needs::install(&missing, cx);
-    }
-    let lacking = needs::told(&needs::missing(&needs, cx), cx);
+    let lacking = needs::obtain(&needs, cx);
     if let Some(lacking) = &lacking {
         cx.console.say(&cx.console.paint(Tone::Warning, lacking));
     }
@@ -209,7 +196,7 @@ impl Run<'_> {
         let cx = self.cx.for_step(console, beside);
         let (of, minutes) = (format!("{}/{}", index + 1, self.steps.len()), step.minutes);
         cx.console.header(&format!("{of} {}: {} (about {minutes} min)", step.name, step.about));
-        let started = Instant::now();
+        let (started, before) = (Instant::now(), child::children_time());
         let outcome = if self.broken.load(Ordering::Relaxed) {
             // Repeated compiler errors would only bury the first ones.
             Outcome::not_run("the workspace does not build")
@@ -219,6 +206,10 @@ impl Run<'_> {
             step.run(&cx)
         };
         let elapsed = started.elapsed();
+        if step.lane == Lane::Apart {
+            // It starts its children itself, and runs alone.
+            cx.spend(child::children_time().saturating_sub(before));
+        }
         self.broken.fetch_or(outcome.tally.build_broke, Ordering::Relaxed);
         let processor = cx.spent();
         let (seconds, cpu) = (elapsed.as_secs_f64(), processor.as_secs_f64());

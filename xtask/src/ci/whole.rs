@@ -16,8 +16,8 @@ pub(super) const STEP: Step = Step {
     lane: Lane::Shared,
     minutes: 3,
     needs: &[
-        Need::Qemu { name: "qemu-system-arm", program: "qemu-system-arm" },
-        Need::Qemu { name: "qemu-system-misc", program: "qemu-system-riscv64" },
+        Need::Qemu("qemu-system-arm"),
+        Need::Qemu("qemu-system-riscv64"),
         Need::package("sigrok-cli"),
         Need::program("device-tree-compiler", "dtc"),
         Need::program("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"),

@@ -65,10 +65,7 @@ struct Row {
 
 /// The command.
 pub(crate) fn run(options: &Options, cx: &Context) -> End {
-    if cx.may_install {
-        needs::install(&needs::missing(STEP.needs, cx), cx);
-    }
-    if let Some(lacking) = needs::told(&needs::missing(STEP.needs, cx), cx) {
+    if let Some(lacking) = needs::obtain(STEP.needs, cx) {
         cx.console.say(&lacking);
     }
     let only = options.only.clone();

@@ -106,10 +106,7 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
         .filter(|need| !matches!(need, Need::Target(_)))
         .chain(needs)
         .collect();
-    if cx.may_install {
-        needs::install(&needs::missing(&needs, cx), cx);
-    }
-    if let Some(lacking) = needs::told(&needs::missing(&needs, cx), cx) {
+    if let Some(lacking) = needs::obtain(&needs, cx) {
         return Err(lacking);
     }
     for path in make(&Plan { arches, profile: "dist", wheels: true }, cx)? {

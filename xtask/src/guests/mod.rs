@@ -49,8 +49,8 @@ pub(crate) const STEP: Step = Step {
     lane: Lane::Apart,
     minutes: 11,
     needs: &[
-        Need::Qemu { name: "qemu-system-arm", program: "qemu-system-aarch64" },
-        Need::Qemu { name: "qemu-system-arm", program: "qemu-system-arm" },
+        Need::Qemu("qemu-system-aarch64"),
+        Need::Qemu("qemu-system-arm"),
         Need::package("gcc"),
         Need::package("make"),
         Need::program("device-tree-compiler", "dtc"),
@@ -135,22 +135,14 @@ impl Results {
 
 /// The command.
 pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
-    if cx.may_install {
-        needs::install(&needs::missing(STEP.needs, cx), cx);
-    }
-    let results = match needs::told(&needs::missing(STEP.needs, cx), cx) {
+    let results = match needs::obtain(STEP.needs, cx) {
         None => all(options, cx),
         Some(lacking) => Err(Stop::Lacks(lacking)),
     };
     let ended = |failed: bool, lacks: bool| match (failed, lacks) {
         (true, _) => End::Failed,
-        (false, lacks) => {
-            if lacks {
-                End::Incomplete
-            } else {
-                End::Passed
-            }
-        }
+        (false, true) => End::Incomplete,
+        (false, false) => End::Passed,
     };
     match results {
         Ok(results) => {
