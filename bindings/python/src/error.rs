@@ -107,7 +107,10 @@ pub(crate) fn of_flash(py: Python<'_>, bus: &AnyBus, error: NorError) -> PyErr {
         NorError::Bus(error) => of_message(py, bus, error),
         NorError::Verify { .. } => exception(py, Class::Verify, libc::EIO, error.to_string()),
         NorError::NoChip | NorError::StuckLow => of_chip(py, libc::ENODEV, error.to_string()),
-        NorError::OutOfRange { .. } | NorError::Misaligned { .. } => {
+        NorError::OutOfRange { .. }
+        | NorError::OutOfReach { .. }
+        | NorError::Misaligned { .. }
+        | NorError::NoErase { .. } => {
             of_chip(py, libc::EINVAL, error.to_string())
         }
         _ => of_chip(py, libc::EIO, error.to_string()),

@@ -256,10 +256,20 @@ class Registers:
 @final
 class Flash:
     def __new__(
-        cls, bus: Bus, chip_select: int | None = None, *, speed_hz: int = 20_000_000
+        cls,
+        bus: Bus,
+        chip_select: int | None = None,
+        *,
+        speed_hz: int = 20_000_000,
+        size: int | None = None,
+        erase_size: int | None = None,
+        protection: str | None = None,
+        four_byte_mode: str | None = None,
     ) -> Self: ...
     @property
     def id(self) -> bytes: ...
+    @property
+    def notes(self) -> list[str]: ...
     @property
     def size(self) -> int: ...
     @property

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use barewire::chip::spi_nor::{NorError, SpiNor, Written};
+use barewire::chip::spi_nor::{Assume, Enter, Layout, NorError, SpiNor, Written};
 use barewire::spi::Settings;
 use barewire_open::AnyTimer;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
@@ -29,6 +29,7 @@ pub(crate) struct Flash {
     id: [u8; 3],
     size: u64,
     erase_size: u32,
+    scratch_size: u32,
     page_size: u32,
 }
 
@@ -108,21 +109,45 @@ impl Flash {
 
 #[pymethods]
 impl Flash {
-    /// Identifies the chip. `chip_select` is a simulated board's own if it is not given, else 0.
+    /// Identifies the chip. `chip_select` is a simulated board's own if it is not given, else 0. The rest is taken
+    /// instead of what the chip says of itself: `size` and `erase_size` in bytes, `protection` and `four_byte_mode` as
+    /// on the command line.
     #[new]
-    #[pyo3(signature = (bus, chip_select=None, *, speed_hz=20_000_000))]
-    fn new(py: Python<'_>, bus: &Bus, chip_select: Option<u8>, speed_hz: u32) -> PyResult<Self> {
+    #[pyo3(signature = (bus, chip_select=None, *, speed_hz=20_000_000, size=None, erase_size=None, protection=None, four_byte_mode=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python's keywords")]
+    fn new(
+        py: Python<'_>,
+        bus: &Bus,
+        chip_select: Option<u8>,
+        speed_hz: u32,
+        size: Option<u64>,
+        erase_size: Option<u32>,
+        protection: Option<&str>,
+        four_byte_mode: Option<&str>,
+    ) -> PyResult<Self> {
+        let unknown = |what, name| PyValueError::new_err(format!("{what}: there is no {name:?}"));
+        let mut assume = Assume::default();
+        (assume.size, assume.erase_size) = (size, erase_size);
+        if let Some(name) = protection {
+            let layout = Layout::named(name).ok_or_else(|| unknown("protection", name))?;
+            assume.protection = Some(layout);
+        }
+        if let Some(name) = four_byte_mode {
+            let ways = Enter::named(name).ok_or_else(|| unknown("four_byte_mode", name))?;
+            assume.four_byte_mode = Some(ways);
+        }
         let shared = Arc::clone(&bus.shared);
         let on_board = simulated(&shared).map(|options| options.board.flash().cs);
         let settings = Settings::new(chip_select.or(on_board).unwrap_or(0), speed_hz);
         let (port, timer) = (port(py, &shared, &settings)?, shared.any.timer());
-        let chip = shared.detached(py, || SpiNor::new(port, timer))?;
+        let chip = shared.detached(py, || SpiNor::assuming(port, timer, &assume))?;
         let chip = chip.map_err(|error| error::of_flash(py, &shared.any, error))?;
         let geometry = chip.geometry();
         Ok(Self {
             id: chip.jedec_id().0,
             size: chip.size(),
             erase_size: geometry.erase_size(),
+            scratch_size: geometry.scratch_size(),
             page_size: geometry.page_size(),
             chip: Exclusive::new(chip),
             shared,
@@ -145,6 +170,14 @@ impl Flash {
     #[getter]
     fn erase_size(&self) -> u32 {
         self.erase_size
+    }
+
+    /// What contradicts in what the chip says of itself, is not known, or was done beside what was asked: sentences.
+    #[getter]
+    fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.operate(py, Watch::new(None, 0), |chip, _| {
+            Ok(chip.geometry().notes.iter().map(|note| note.to_string()).collect())
+        })
     }
 
     /// The bytes of a page, which is programmed at once.
@@ -198,7 +231,7 @@ impl Flash {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let data = buffer::to_send(data, 8)?;
-        let mut scratch = vec![0; self.erase_size as usize];
+        let mut scratch = vec![0; self.scratch_size as usize];
         let watch = Watch::new(progress, data.len());
         let written = self.operate(py, watch, |chip, watch| {
             chip.write(offset, &data, &mut scratch, &mut |done| watch.observe(done))

@@ -90,6 +90,9 @@ impl From<NorError> for Failure {
             NorError::Interrupted { .. } => Failure::Interrupted("stopped as asked".into()),
             NorError::Protected { .. } => Failure::Failed(format!("{error} (--unprotect)")),
             NorError::TooFast { .. } => Failure::Failed(format!("{error} (--speed-hz)")),
+            NorError::NoErase { .. } => Failure::Failed(format!("{error} (--erase-size)")),
+            NorError::OutOfReach { .. } => Failure::Failed(format!("{error} (--four-byte-mode)")),
+            NorError::ProtectionUnknown { .. } => Failure::Failed(format!("{error} (--protection)")),
             NorError::Shifted { .. } => Failure::Failed(format!("{error} (--speed-hz, --mode)")),
             _ => Failure::Failed(error.to_string()),
         }

@@ -66,7 +66,7 @@ fn erase(
         progress.set(done);
         interrupt::flow()
     })?;
-    Ok(Report { which, offset: args.offset, bytes })
+    Ok(Report { which: which.after(chip), offset: args.offset, bytes })
 }
 
 impl session::Report for Report {

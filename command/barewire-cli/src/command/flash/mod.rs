@@ -3,6 +3,7 @@
 //! A chip is identified at no more than 20 MHz, before it is known what it takes; then the speed
 //! asked is held against its limit.
 
+mod assume;
 mod erase;
 mod id;
 mod input;
@@ -12,7 +13,7 @@ mod write;
 
 use barewire::bus::Device;
 use barewire::chip::ReadSpeed;
-use barewire::chip::spi_nor::{NorError, SpiNor};
+use barewire::chip::spi_nor::{Assume, NorError, SpiNor};
 use barewire::controller::Controller;
 use barewire::spi::{Effective, MODE_0, MODE_3, Mode, Settings};
 use barewire::time::Timer;
@@ -20,6 +21,7 @@ use barewire_linux::shared::ChipPort;
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
+use crate::shared::output::note;
 use crate::shared::session::{BusArgs, Place, Session};
 use crate::shared::text::{hex, number};
 
@@ -62,6 +64,8 @@ struct FlashArgs {
     /// [default: as the others]
     #[arg(long, value_name = "HZ", value_parser = number::hertz)]
     read_speed_hz: Option<u32>,
+    #[command(flatten)]
+    assume: assume::Args,
 }
 
 fn flash_mode(text: &str) -> Result<Mode, String> {
@@ -113,6 +117,8 @@ struct Which {
     effective_speed_hz: u32,
     /// Of messages that read, if it was asked for.
     read_speed_hz: Option<u32>,
+    /// What contradicts, is not known, or was done beside what was asked.
+    notes: Vec<String>,
 }
 
 impl Which {
@@ -126,8 +132,18 @@ impl Which {
             speed_hz: args.bus.speed_hz,
             effective_speed_hz: effective.speed_hz,
             read_speed_hz: args.read_speed_hz,
+            notes: notes_on(chip),
         }
     }
+
+    /// With what was noted since.
+    fn after(self, chip: &Chip<'_>) -> Self {
+        Self { notes: notes_on(chip), ..self }
+    }
+}
+
+fn notes_on(chip: &Chip<'_>) -> Vec<String> {
+    chip.geometry().notes.iter().map(|note| note.to_string()).collect()
 }
 
 /// Runs `with` on the identified chip.
@@ -140,11 +156,18 @@ fn with_chip<R>(
     let chip_select = session.chip_select;
     let mode = args.mode | session.mode(chip_select);
     let settings = Settings::new(chip_select, args.bus.speed_hz).with_mode(mode);
+    let assume = args.assume.assumed();
     let (mut chip, effective) =
-        open(session, &mut *timer, settings, args.read_speed_hz.unwrap_or(0))?;
+        open(session, &mut *timer, settings, args.read_speed_hz.unwrap_or(0), &assume)?;
     let which = Which::of(session, args, &chip, &effective);
     session.note_clock(settings.speed_hz, effective.speed_hz);
-    with(&mut chip, which)
+    let told = which.notes.clone();
+    told.iter().for_each(|text| note!("{text}"));
+    let ended = with(&mut chip, which);
+    for text in notes_on(&chip).iter().filter(|text| !told.contains(text)) {
+        note!("{text}");
+    }
+    ended
 }
 
 /// The chip behind `settings`, identified, and its speed known to be within its limit. Messages that read
@@ -154,6 +177,7 @@ pub(crate) fn open<'b>(
     timer: &'b mut dyn Timer,
     settings: Settings,
     read_speed_hz: u32,
+    assume: &Assume,
 ) -> Result<(Chip<'b>, Effective), Failure> {
     let bus = session.open.bus();
     let device = bus.device(&settings)?;
@@ -161,7 +185,7 @@ pub(crate) fn open<'b>(
         let slow = bus.device(&Settings { speed_hz: IDENTIFY_MAX_HZ, ..settings })?;
         let slow = ChipPort::new(slow, session.chip_lock(settings.chip_select)?);
         let slow = ReadSpeed::new(slow, read_speed_hz.min(IDENTIFY_MAX_HZ));
-        let chip = SpiNor::new(slow, &mut *timer)?;
+        let chip = SpiNor::assuming(slow, &mut *timer, assume)?;
         // The speed asked, not the controller's next slower one: on another board it would be
         // what the chip gets.
         if let Some(max_hz) = chip.geometry().max_hz
@@ -173,7 +197,7 @@ pub(crate) fn open<'b>(
     let effective = *device.effective();
     let port = ChipPort::new(device, session.chip_lock(settings.chip_select)?);
     let port = ReadSpeed::new(port, read_speed_hz.min(settings.speed_hz));
-    Ok((SpiNor::new(port, timer as &mut dyn Timer)?, effective))
+    Ok((SpiNor::assuming(port, timer as &mut dyn Timer, assume)?, effective))
 }
 
 /// What is left of the chip from `offset`, or `length` of it if that was asked.

@@ -67,7 +67,7 @@ fn write(
         chip.unprotect()?;
     }
     let progress = Progress::new("writing", bytes, session.silent);
-    let mut scratch = vec![0; PIECE.max(chip.geometry().erase_size() as usize)];
+    let mut scratch = vec![0; PIECE.max(chip.geometry().scratch_size() as usize)];
     let mut done = 0;
     let written = chip.write(args.offset, &data, &mut scratch, &mut |bytes| {
         done = bytes;
@@ -86,7 +86,7 @@ fn write(
             _ => error.into(),
         })?;
     Ok(Report {
-        which,
+        which: which.after(chip),
         offset: args.offset,
         bytes,
         unchanged_bytes,

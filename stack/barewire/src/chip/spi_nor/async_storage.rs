@@ -17,7 +17,8 @@
 //!
 //! # Not supported
 //! Chips shared with other processes. Programming of words (AAI): such a chip is programmed byte by
-//! byte. Identifying the chip without blocking: [`SpiNor::new`] does it before, in a few short messages.
+//! byte. Identifying the chip, and opening what it protects at power-up, without blocking: that is done in a few
+//! short messages, once.
 
 use core::ops::Range;
 use core::task::Poll;
@@ -25,9 +26,12 @@ use core::task::Poll;
 use embedded_hal_async::delay::DelayNs;
 use embedded_storage_async::nor_flash::{ErrorType, MultiwriteNorFlash, NorFlash, ReadNorFlash};
 
-use super::opcode::{CE, RDSR, RDSR2, WRDI, WREN};
+use super::erase::ERASED;
+use super::fault::{Flags, Report};
+use super::opcode::{RDFSR, RDSR, RDSR2, WRDI, WREAR, WREN};
 use super::wait::Wait;
-use super::{Geometry, NorError, Programming, SpiNor, Storage};
+use super::write::bit_is_cleared;
+use super::{Block, Geometry, Layout, NorError, Programming, SpiNor, Storage, WEL};
 use crate::chip::{AsyncPort, Port, Sharing, longest_data};
 use crate::spi::Transfer;
 use crate::time::Timer;
@@ -40,8 +44,6 @@ use crate::time::Timer;
 pub struct AsyncStorage<P: Port, T: Timer, D, const ERASE: usize = 4096> {
     chip: SpiNor<P, T>,
     delay: D,
-    /// A change was begun and is not known to be over.
-    unsettled: bool,
 }
 
 impl<P: Port, T: Timer, D, const ERASE: usize> AsyncStorage<P, T, D, ERASE> {
@@ -55,7 +57,7 @@ impl<P: Port, T: Timer, D, const ERASE: usize> AsyncStorage<P, T, D, ERASE> {
             return Err(NorError::Shared);
         }
         let chip = Storage::<P, T, ERASE>::new(chip)?.release();
-        Ok(Self { chip, delay, unsettled: false })
+        Ok(Self { chip, delay })
     }
 }
 
@@ -81,28 +83,48 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> AsyncStorage
         }
     }
 
-    /// Waits until the chip is ready.
-    async fn ready(&mut self, mut wait: Wait) -> Result<(), NorError> {
+    /// Waits until the chip is ready. Returns its status. What it reports as failed is cleared.
+    async fn ready(&mut self, mut wait: Wait) -> Result<u8, NorError> {
+        let report = self.chip.geometry.report;
         self.sleep_ns(wait.first_ns).await;
         loop {
             let late = wait.is_late(&mut self.chip.timer);
             let status = self.register(RDSR).await?;
-            if let Poll::Ready(over) = wait.judge(status, late) {
-                return over;
+            let mut judged = wait.judge(status, late);
+            if judged == Poll::Ready(Ok(())) && report == Report::FlagStatus {
+                judged = match Flags::of(self.register(RDFSR).await?) {
+                    Flags::Good => judged,
+                    Flags::Busy if late => Poll::Ready(Err(wait.stays_busy(status))),
+                    Flags::Busy => Poll::Pending,
+                    Flags::Failed(operation) => Poll::Ready(Err(wait.failed(operation, status))),
+                };
             }
-            self.sleep_ns(wait.next_ns()).await;
+            match judged {
+                Poll::Ready(Ok(())) => return Ok(status),
+                Poll::Ready(Err(error)) => {
+                    if let (NorError::Failed { .. }, Some(clear)) = (error, report.clear()) {
+                        self.run(&mut [Transfer::write(&[clear])]).await?;
+                    }
+                    return Err(error);
+                }
+                Poll::Pending => self.sleep_ns(wait.next_ns()).await,
+            }
         }
     }
 
     /// Waits for a change that a dropped or failed future began, and clears the latch.
     async fn settle(&mut self) -> Result<(), NorError> {
-        if self.unsettled {
-            let Geometry { chip_erase_max_ns, .. } = self.chip.geometry;
-            let times = (0, chip_erase_max_ns);
+        self.chip.ignored = None;
+        if self.chip.unsettled {
+            let times = (0, self.chip.geometry.chip_erase_max_ns);
             let wait = Wait::new(&self.chip.geometry, &mut self.chip.timer, times, 0, 0);
-            self.ready(wait).await?;
+            match self.ready(wait).await {
+                // Of an earlier change, whose caller was told or is gone.
+                Ok(_) | Err(NorError::Failed { .. }) => {}
+                Err(error) => return Err(error),
+            }
             self.run(&mut [Transfer::write(&[WRDI])]).await?;
-            self.unsettled = false;
+            self.chip.unsettled = false;
         }
         Ok(())
     }
@@ -110,10 +132,26 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> AsyncStorage
     /// Begins an operation on `range` that changes it.
     async fn begin(&mut self, range: &Range<u64>) -> Result<(), NorError> {
         self.settle().await?;
+        let layout = self.chip.geometry.protection;
         let status = self.register(RDSR).await?;
-        let needed = self.chip.geometry.protection.needs_status_2();
-        let status_2 = if needed { self.register(RDSR2).await? } else { 0 };
-        self.chip.protection_of(status, status_2).check(range)
+        let status_2 = if layout.needs_status_2() { self.register(RDSR2).await? } else { 0 };
+        let protection = self.chip.protection_of(status, status_2);
+        if protection.power_up && protection.covers_any(range) || layout == Layout::SstBlocks {
+            return self.chip.check_protection(range);
+        }
+        protection.check(range)
+    }
+
+    /// Sets the extended address register, if the part is addressed so.
+    async fn reach(&mut self, address: u64) -> Result<(), NorError> {
+        if let Some(upper) = self.chip.upper_due(address) {
+            self.chip.upper = None;
+            for command in [&[WREN][..], &[WREAR, upper], &[WRDI]] {
+                self.run(&mut [Transfer::write(command)]).await?;
+            }
+            self.chip.upper = Some(upper);
+        }
+        Ok(())
     }
 
     /// One change: *Ordering*, 1 to 3.
@@ -123,15 +161,69 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> AsyncStorage
         message: &mut [Transfer<'_>],
         times: (u64, u64),
     ) -> Result<(), NorError> {
-        self.unsettled = true;
+        self.reach(address).await?;
+        self.chip.unsettled = true;
         self.run(&mut [Transfer::write(&[WREN])]).await?;
-        let status = self.register(RDSR).await?;
-        let bits = self.chip.geometry.enabled(status, address)?;
+        let before = self.register(RDSR).await?;
+        self.chip.geometry.enabled(before, address)?;
         self.run(message).await?;
-        let wait = Wait::new(&self.chip.geometry, &mut self.chip.timer, times, bits, address);
-        self.ready(wait).await?;
-        self.unsettled = false;
+        let wait = Wait::new(&self.chip.geometry, &mut self.chip.timer, times, before, address);
+        let status = self.ready(wait).await?;
+        if status & WEL != 0 {
+            self.run(&mut [Transfer::write(&[WRDI])]).await?;
+            self.chip.ignored = Some(status);
+        }
+        self.chip.unsettled = false;
+        if status & WEL != 0 && !self.chip.read_back {
+            return Err(NorError::Ignored { address, status });
+        }
         Ok(())
+    }
+
+    async fn fetch(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), NorError> {
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() {
+            self.reach(at).await?;
+            let (piece, after) = rest.split_at_mut(self.chip.longest_read(at, rest.len()));
+            let (command, len) = (self.chip.read_command(at), piece.len() as u64);
+            let mut message = [Transfer::write(command.as_slice()), Transfer::read(piece)];
+            self.run(&mut message).await?;
+            at += len;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Reads back: each byte from `start` is as `is` says of its place.
+    async fn check(
+        &mut self,
+        range: Range<u64>,
+        expected: impl Fn(u64) -> u8,
+        is: fn(u8, u8) -> bool,
+    ) -> Result<(), NorError> {
+        let mut at = range.start;
+        while self.chip.read_back && at < range.end {
+            let mut piece = [0; 256];
+            let len = (range.end - at).min(256) as usize;
+            self.fetch(at, &mut piece[..len]).await?;
+            for (address, &actual) in (at..).zip(&piece[..len]) {
+                let expected = expected(address);
+                if !is(expected, actual) {
+                    return Err(self.chip.differs(address, expected, actual));
+                }
+            }
+            at += len as u64;
+        }
+        Ok(())
+    }
+
+    /// Erases one block and reads back that it is blank.
+    async fn erase_block(&mut self, block: Block) -> Result<(), NorError> {
+        let Block { start, erase, .. } = block;
+        let command = self.chip.command(erase.opcode, start);
+        let times = (erase.typical_ns, erase.max_ns);
+        self.change(start, &mut [Transfer::write(command.as_slice())], times).await?;
+        self.check(start..block.end(), |_| ERASED, |_, actual| actual == ERASED).await
     }
 }
 
@@ -145,16 +237,10 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> ReadNorFlash
     const READ_SIZE: usize = 1;
 
     async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), NorError> {
-        let mut at = u64::from(offset);
-        self.chip.check_range(at, bytes.len() as u64)?;
+        let offset = u64::from(offset);
+        self.chip.geometry.check_range(offset, bytes.len() as u64)?;
         self.settle().await?;
-        for piece in bytes.chunks_mut(longest_data(&self.chip.port)) {
-            let (command, len) = (self.chip.read_command(at), piece.len() as u64);
-            let mut message = [Transfer::write(command.as_slice()), Transfer::read(piece)];
-            self.run(&mut message).await?;
-            at += len;
-        }
-        Ok(())
+        self.fetch(offset, bytes).await
     }
 
     fn capacity(&self) -> usize {
@@ -170,23 +256,16 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> NorFlash
 
     async fn erase(&mut self, from: u32, to: u32) -> Result<(), NorError> {
         let range = u64::from(from)..u64::from(to);
-        let len = self.chip.check_erase(&range)?;
-        if len == 0 {
+        if self.chip.check_erase(&range)? == 0 {
             return Ok(());
         }
         self.begin(&range).await?;
-        if len == self.chip.size() {
-            let Geometry { chip_erase_typical_ns, chip_erase_max_ns, .. } = self.chip.geometry;
-            let times = (chip_erase_typical_ns, chip_erase_max_ns);
-            return self.change(0, &mut [Transfer::write(&[CE])], times).await;
-        }
+        // Block by block, also the whole chip: the bus is free in between, and each block is seen to be blank.
         let mut at = range.start;
         while at < range.end {
-            let erase = self.chip.largest_erase(at, range.end - at);
-            let command = self.chip.command(erase.opcode, at);
-            let times = (erase.typical_ns, erase.max_ns);
-            self.change(at, &mut [Transfer::write(command.as_slice())], times).await?;
-            at += u64::from(erase.size);
+            let block = self.chip.block_from(at, range.end)?;
+            self.erase_block(block).await?;
+            at = block.end();
         }
         Ok(())
     }
@@ -194,7 +273,7 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> NorFlash
     async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorError> {
         let mut at = u64::from(offset);
         let range = at..at + bytes.len() as u64;
-        self.chip.check_range(at, bytes.len() as u64)?;
+        self.chip.geometry.check_range(at, bytes.len() as u64)?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -214,7 +293,8 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> NorFlash
             self.change(at, &mut message, (program_typical_ns, program_max_ns)).await?;
             at = end;
         }
-        Ok(())
+        let programmed = |at: u64| bytes[(at - range.start) as usize];
+        self.check(range.clone(), programmed, bit_is_cleared).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{JedecId, SfdpError};
+use super::{JedecId, Operation, SfdpError};
 use crate::spi::MessageError;
 
 /// An error of the SPI NOR driver.
@@ -53,12 +53,27 @@ pub enum NorError {
         /// The size of the chip in bytes.
         size: u64,
     },
-    /// The start or end of an erase is not a multiple of the chip's smallest block.
+    /// The range exceeds what the driver can address: no way into 4-byte mode and out of it is known.
+    OutOfReach {
+        /// The first address.
+        offset: u64,
+        /// The length in bytes.
+        len: u64,
+        /// The bytes within reach.
+        reach: u64,
+    },
+    /// The start or end of an erase is not where one of the chip's blocks begins.
     Misaligned {
         /// The wrong address.
         address: u64,
-        /// The size of the smallest block in bytes.
+        /// The size of the smallest block there in bytes.
         granularity: u32,
+    },
+    /// No erase command is known to erase this place and nothing else. [`Geometry::notes`](super::Geometry::notes)
+    /// has the reason.
+    NoErase {
+        /// The first such address.
+        address: u64,
     },
     /// The range is protected by the status register.
     Protected {
@@ -74,6 +89,38 @@ pub enum NorError {
         /// Status register 1 after the attempt.
         status: u8,
     },
+    /// A protection bit may be set, and it is not known which bits those are.
+    ProtectionUnknown {
+        /// Status register 1.
+        status: u8,
+    },
+    /// A bit of a status register that was not to change did, or two readings of it differ.
+    StatusChanged {
+        /// 1 or 2.
+        register: u8,
+        /// Its value before.
+        expected: u8,
+        /// Its value after.
+        actual: u8,
+    },
+    /// The chip reports that it failed. What it reported is cleared.
+    Failed {
+        /// What failed.
+        operation: Operation,
+        /// The address being changed.
+        address: u64,
+        /// Status register 1.
+        status: u8,
+    },
+    /// The chip did not execute a command: its write enable latch stayed set, and nothing is changed.
+    Ignored {
+        /// The address that was to be changed.
+        address: u64,
+        /// Status register 1.
+        status: u8,
+    },
+    /// A chip that answered before has a status of all ones now.
+    Silent,
     /// WREN did not set the write enable latch.
     WriteEnableRefused {
         /// Status register 1.
@@ -156,9 +203,17 @@ impl fmt::Display for NorError {
                 f,
                 "{len} bytes at {offset:#x} reach beyond the chip's end at {size:#x}"
             ),
+            NorError::OutOfReach { offset, len, reach } => write!(
+                f,
+                "{len} bytes at {offset:#x} reach beyond {reach:#x}: no way to address more of this chip is known"
+            ),
             NorError::Misaligned { address, granularity } => write!(
                 f,
                 "{address:#x} is no multiple of {granularity} bytes, the smallest block the chip erases"
+            ),
+            NorError::NoErase { address } => write!(
+                f,
+                "no command is known to erase {address:#x} and nothing else: the chip's description is not clear"
             ),
             NorError::Protected { start, end, status } => write!(
                 f,
@@ -167,6 +222,25 @@ impl fmt::Display for NorError {
             NorError::ProtectionStays { status } => write!(
                 f,
                 "block protection did not clear (status {status:#04x}): the chip's WP# pin or its status register lock holds it"
+            ),
+            NorError::ProtectionUnknown { status } => write!(
+                f,
+                "a protection bit may be set (status {status:#04x}), but which bits of this chip protect is not known: name the layout"
+            ),
+            NorError::StatusChanged { register, expected, actual } => write!(
+                f,
+                "status register {register} reads {actual:#04x} where {expected:#04x} was to stay: check it before the board is powered down"
+            ),
+            NorError::Failed { operation, address, status } => write!(
+                f,
+                "the chip reports that {operation} at {address:#x} failed (status {status:#04x}): worn, protected, or without enough power"
+            ),
+            NorError::Ignored { address, status } => write!(
+                f,
+                "the chip ignored a command at {address:#x} (status {status:#04x}, write enable still set): it does not have it, or the place is locked"
+            ),
+            NorError::Silent => f.write_str(
+                "the chip no longer answers: its status reads ff (did it lose power?)",
             ),
             NorError::WriteEnableRefused { status } => {
                 write!(f, "the chip ignored WREN (status {status:#04x})")

@@ -3,17 +3,19 @@
 //! # Ordering
 //! 1. Enable: WREN, then RDSR. If the latch is not set, nothing else is done.
 //! 2. Command: the caller's command takes effect when CS rises.
-//! 3. Wait: [`WriteEnabled::finish`] waits until the chip is ready. The chip has then cleared its
-//!    latch.
-//! 4. Drop: without step 3 (an error, a panic), dropping the guard sends WRDI. It does not if the
-//!    chip is known to be busy for good or gone: such a chip accepts no command, and clears its
-//!    latch itself if it ever becomes ready.
+//! 3. Wait: [`WriteEnabled::finish`] waits until the chip is ready. A failure that the chip reports is read and
+//!    cleared. A latch that is still set means that the chip ignored the command, or that it never clears it
+//!    (QEMU's models): reading back decides, and without that it is an error.
+//! 4. Drop: if the latch is not known to be clear (an error, a panic, a latch still set), dropping the guard
+//!    sends WRDI. It does not if the chip is known to be busy for good or gone: such a chip accepts no
+//!    command, and the next operation settles it.
 
 use core::task::Poll;
 
-use super::opcode::{WRDI, WREN};
+use super::fault::{Flags, Operation, Report};
+use super::opcode::{RDFSR, WRDI, WREN};
 use super::wait::Wait;
-use super::{NorError, SpiNor};
+use super::{NorError, SpiNor, WEL, read_register};
 use crate::chip::Port;
 use crate::spi::Transfer;
 use crate::time::Timer;
@@ -21,9 +23,8 @@ use crate::time::Timer;
 /// A chip whose write enable latch is set.
 pub(super) struct WriteEnabled<'c, P: Port, T: Timer> {
     chip: &'c mut SpiNor<P, T>,
-    /// The protection bits before the change. If they differ after it, the chip no longer drives
-    /// MISO.
-    protection_bits: u8,
+    /// The status after WREN. If all bits are set after the change, the chip no longer drives MISO.
+    status: u8,
     /// WRDI is not needed.
     disabled: bool,
 }
@@ -34,10 +35,11 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         &mut self,
         address: u64,
     ) -> Result<WriteEnabled<'_, P, T>, NorError> {
-        let mut guard = WriteEnabled { chip: self, protection_bits: 0, disabled: false };
+        self.unsettled = true;
+        let mut guard = WriteEnabled { chip: self, status: 0, disabled: false };
         guard.chip.port.run(&mut [Transfer::write(&[WREN])])?;
-        let status = guard.chip.status_now()?;
-        guard.protection_bits = guard.chip.geometry.enabled(status, address)?;
+        guard.status = guard.chip.status_now()?;
+        guard.chip.geometry.enabled(guard.status, address)?;
         Ok(guard)
     }
 }
@@ -47,6 +49,12 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
         self.chip
     }
 
+    /// The latch is known to be clear, and the chip to be ready.
+    pub(super) fn done(mut self) {
+        self.disabled = true;
+        self.chip.unsettled = false;
+    }
+
     /// Step 3, wait. Errors report `address`.
     pub(super) fn finish(
         mut self,
@@ -54,33 +62,59 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
         max_ns: u64,
         address: u64,
     ) -> Result<(), NorError> {
-        self.wait_ready(typical_ns, max_ns, address)?;
-        self.disabled = true;
+        let status = self.wait_ready((typical_ns, max_ns), address)?;
+        if status & WEL == 0 {
+            self.done();
+        } else if self.chip.read_back {
+            self.chip.ignored = Some(status);
+        } else {
+            return Err(NorError::Ignored { address, status });
+        }
         Ok(())
     }
 
-    /// Sleeps the typical time, then polls at intervals until `max_ns` have passed.
-    pub(super) fn wait_ready(
-        &mut self,
-        typical_ns: u64,
-        max_ns: u64,
-        address: u64,
-    ) -> Result<(), NorError> {
+    /// Sleeps the typical time, then polls at intervals until the maximum has passed. Returns the status.
+    pub(super) fn wait_ready(&mut self, times: (u64, u64), address: u64) -> Result<u8, NorError> {
         let chip = &mut *self.chip;
-        let times = (typical_ns, max_ns);
-        let mut wait =
-            Wait::new(&chip.geometry, &mut chip.timer, times, self.protection_bits, address);
+        let mut wait = Wait::new(&chip.geometry, &mut chip.timer, times, self.status, address);
         chip.timer.sleep_ns(wait.first_ns);
         loop {
             let late = wait.is_late(&mut chip.timer);
             let status = chip.status_now()?;
-            if let Poll::Ready(over) = wait.judge(status, late) {
-                // A chip that is busy for good or gone accepts no command.
-                self.disabled = over.is_err();
-                return over;
+            match wait.judge(status, late) {
+                Poll::Ready(Ok(())) if chip.geometry.report == Report::FlagStatus => {
+                    match Flags::of(read_register(&mut chip.port, RDFSR)?) {
+                        Flags::Good => return Ok(status),
+                        Flags::Busy if late => return Err(wait.stays_busy(status)),
+                        Flags::Busy => {}
+                        Flags::Failed(operation) => return Err(chip.failed(operation, address)),
+                    }
+                }
+                Poll::Ready(Ok(())) => return Ok(status),
+                Poll::Ready(Err(error)) => {
+                    if let NorError::Failed { operation, .. } = error {
+                        return Err(chip.failed(operation, address));
+                    }
+                    // A chip that is busy for good or gone accepts no command.
+                    self.disabled = true;
+                    return Err(error);
+                }
+                Poll::Pending => {}
             }
             chip.timer.sleep_ns(wait.next_ns());
         }
+    }
+}
+
+impl<P: Port, T: Timer> SpiNor<P, T> {
+    /// Clears what the chip reports. The latch stays set; the guard's drop clears it.
+    fn failed(&mut self, operation: Operation, address: u64) -> NorError {
+        let status = self.status_now().unwrap_or(0);
+        if let Some(clear) = self.geometry.report.clear() {
+            // The failure itself is what is returned.
+            let _ = self.port.run(&mut [Transfer::write(&[clear])]);
+        }
+        NorError::Failed { operation, address, status }
     }
 }
 

@@ -1,10 +1,127 @@
-//! Parts known by their id: limits that SFDP does not have, times that it may not have, and parts
-//! without SFDP.
+//! What the id tells: of parts, limits that SFDP does not have, times that it may not have, and all of those
+//! without SFDP; of makers, what SFDP has no words for.
 //!
-//! A part is listed here only if the driver was run against a model of it.
+//! A part is listed here only if the driver was run against a model of it. Makers' rules are from the datasheets
+//! named at each.
 
-use super::geometry::{Addressing, EraseType, Geometry, JedecId, Programming};
-use super::protection::Layout;
+use super::address::{Addressing, Enter, Exit, THREE_BYTE_REACH};
+use super::fault::Report;
+use super::geometry::{EraseType, Geometry, JedecId, Programming};
+use super::notes::Notes;
+use super::protection::{Layout, StatusForm};
+use super::sfdp::Ways;
+
+/// JEDEC manufacturer ids.
+mod id {
+    pub(super) const SPANSION: u8 = 0x01;
+    pub(super) const XTX: u8 = 0x0b;
+    pub(super) const ADESTO: u8 = 0x1f;
+    /// Of Micron, and of XMC's parts, which are told by the second byte.
+    pub(super) const MICRON: u8 = 0x20;
+    pub(super) const MICRON_OCTAL: u8 = 0x2c;
+    pub(super) const INFINEON: u8 = 0x34;
+    pub(super) const ZBIT: u8 = 0x5e;
+    pub(super) const BOYA: u8 = 0x68;
+    pub(super) const PUYA: u8 = 0x85;
+    pub(super) const ISSI: u8 = 0x9d;
+    pub(super) const FUDAN: u8 = 0xa1;
+    pub(super) const ZETTA: u8 = 0xba;
+    pub(super) const SST: u8 = 0xbf;
+    pub(super) const MACRONIX: u8 = 0xc2;
+    pub(super) const GIGADEVICE: u8 = 0xc8;
+    pub(super) const WINBOND: u8 = 0xef;
+}
+
+/// What a maker's parts have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Maker {
+    pub(super) protection: Layout,
+    pub(super) form: StatusForm,
+    pub(super) report: Report,
+}
+
+impl Maker {
+    /// The form of a volatile register.
+    pub(super) fn volatile(self) -> StatusForm {
+        match self.form {
+            StatusForm::One | StatusForm::Unknown => StatusForm::Volatile,
+            form => form,
+        }
+    }
+}
+
+/// The protection bits, the form of status writes, and how failures are told, of a part of `size` bytes with
+/// SFDP's quad enable requirement.
+pub(super) fn of_maker(JedecId(id): JedecId, size: u64, requirement: Option<u8>) -> Maker {
+    let large = size > THREE_BYTE_REACH;
+    let form = StatusForm::of_requirement(requirement);
+    let silent = |protection, form| Maker { protection, form, report: Report::None };
+    let two_registers = if large { Layout::Bp4 } else { Layout::Bp2Sec };
+    match id {
+        // S25FL-S and S25FS-S datasheets: status register 1, WRR with two bytes. (S25FL-L, 01 60, and S25FL1-K,
+        // 01 40, are as the last row but one.)
+        [id::SPANSION, 0x02 | 0x20, _] => Maker {
+            protection: Layout::SpansionBp3,
+            form: StatusForm::Both,
+            report: Report::StatusBits,
+        },
+        // S25HS-T and S25FS256T datasheets: LBPROT, PRGERR, ERSERR, CLPEF.
+        [id::INFINEON, ..] => Maker {
+            protection: Layout::SpansionBp3,
+            form: StatusForm::Both,
+            report: Report::StatusBitsClpef,
+        },
+        // N25Q, MT25Q and MT35X datasheets: status register, flag status register.
+        [id::MICRON, 0xba | 0xbb, _] | [id::MICRON_OCTAL, ..] => Maker {
+            protection: Layout::Bp3AtBit6,
+            form: StatusForm::One,
+            report: Report::FlagStatus,
+        },
+        [id::MACRONIX | id::ISSI, ..] => silent(Layout::Bp3AtBit5, StatusForm::One),
+        [id::SST, 0x25, _] => silent(Layout::SstBp3, StatusForm::One),
+        [id::SST, 0x26, _] => silent(Layout::SstBlocks, form),
+        // AT25DF and EcoXiP datasheets: sector protection registers.
+        [id::ADESTO, 0x43..=0x48 | 0xa7..=0xaa, _] => {
+            silent(Layout::AdestoSectors, StatusForm::One)
+        }
+        // W25Q datasheets: 01h takes two bytes in every generation, and in the first ones one clears the second.
+        [id::WINBOND, ..] => {
+            let layout = if large { Layout::WinbondBp4 } else { Layout::Bp2Sec };
+            silent(layout, if requirement == Some(6) { form } else { StatusForm::Both })
+        }
+        // Their second register is at 35h, with CMP.
+        [id::GIGADEVICE | id::BOYA | id::PUYA | id::XTX | id::ZBIT | id::FUDAN | id::ZETTA, ..] => {
+            silent(two_registers, form)
+        }
+        // Macronix's place for QE, or a second register.
+        _ if requirement == Some(2) => silent(Layout::Bp3AtBit5, StatusForm::One),
+        _ if matches!(requirement, Some(1 | 4 | 5 | 6)) => silent(two_registers, form),
+        _ => silent(Layout::Unknown, form),
+    }
+}
+
+/// The ways into and out of 4-byte mode of a maker's parts whose SFDP does not name them.
+pub(super) fn ways_of_maker(JedecId(id): JedecId) -> Ways {
+    let (enter, exit) = match id {
+        // MX25L25635E and GD25Q256C datasheets.
+        [id::MACRONIX | id::GIGADEVICE, ..] => (Enter::En4b, Exit::Ex4b),
+        // W25Q256FV datasheet; its extended address register is not 0 after E9h.
+        [id::WINBOND, ..] => (Enter::En4b, Exit::Ex4b),
+        // N25Q256A datasheet: write enable before either.
+        [id::MICRON, 0xba | 0xbb, _] => (Enter::WrenEn4b, Exit::WrenEx4b),
+        // IS25LP256D and S25FL-S datasheets: bank address register.
+        [id::ISSI, ..] | [id::SPANSION, 0x02 | 0x20, _] => (Enter::Bank, Exit::Bank),
+        _ => return Ways::default(),
+    };
+    let extended_address = id[0] == id::WINBOND;
+    Ways { enter: Some(enter), exit: Some(exit), extended_address, ..Ways::default() }
+}
+
+/// A way out of 4-byte mode that SFDP's words cannot name.
+pub(super) fn exit_of_maker(JedecId(id): JedecId) -> Option<Exit> {
+    // S25HS-T, S28HS-T and S25FS256T datasheets: EX4BA.
+    (id[0] == id::INFINEON).then_some(Exit::Ex4bInfineon)
+}
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -20,7 +137,6 @@ struct Known {
     name: &'static str,
     read_max_hz: u32,
     max_hz: u32,
-    protection: Layout,
     page_size: u32,
     /// Typical and maximum.
     program_ns: [u64; 2],
@@ -37,15 +153,13 @@ const W25Q_ERASE: &[(u32, u64, u64)] = &[
     (64 << 10, 150 * MS, 2_000 * MS),
 ];
 
-/// W25Q256JV datasheet, AC characteristics: fR (03h, 13h) 50 MHz, FR 133 MHz, tPP, tCE, tW; status
-/// register 1: BP3..BP0 and TB.
+/// W25Q256JV datasheet, AC characteristics: fR (03h, 13h) 50 MHz, FR 133 MHz, tPP, tCE, tW.
 const W25Q256JV: Known = Known {
     id: JedecId([0xef, 0x40, 0x19]),
     sfdp_has_times: Some(true),
     name: "W25Q256JV",
     read_max_hz: 50_000_000,
     max_hz: 133_000_000,
-    protection: Layout::WinbondBp4,
     page_size: 256,
     program_ns: [400 * US, 3 * MS],
     erase: W25Q_ERASE,
@@ -54,13 +168,11 @@ const W25Q256JV: Known = Known {
 };
 
 const KNOWN: &[Known] = &[
-    // W25Q32JV datasheet, AC characteristics. Its SEC bit selects sectors instead of blocks. The
-    // protected range is not computed, only whether anything is protected.
+    // W25Q32JV datasheet, AC characteristics.
     Known {
         id: JedecId([0xef, 0x40, 0x16]),
         sfdp_has_times: None,
         name: "W25Q32JV",
-        protection: Layout::Unknown,
         chip_erase_ns: [10_000 * MS, 50_000 * MS],
         ..W25Q256JV
     },
@@ -88,7 +200,6 @@ pub(super) fn refine(id: JedecId, geometry: Geometry) -> Geometry {
         name: Some(part.name),
         read_max_hz: part.read_max_hz,
         max_hz: Some(part.max_hz),
-        protection: part.protection,
         status_write_max_ns: part.status_write_max_ns,
         times_known: true,
         ..geometry
@@ -107,9 +218,6 @@ pub(super) fn refine(id: JedecId, geometry: Geometry) -> Geometry {
     }
     if !times {
         refined.programming = Programming::Page { size: part.page_size };
-        if let Addressing::FourByteMode { write_enable } = &mut refined.addressing {
-            *write_enable = false;
-        }
     }
     refined
 }
@@ -122,7 +230,7 @@ pub(super) fn ids() -> impl Iterator<Item = JedecId> {
 const SST25VF016B: JedecId = JedecId([0xbf, 0x25, 0x41]);
 const S25FL512S: JedecId = JedecId([0x01, 0x02, 0x20]);
 
-/// The geometry of a part that has no SFDP.
+/// The geometry of a part that may have no SFDP. One with the same id that has it (S25FS512S) describes itself.
 pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
     match id {
         // SST25VF016B datasheet: command table; AC characteristics FCLK 25 MHz for READ, 50 MHz
@@ -131,16 +239,13 @@ pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
             let erase = |size, opcode| {
                 Some(EraseType { size, opcode, typical_ns: 18 * MS, max_ns: 25 * MS })
             };
+            let erase_types =
+                [erase(4 << 10, 0x20), erase(32 << 10, 0x52), erase(64 << 10, 0xd8), None];
             Some(Geometry {
-                size: 2 << 20,
                 programming: Programming::AaiWord,
-                erase_types: [
-                    erase(4 << 10, 0x20),
-                    erase(32 << 10, 0x52),
-                    erase(64 << 10, 0xd8),
-                    None,
-                ],
                 addressing: Addressing::ThreeByte,
+                // Block protection: the bits are set at power-up, and volatile.
+                volatile_protection: true,
                 program_typical_ns: 7 * US,
                 program_max_ns: 10 * US,
                 chip_erase_typical_ns: 35 * MS,
@@ -149,38 +254,61 @@ pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
                 status_write_max_ns: 10 * US,
                 read_max_hz: 25_000_000,
                 max_hz: Some(50_000_000),
-                protection: Layout::SstBp3,
                 name: Some("SST25VF016B"),
+                ..plain(id, 2 << 20, erase_types)
             })
         }
         // S25FL512S datasheet: command summary; SDR AC characteristics FSCK,R 50 MHz for READ, FSCK,C
         // 133 MHz else; embedded algorithm performance tPP, tSE, tBE, tW.
-        S25FL512S => Some(Geometry {
-            size: 64 << 20,
-            programming: Programming::Page { size: 512 },
-            erase_types: [
-                Some(EraseType {
-                    size: 256 << 10,
-                    opcode: 0xdc,
-                    typical_ns: 520 * MS,
-                    max_ns: 2_600 * MS,
-                }),
-                None,
-                None,
-                None,
-            ],
-            addressing: Addressing::FourByteOpcodes,
-            program_typical_ns: 340 * US,
-            program_max_ns: 750 * US,
-            chip_erase_typical_ns: 103_000 * MS,
-            chip_erase_max_ns: 460_000 * MS,
-            times_known: true,
-            status_write_max_ns: 2_000 * MS,
-            read_max_hz: 50_000_000,
-            max_hz: Some(133_000_000),
-            protection: Layout::SpansionBp3,
-            name: Some("S25FL512S"),
-        }),
+        S25FL512S => {
+            let (typical_ns, max_ns) = (520 * MS, 2_600 * MS);
+            let erase = EraseType { size: 256 << 10, opcode: 0xdc, typical_ns, max_ns };
+            Some(Geometry {
+                programming: Programming::Page { size: 512 },
+                addressing: Addressing::FourByteOpcodes,
+                program_typical_ns: 340 * US,
+                program_max_ns: 750 * US,
+                chip_erase_typical_ns: 103_000 * MS,
+                chip_erase_max_ns: 460_000 * MS,
+                status_write_max_ns: 2_000 * MS,
+                read_max_hz: 50_000_000,
+                max_hz: Some(133_000_000),
+                name: Some("S25FL512S"),
+                ..plain(id, 64 << 20, [Some(erase), None, None, None])
+            })
+        }
         _ => None,
+    }
+}
+
+/// What parts without SFDP have in common, and values to be replaced.
+fn plain(id: JedecId, size: u64, erase_types: [Option<EraseType>; 4]) -> Geometry {
+    let Maker { protection, form, report } = of_maker(id, size, None);
+    Geometry {
+        size,
+        reach: size,
+        programming: Programming::Page { size: 1 },
+        erase_types,
+        regions: Geometry::one_region(size, &erase_types),
+        addressing: Addressing::ThreeByte,
+        exit: None,
+        extended_address: false,
+        has_fast_read: true,
+        chip_erase: true,
+        program_typical_ns: 0,
+        program_max_ns: 0,
+        chip_erase_typical_ns: 0,
+        chip_erase_max_ns: 0,
+        times_known: true,
+        status_write_max_ns: 0,
+        read_max_hz: 0,
+        max_hz: None,
+        protection,
+        volatile_protection: false,
+        quad_enable: None,
+        status_form: form,
+        report,
+        name: None,
+        notes: Notes::default(),
     }
 }

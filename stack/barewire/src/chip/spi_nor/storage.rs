@@ -9,7 +9,7 @@ use crate::chip::Port;
 use crate::time::Timer;
 
 /// A flash chip for `embedded-storage`. There the smallest block is a compile-time constant of
-/// `ERASE` bytes; it is checked against the chip here.
+/// `ERASE` bytes; it is checked against all regions of the chip here.
 ///
 /// Unlike [`SpiNor::write`], a write here only programs: the caller must erase.
 #[derive(Debug)]
@@ -21,9 +21,9 @@ impl<P: Port, T: Timer, const ERASE: usize> Storage<P, T, ERASE> {
     /// Takes the chip.
     ///
     /// # Errors
-    /// [`NorError::Misaligned`] if the chip does not erase blocks of `ERASE` bytes.
+    /// [`NorError::Misaligned`] if the chip does not erase blocks of `ERASE` bytes everywhere.
     pub fn new(chip: SpiNor<P, T>) -> Result<Self, NorError> {
-        if chip.geometry().erase_types().any(|erase| erase.size as usize == ERASE) {
+        if chip.geometry().erases_multiples_of(ERASE as u64) {
             Ok(Self { chip })
         } else {
             let granularity = chip.geometry().erase_size();

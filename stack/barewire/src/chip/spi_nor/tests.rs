@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::vec;
 use std::vec::Vec;
 
-use super::{Addressing, NorError, Programming, SpiNor, no_observer};
+use super::{Addressing, Enter, NorError, Programming, SpiNor, no_observer};
 use crate::chip::{Port, Sharing};
 use crate::spi::{Error, MessageError, Transfer};
 use crate::time::Timer;
@@ -25,6 +25,8 @@ struct Flash {
     /// The bytes that differ from [`factory`].
     changed: BTreeMap<u64, u8>,
     four_byte: bool,
+    /// The extended address register: 1 after E9h.
+    upper: u64,
     enabled: bool,
     busy_polls: u32,
 }
@@ -47,7 +49,8 @@ fn sfdp() -> Vec<u8> {
 
 impl Flash {
     fn new() -> Self {
-        Self { changed: BTreeMap::new(), four_byte: false, enabled: false, busy_polls: 0 }
+        let changed = BTreeMap::new();
+        Self { changed, four_byte: false, upper: 0, enabled: false, busy_polls: 0 }
     }
 
     fn at(&self, address: u64) -> u8 {
@@ -67,15 +70,15 @@ impl Flash {
         if self.busy_polls > 0 {
             return answer;
         }
-        let width = if self.four_byte { 4 } else { 3 };
+        let (width, upper) = if self.four_byte { (4, 0) } else { (3, self.upper) };
         let address = |width: usize| {
             let bytes = sent.get(1..=width).expect("an address");
-            bytes.iter().fold(0, |address, &byte| address << 8 | u64::from(byte))
+            bytes.iter().fold(upper, |address, &byte| address << 8 | u64::from(byte))
         };
         match sent[0] {
             0x9f => answer[1..4].copy_from_slice(&[0xef, 0x40, 0x19]),
             0x5a => {
-                let from = address(3) as usize;
+                let from = address(3) as usize & 0xff_ffff;
                 answer[5..].copy_from_slice(&sfdp()[from..from + sent.len() - 5]);
             }
             0x35 => answer[1..].fill(0),
@@ -88,7 +91,9 @@ impl Flash {
             0x06 => self.enabled = true,
             0x04 => self.enabled = false,
             0xb7 => self.four_byte = true,
-            0xe9 => self.four_byte = false,
+            0xe9 => (self.four_byte, self.upper) = (false, 1),
+            0xc5 if self.enabled => self.upper = u64::from(sent[1]),
+            0xc5 => {}
             0x02 if self.enabled => {
                 let from = address(width);
                 for (index, byte) in sent[1 + width..].iter().enumerate() {
@@ -117,7 +122,7 @@ impl Flash {
 
     /// Whether the chip is in the state that a boot ROM needs.
     fn rests(&self) -> bool {
-        !self.four_byte && !self.enabled && self.busy_polls == 0
+        !self.four_byte && self.upper == 0 && !self.enabled && self.busy_polls == 0
     }
 }
 
@@ -364,7 +369,7 @@ fn a_part_known_by_its_id_has_its_datasheets_times_and_pages() {
     let chip = User::open(&world, true, None).expect("opens");
     let geometry = *chip.geometry();
     assert_eq!(geometry.name, Some("W25Q256FV"));
-    assert_eq!(geometry.addressing, Addressing::FourByteMode { write_enable: false });
+    assert_eq!(geometry.addressing, Addressing::FourByteMode { enter: Enter::En4b });
     assert_eq!(geometry.programming, Programming::Page { size: 256 });
     let ms = |ns: u64| ns / 1_000_000;
     let erase: Vec<_> = geometry

@@ -3,19 +3,20 @@
 
 use core::task::Poll;
 
+use super::fault::{Operation, Report};
 use super::{BUSY, Geometry, NorError, WEL};
 use crate::time::{Timer, ticks_at_least};
 
 impl Geometry {
-    /// The protection bits of a status that was read after WREN. Errors report `address`.
-    pub(super) fn enabled(&self, status: u8, address: u64) -> Result<u8, NorError> {
+    /// Judges a status that was read after WREN. Errors report `address`.
+    pub(super) fn enabled(&self, status: u8, address: u64) -> Result<(), NorError> {
         if status == 0xff {
             return Err(NorError::Gone { address });
         }
         if status & (WEL | BUSY) != WEL {
             return Err(NorError::WriteEnableRefused { status });
         }
-        Ok(status & self.protection.bits())
+        Ok(())
     }
 }
 
@@ -28,20 +29,22 @@ pub(super) struct Wait {
     pub(super) first_ns: u64,
     interval_ns: u64,
     longest_ns: u64,
-    /// A status of all ones is none: the protection bits were not all set before.
+    /// A status of all ones is none: not all bits were set before.
     tells_gone: bool,
+    /// How the chip reports a failure.
+    report: Report,
     address: u64,
 }
 
 impl Wait {
-    /// For a change at `address` that takes `typical_ns`, and `max_ns` at most. `protection_bits` are
-    /// those of before the change. If the chip's times are unknown, it is asked from the beginning, at
-    /// growing intervals.
+    /// For a change at `address` that takes `typical_ns`, and `max_ns` at most. `before` is the status of
+    /// before the change. If the chip's times are unknown, it is asked from the beginning, at growing
+    /// intervals.
     pub(super) fn new(
         geometry: &Geometry,
         timer: &mut impl Timer,
         (typical_ns, max_ns): (u64, u64),
-        protection_bits: u8,
+        before: u8,
         address: u64,
     ) -> Self {
         // For short waits polling is cheaper than sleeping. The interval leaves the bus to others.
@@ -54,7 +57,8 @@ impl Wait {
             first_ns: if known { typical_ns } else { 0 },
             interval_ns: if known { longest_ns } else { longest_ns.min(10_000) },
             longest_ns,
-            tells_gone: protection_bits != geometry.protection.bits(),
+            tells_gone: before | BUSY | WEL != 0xff,
+            report: geometry.report,
             address,
         }
     }
@@ -70,13 +74,21 @@ impl Wait {
         if status == 0xff && self.tells_gone {
             return Poll::Ready(Err(NorError::Gone { address: self.address }));
         }
+        if let Some(operation) = self.report.failed(status) {
+            return Poll::Ready(Err(self.failed(operation, status)));
+        }
         if status & BUSY == 0 {
             return Poll::Ready(Ok(()));
         }
-        if late {
-            return Poll::Ready(Err(NorError::StaysBusy { limit_ns: self.limit_ns, status }));
-        }
-        Poll::Pending
+        if late { Poll::Ready(Err(self.stays_busy(status))) } else { Poll::Pending }
+    }
+
+    pub(super) fn failed(&self, operation: Operation, status: u8) -> NorError {
+        NorError::Failed { operation, address: self.address, status }
+    }
+
+    pub(super) fn stays_busy(&self, status: u8) -> NorError {
+        NorError::StaysBusy { limit_ns: self.limit_ns, status }
     }
 
     /// The time until the next question, in nanoseconds.

@@ -1,8 +1,8 @@
 //! Writing: changes only what differs, and reads back what was changed.
 //!
 //! # How it works
-//! The range is split into pieces of one block (the largest erase type up to 64 KiB), and each
-//! piece into sectors (the smallest erase type).
+//! The range is split into pieces of one block (the largest up to 64 KiB in its place), and each
+//! piece into sectors (the smallest block there).
 //! 1. Compare: each sector is read. It is equal, or needs programming (bits are only cleared), or
 //!    needs an erase.
 //! 2. Block: if the piece covers its block, one block erase may replace the sectors' erases, if it
@@ -11,23 +11,23 @@
 //!    scratch buffer from step 1. If power fails between its erase and its programming, they are
 //!    lost.
 //! 4. Program: pages without a bit to clear are skipped.
-//! 5. Verify: every changed sector is read back and compared.
+//! 5. Verify: every changed sector is read back and compared. If a chip may have ignored an erase, that is seen
+//!    before anything is programmed over what was there.
 
 use core::ops::ControlFlow;
 
+use super::erase::ERASED;
 use super::opcode::{AAI_WP, PP, PP_4B, WRDI};
 use super::{
-    Addressing, COMMAND_MAX, Command, EraseType, NorError, Observer, Programming, SpiNor,
+    Addressing, Block, COMMAND_MAX, Command, NorError, Observer, Programming, SpiNor,
     first_difference, go_on,
 };
 use crate::chip::{Port, longest_data};
 use crate::spi::Transfer;
 use crate::time::Timer;
 
-/// The erased state.
-const ERASED: u8 = 0xff;
-/// The largest block erased at once while writing.
-const BLOCK_MAX: u32 = 64 << 10;
+/// The largest block erased at once while writing, if there is a smaller one in its place.
+const BLOCK_MAX: u64 = 64 << 10;
 
 /// The result of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,14 +73,15 @@ impl Need {
 impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Writes `data` at `offset`, erasing and programming only what differs, and verifies it.
     ///
-    /// `scratch` holds at least one smallest block ([`super::Geometry::erase_size`]). `observer` is
+    /// `scratch` holds at least [`super::Geometry::scratch_size`] bytes. `observer` is
     /// called with the number of bytes of `data` done, after each sector, or after a block that is
     /// erased as a whole.
     ///
     /// # Errors
-    /// Before anything is changed: [`NorError::OutOfRange`], [`NorError::Protected`] and
-    /// [`NorError::ScratchTooSmall`]. Then [`NorError::Verify`], [`NorError::StaysBusy`],
-    /// [`NorError::Gone`], [`NorError::Interrupted`] (between sectors or blocks),
+    /// Before anything is changed: [`NorError::OutOfRange`], [`NorError::OutOfReach`],
+    /// [`NorError::Protected`] and [`NorError::ScratchTooSmall`]. Then [`NorError::NoErase`] (at a place that
+    /// needs an erase), [`NorError::Verify`], [`NorError::Failed`], [`NorError::Ignored`],
+    /// [`NorError::StaysBusy`], [`NorError::Gone`], [`NorError::Interrupted`] (between sectors or blocks),
     /// [`NorError::Occupied`], or an error of the bus. If the chip still answers, it is
     /// write-disabled in every case.
     pub fn write(
@@ -90,9 +91,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         scratch: &mut [u8],
         observer: Observer<'_>,
     ) -> Result<Written, NorError> {
-        let end = offset.saturating_add(data.len() as u64);
-        self.check_range(offset, data.len() as u64)?;
-        let needed = self.geometry.erase_size();
+        let range = self.geometry.check_range(offset, data.len() as u64)?;
+        let needed = self.geometry.scratch_size();
         if scratch.len() < needed as usize {
             return Err(NorError::ScratchTooSmall { len: scratch.len(), needed });
         }
@@ -100,19 +100,20 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         if data.is_empty() {
             return Ok(written);
         }
-        self.check_protection(&(offset..end))?;
-        let block = self.block_erase();
+        self.check_protection(&range)?;
         let mut address = offset;
-        while address < end {
-            let block_end = (address / u64::from(block.size) + 1) * u64::from(block.size);
-            let piece_end = block_end.min(end);
+        while address < range.end {
+            let (sector, _) = self.geometry.piece_at(address);
+            let block = self.geometry.blocks_at(address).rfind(|block| block.len <= BLOCK_MAX);
+            let block_end = block.map_or(sector.end, |block| block.end());
+            let piece_end = block_end.min(range.end);
             let piece = &data[(address - offset) as usize..(piece_end - offset) as usize];
             let before = address - offset;
             let mut done = |bytes: u64| observer(before + bytes);
-            let wrote = if piece.len() == block.size as usize && block.size > needed {
-                self.write_block(address, piece, &block, scratch, &mut written, &mut done)
-            } else {
-                self.write_sectors(address, piece, scratch, &mut written, &mut done)
+            let whole = block.filter(|block| block.len == piece.len() as u64);
+            let wrote = match whole.filter(|block| block.end() > sector.end) {
+                Some(block) => self.write_block(&block, piece, scratch, &mut written, &mut done),
+                None => self.write_sectors(address, piece, scratch, &mut written, &mut done),
             };
             wrote.map_err(|error| match error {
                 NorError::Interrupted { done } => NorError::Interrupted { done: before + done },
@@ -123,95 +124,96 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Ok(written)
     }
 
-    /// Programs `data` at `offset` without erasing, so bits are only cleared. Does not verify.
+    /// Programs `data` at `offset` without erasing, so bits are only cleared, and reads back that they are.
     ///
     /// # Errors
-    /// [`NorError::OutOfRange`] and [`NorError::Protected`], before anything is changed;
-    /// [`NorError::StaysBusy`], [`NorError::Gone`], an error of the bus.
+    /// [`NorError::OutOfRange`], [`NorError::OutOfReach`] and [`NorError::Protected`], before anything is
+    /// changed; [`NorError::Verify`], [`NorError::Failed`], [`NorError::Ignored`], [`NorError::StaysBusy`],
+    /// [`NorError::Gone`], an error of the bus.
     pub fn program_only(&mut self, offset: u64, data: &[u8]) -> Result<(), NorError> {
-        self.check_range(offset, data.len() as u64)?;
+        let range = self.geometry.check_range(offset, data.len() as u64)?;
         if data.is_empty() {
             return Ok(());
         }
-        self.check_protection(&(offset..offset + data.len() as u64))?;
+        self.check_protection(&range)?;
         // The operation is as long as programming a sector: another user of a shared chip waits for
         // it.
-        let piece_max = u64::from(self.geometry.erase_size());
-        let end = offset + data.len() as u64;
         let mut at = offset;
-        while at < end {
-            let piece_end = ((at / piece_max + 1) * piece_max).min(end);
-            let piece = &data[(at - offset) as usize..(piece_end - offset) as usize];
-            self.operation(|chip| chip.program_pages(at, piece, None, &mut Written::default()))?;
-            at = piece_end;
+        while at < range.end {
+            let (sector, _) = self.geometry.piece_at(at);
+            let end = sector.end.min(range.end);
+            let piece = &data[(at - offset) as usize..(end - offset) as usize];
+            self.operation(|chip| {
+                chip.program_pages(at, piece, None, &mut Written::default())?;
+                chip.read_back_in_pieces(at, piece, bit_is_cleared)
+            })?;
+            at = end;
         }
         Ok(())
-    }
-
-    /// The largest erase type up to 64 KiB.
-    fn block_erase(&self) -> EraseType {
-        let fitting = self.geometry.erase_types().rfind(|erase| erase.size <= BLOCK_MAX);
-        fitting.unwrap_or_else(|| self.sector_erase())
-    }
-
-    fn sector_erase(&self) -> EraseType {
-        self.geometry.erase_types().next().expect("a geometry has an erase type")
     }
 
     /// Writes a whole block: by its own erase, as one operation, if that is faster (step 2),
     /// otherwise sector by sector.
     fn write_block(
         &mut self,
-        address: u64,
+        block: &Block,
         data: &[u8],
-        block: &EraseType,
         scratch: &mut [u8],
         written: &mut Written,
         observer: Observer<'_>,
     ) -> Result<(), NorError> {
-        let whole =
-            self.operation(|chip| chip.write_whole(address, data, block, scratch, written))?;
-        if whole {
+        if self.operation(|chip| chip.write_whole(block, data, scratch, written))? {
             // Called between operations, since the observer may use the chip itself.
             return go_on(observer, data.len() as u64);
         }
-        self.write_sectors(address, data, scratch, written, observer)
+        self.write_sectors(block.start, data, scratch, written, observer)
     }
 
     /// Returns whether the block was written as a whole. If not, nothing was changed.
     fn write_whole(
         &mut self,
-        address: u64,
+        block: &Block,
         data: &[u8],
-        block: &EraseType,
         scratch: &mut [u8],
         written: &mut Written,
     ) -> Result<bool, NorError> {
-        let sector = self.sector_erase();
+        let Some(sector) = self.geometry.sector_at(block.start) else { return Ok(false) };
+        // A block is in one region, so its sectors are of one size.
+        let sectors =
+            || data.chunks(sector.len as usize).zip((block.start..).step_by(sector.len as usize));
         let mut erases = 0;
         let mut kept_pages = 0;
-        for (index, new) in data.chunks(sector.size as usize).enumerate() {
+        for (new, at) in sectors() {
             let old = &mut scratch[..new.len()];
-            self.fetch(address + index as u64 * u64::from(sector.size), old)?;
+            self.fetch(at, old)?;
             match Need::of(old, new) {
                 Need::Erase => erases += 1,
                 Need::Nothing | Need::Program => kept_pages += self.pages_to_program(new),
             }
         }
-        let by_sector_ns = erases * sector.typical_ns;
-        let by_block_ns = block.typical_ns + kept_pages * self.geometry.program_typical_ns;
+        let by_sector_ns = erases * sector.erase.typical_ns;
+        let by_block_ns = block.erase.typical_ns + kept_pages * self.geometry.program_typical_ns;
         if erases == 0 || by_sector_ns <= by_block_ns {
             return Ok(false);
         }
-        self.erase_block(address, block)?;
-        written.erases += 1;
-        written.erased_bytes += u64::from(block.size);
-        for (index, new) in data.chunks(sector.size as usize).enumerate() {
-            let done = index as u64 * u64::from(sector.size);
-            self.program_pages(address + done, new, None, written)?;
-            self.read_back(address + done, new, scratch)?;
+        self.erase_to_write(block, written)?;
+        for (new, at) in sectors() {
+            self.program_pages(at, new, None, written)?;
+            self.read_back(at, new, scratch)?;
         }
         Ok(true)
+    }
+
+    /// Erases a block whose content is in a buffer. What is written then is read back, and the blank block only if
+    /// the chip may have ignored the erase.
+    fn erase_to_write(&mut self, block: &Block, written: &mut Written) -> Result<(), NorError> {
+        self.erase_block_unseen(block)?;
+        if self.ignored.is_some() {
+            self.check_blank(block)?;
+        }
+        written.erases += 1;
+        written.erased_bytes += block.len;
+        Ok(())
     }
 
     fn pages_to_program(&self, data: &[u8]) -> u64 {
@@ -228,32 +230,31 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         written: &mut Written,
         observer: Observer<'_>,
     ) -> Result<(), NorError> {
-        let size = u64::from(self.geometry.erase_size());
         let end = address + data.len() as u64;
         let mut at = address;
         while at < end {
-            let sector = at / size * size;
-            let piece_end = (sector + size).min(end);
+            let (sector, _) = self.geometry.piece_at(at);
+            let piece_end = sector.end.min(end);
             let piece = &data[(at - address) as usize..(piece_end - address) as usize];
-            self.operation(|chip| chip.write_sector(sector, at, piece, scratch, written))?;
+            self.operation(|chip| chip.write_sector(at, piece, scratch, written))?;
             at = piece_end;
             go_on(observer, at - address)?;
         }
         Ok(())
     }
 
-    /// Writes `new` at `at`, inside the sector at `sector`, within an operation, so that another
-    /// user's changes to the same sector are kept.
+    /// Writes `new` at `at`, inside one sector, within an operation, so that another user's changes to the
+    /// same sector are kept.
     fn write_sector(
         &mut self,
-        sector: u64,
         at: u64,
         new: &[u8],
         scratch: &mut [u8],
         written: &mut Written,
     ) -> Result<(), NorError> {
-        let erase = self.sector_erase();
-        let scratch = &mut scratch[..erase.size as usize];
+        let (sector, block) = self.geometry.piece_at(at);
+        let (sector, len) = (sector.start, (sector.end - sector.start) as usize);
+        let scratch = &mut scratch[..len];
         let inside = (at - sector) as usize..(at - sector) as usize + new.len();
         self.fetch(at, &mut scratch[inside.clone()])?;
         match Need::of(&scratch[inside.clone()], new) {
@@ -267,17 +268,16 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             }
             Need::Erase => {}
         }
+        let block = block.ok_or(NorError::NoErase { address: at })?;
         // The bytes around the new ones are kept (step 3).
         let (before, after) = (0..inside.start, inside.end..scratch.len());
         self.fetch(sector, &mut scratch[before])?;
         self.fetch(sector + inside.end as u64, &mut scratch[after])?;
         scratch[inside].copy_from_slice(new);
-        self.erase_block(sector, &erase)?;
-        written.erases += 1;
-        written.erased_bytes += u64::from(erase.size);
+        self.erase_to_write(&block, written)?;
         self.program_pages(sector, scratch, None, written)?;
         // The scratch buffer holds the expected bytes, so the sector is read back in small pieces.
-        self.read_back_in_pieces(sector, scratch)
+        self.read_back_in_pieces(sector, scratch, bytes_are_equal)
     }
 
     /// Programs what differs from `new`: compared with `old` if it is given, otherwise with the
@@ -331,6 +331,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     fn program_page(&mut self, address: u64, bytes: &[u8]) -> Result<(), NorError> {
         let command = self.program_command(address);
         let (typical_ns, max_ns) = (self.geometry.program_typical_ns, self.geometry.program_max_ns);
+        self.reach(address)?;
         let mut enabled = self.write_enable(address)?;
         let mut message = [Transfer::write(command.as_slice()), Transfer::write(bytes)];
         enabled.chip().port.run(&mut message)?;
@@ -381,7 +382,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             bytes[..start.len()].copy_from_slice(start);
             bytes[start.len()..][..2].copy_from_slice(pair);
             enabled.chip().port.run(&mut [Transfer::write(&bytes[..start.len() + 2])])?;
-            enabled.wait_ready(typical_ns, max_ns, address + 2 * index as u64)?;
+            enabled.wait_ready((typical_ns, max_ns), address + 2 * index as u64)?;
         }
         enabled.chip().port.run(&mut [Transfer::write(&[WRDI])])?;
         enabled.finish(0, max_ns, address)
@@ -394,30 +395,45 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         expected: &[u8],
         scratch: &mut [u8],
     ) -> Result<(), NorError> {
+        if !self.read_back {
+            return Ok(());
+        }
         let actual = &mut scratch[..expected.len()];
         self.fetch(address, actual)?;
-        compare(address, expected, actual)
+        match first_difference(expected, actual) {
+            None => Ok(()),
+            Some(at) => Err(self.differs(address + at as u64, expected[at], actual[at])),
+        }
     }
 
-    fn read_back_in_pieces(&mut self, address: u64, expected: &[u8]) -> Result<(), NorError> {
+    /// As `is` says of an expected and an actual byte.
+    fn read_back_in_pieces(
+        &mut self,
+        address: u64,
+        expected: &[u8],
+        is: fn(u8, u8) -> bool,
+    ) -> Result<(), NorError> {
+        if !self.read_back {
+            return Ok(());
+        }
         let mut actual = [0; 256];
-        for (index, piece) in expected.chunks(actual.len()).enumerate() {
-            let at = address + (index * actual.len()) as u64;
+        for (piece, at) in expected.chunks(actual.len()).zip((address..).step_by(256)) {
             let actual = &mut actual[..piece.len()];
             self.fetch(at, actual)?;
-            compare(at, piece, actual)?;
+            let wrong = piece.iter().zip(&*actual).position(|(one, other)| !is(*one, *other));
+            if let Some(place) = wrong {
+                return Err(self.differs(at + place as u64, piece[place], actual[place]));
+            }
         }
         Ok(())
     }
 }
 
-fn compare(address: u64, expected: &[u8], actual: &[u8]) -> Result<(), NorError> {
-    match first_difference(expected, actual) {
-        None => Ok(()),
-        Some(at) => Err(NorError::Verify {
-            address: address + at as u64,
-            expected: expected[at],
-            actual: actual[at],
-        }),
-    }
+fn bytes_are_equal(expected: u8, actual: u8) -> bool {
+    expected == actual
+}
+
+/// Of a byte programmed over another one, each bit that was to be cleared is.
+pub(super) fn bit_is_cleared(programmed: u8, actual: u8) -> bool {
+    actual & !programmed == 0
 }

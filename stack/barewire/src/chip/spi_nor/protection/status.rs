@@ -1,0 +1,138 @@
+//! Writing the status registers: in the form that the part takes, with every other bit as it was.
+//!
+//! Read first: JESD216B, BFPT word 15, bits 22 to 20 (quad enable requirement).
+//!
+//! The quad enable bit is in these registers, and a board that boots in quad mode does not boot without it. So
+//! both registers are read before, and compared after.
+
+use super::super::opcode::{EWSR, RDSR2, WRSR, WRSR2};
+use super::super::{BUSY, NorError, SpiNor, WEL, read_register};
+use super::layout::CMP;
+use crate::chip::Port;
+use crate::spi::Transfer;
+use crate::time::Timer;
+
+/// How status registers 1 and 2 are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum StatusForm {
+    /// 01h with one byte. There is no second register at 35h.
+    One,
+    /// 01h with two bytes. With one the second register may be cleared.
+    Both,
+    /// 01h and 31h with one byte each.
+    Separate,
+    /// Not known: both bytes, and if the chip ignores that, one by one.
+    Unknown,
+    /// 50h instead of 06h, then 01h with one byte: a volatile register.
+    Volatile,
+}
+
+impl StatusForm {
+    /// That of a quad enable requirement; `None` if there is none or a reserved one.
+    pub(in super::super) const fn of_requirement(requirement: Option<u8>) -> Self {
+        match requirement {
+            // QE is bit 6 of register 1; bit 7 of a register that is read by 3Fh; or there is none.
+            Some(0 | 2 | 3) => StatusForm::One,
+            // QE is bit 1 of register 2. With 001b one byte clears it, with 100b it does not.
+            Some(1 | 4 | 5) => StatusForm::Both,
+            Some(6) => StatusForm::Separate,
+            _ => StatusForm::Unknown,
+        }
+    }
+
+    /// Whether there is a register 2 at 35h.
+    const fn has_second(self) -> bool {
+        matches!(self, StatusForm::Both | StatusForm::Separate | StatusForm::Unknown)
+    }
+}
+
+/// Status register 1 without the bits that only show state.
+const fn lasting(status: u8) -> u8 {
+    status & !(BUSY | WEL)
+}
+
+impl<P: Port, T: Timer> SpiNor<P, T> {
+    /// Clears the protection bits of both registers, and reads back that nothing else changed.
+    pub(super) fn clear_protection_bits(&mut self) -> Result<(), NorError> {
+        let layout = self.geometry.protection;
+        let old = self.both_registers()?;
+        let second = |old: u8| if layout.has_cmp() { old & !CMP } else { old };
+        let new = (lasting(old.0) & !layout.cleared(), old.1.map(second));
+        self.write_registers(new)?;
+        let now = self.both_registers()?;
+        // The protection bits are judged by who asked, and bits that hardware sets for itself are not ours.
+        let kept = !layout.cleared() & !(BUSY | WEL) & !self.geometry.report.status_bits();
+        for (register, expected, actual) in
+            [(1, new.0 & kept, now.0 & kept), (2, new.1.map_or(0, second), now.1.map_or(0, second))]
+        {
+            if expected != actual {
+                return Err(NorError::StatusChanged { register, expected, actual });
+            }
+        }
+        Ok(())
+    }
+
+    /// Registers 1 and 2. The second is `None` if the part has none, or it does not answer.
+    fn both_registers(&mut self) -> Result<(u8, Option<u8>), NorError> {
+        let first = self.status_now()?;
+        let form = self.geometry.status_form;
+        // Where the form is not known, 35h may be another command.
+        let known = form != StatusForm::Unknown || self.geometry.protection.needs_status_2();
+        if !form.has_second() || !known {
+            return Ok((first, None));
+        }
+        let mut second = || read_register(&mut self.port, RDSR2);
+        // It is written back, with bits that can be set only once: a disturbed reading must not get there.
+        let (one, other) = (second()?, second()?);
+        if one != other {
+            return Err(NorError::StatusChanged { register: 2, expected: one, actual: other });
+        }
+        Ok((first, Some(one).filter(|&second| second != 0xff)))
+    }
+
+    fn write_registers(&mut self, (first, second): (u8, Option<u8>)) -> Result<(), NorError> {
+        let form = self.geometry.status_form;
+        let Some(second) = second else {
+            return self.write_status(&[WRSR, first]).map(drop);
+        };
+        match form {
+            StatusForm::Separate => {
+                self.write_status(&[WRSR, first])?;
+                self.write_status(&[WRSR2, second])?;
+            }
+            StatusForm::Unknown => {
+                // A part that takes one byte ignores two, and its latch stays set.
+                if !self.write_status(&[WRSR, first, second])? {
+                    self.write_status(&[WRSR, first])?;
+                    self.write_status(&[WRSR2, second])?;
+                }
+            }
+            _ => {
+                self.write_status(&[WRSR, first, second])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One write of a status register. Returns whether the chip took it.
+    fn write_status(&mut self, command: &[u8]) -> Result<bool, NorError> {
+        let limit_ns = self.geometry.status_write_max_ns;
+        if self.geometry.status_form == StatusForm::Volatile {
+            self.port.run(&mut [Transfer::write(&[EWSR])])?;
+            self.port.run(&mut [Transfer::write(command)])?;
+            return Ok(true);
+        }
+        let mut enabled = self.write_enable(0)?;
+        enabled.chip().port.run(&mut [Transfer::write(command)])?;
+        let status = enabled.wait_ready((limit_ns / 4, limit_ns), 0)?;
+        if status & WEL == 0 {
+            enabled.done();
+            return Ok(true);
+        }
+        // The guard clears the latch.
+        drop(enabled);
+        Ok(false)
+    }
+}
