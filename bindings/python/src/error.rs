@@ -110,9 +110,7 @@ pub(crate) fn of_flash(py: Python<'_>, bus: &AnyBus, error: NorError) -> PyErr {
         NorError::OutOfRange { .. }
         | NorError::OutOfReach { .. }
         | NorError::Misaligned { .. }
-        | NorError::NoErase { .. } => {
-            of_chip(py, libc::EINVAL, error.to_string())
-        }
+        | NorError::NoErase { .. } => of_chip(py, libc::EINVAL, error.to_string()),
         _ => of_chip(py, libc::EIO, error.to_string()),
     }
 }

@@ -36,9 +36,21 @@ fn transaction(operation: Transaction<u8>) -> [Transaction<u8>; 3] {
     [Transaction::transaction_start(), operation, Transaction::transaction_end()]
 }
 
-/// An SST25VF016B, which has no SFDP: its id is all that is asked of it.
-fn identifies() -> [Transaction<u8>; 3] {
-    transaction(Transaction::transfer_in_place(vec![0x9f, 0, 0, 0], vec![0xff, 0xbf, 0x25, 0x41]))
+/// An SST25VF016B: it is ready, its id is known, and it has no SFDP.
+fn identifies() -> Vec<Transaction<u8>> {
+    let id = Transaction::transfer_in_place(vec![0x9f, 0, 0, 0], vec![0xff, 0xbf, 0x25, 0x41]);
+    let ready = Transaction::transfer_in_place(vec![5, 0], vec![0xff, 0]);
+    let sfdp = reads(&[0x5a, 0, 0, 0, 0], &[0xff; 8]);
+    [transaction(ready).to_vec(), transaction(id).to_vec(), sfdp].concat()
+}
+
+fn reads(command: &[u8], answer: &[u8]) -> Vec<Transaction<u8>> {
+    vec![
+        Transaction::transaction_start(),
+        Transaction::write_vec(command.to_vec()),
+        Transaction::read_vec(answer.to_vec()),
+        Transaction::transaction_end(),
+    ]
 }
 
 #[test]
@@ -46,20 +58,17 @@ fn every_byte_is_as_expected() {
     let status = |value| transaction(Transaction::transfer_in_place(vec![5, 0], vec![0xff, value]));
     let command = |bytes: &[u8]| transaction(Transaction::write_vec(bytes.to_vec()));
     let expected = [
-        identifies().to_vec(),
-        vec![
-            Transaction::transaction_start(),
-            Transaction::write_vec(vec![0x03, 0x01, 0x23, 0x45]),
-            Transaction::read_vec(vec![1, 2, 3]),
-            Transaction::transaction_end(),
-        ],
-        // A sector: nothing is protected, the latch is seen set, and the chip is waited for.
+        identifies(),
+        reads(&[0x03, 0x01, 0x23, 0x45], &[1, 2, 3]),
+        // A sector: nothing is protected, the latch is seen set, the chip is waited for, and the sector is seen
+        // to be blank.
         status(0).to_vec(),
         command(&[0x06]).to_vec(),
         status(2).to_vec(),
         command(&[0x20, 0x00, 0x10, 0x00]).to_vec(),
         status(3).to_vec(),
         status(0).to_vec(),
+        (0x10..0x20).step_by(2).flat_map(|at| reads(&[0x03, 0, at, 0], &[0xff; 512])).collect(),
     ];
     let mut mock = Mock::new(&expected.concat());
     let port = OnSpiDevice::new(mock.clone(), 20_000_000);

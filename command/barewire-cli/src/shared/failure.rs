@@ -92,7 +92,9 @@ impl From<NorError> for Failure {
             NorError::TooFast { .. } => Failure::Failed(format!("{error} (--speed-hz)")),
             NorError::NoErase { .. } => Failure::Failed(format!("{error} (--erase-size)")),
             NorError::OutOfReach { .. } => Failure::Failed(format!("{error} (--four-byte-mode)")),
-            NorError::ProtectionUnknown { .. } => Failure::Failed(format!("{error} (--protection)")),
+            NorError::ProtectionUnknown { .. } => {
+                Failure::Failed(format!("{error} (--protection)"))
+            }
             NorError::Shifted { .. } => Failure::Failed(format!("{error} (--speed-hz, --mode)")),
             _ => Failure::Failed(error.to_string()),
         }

@@ -183,15 +183,15 @@ fn another_device_uses_the_bus_while_the_chip_is_busy() {
     assert!(bench.board.attach(2, echo.clone()));
     let other = bench.bus.device(&Settings::new(2, 1_000_000)).expect("opens");
     let mut flash = storage(&bench);
-    let mut messages = 0;
+    let mut messages = 0_u32;
     let mut erase = pin!(flash.erase(SECTOR, 8 * SECTOR));
     let mut cx = Context::from_waker(Waker::noop());
     while erase.as_mut().poll(&mut cx).is_pending() {
         messages += 1;
-        other.sync(&mut [Transfer::write(&[messages])]).expect("runs");
+        other.sync(&mut [Transfer::write(&[messages as u8])]).expect("runs");
     }
     assert!(messages > 3, "{messages}");
-    assert_eq!(echo.borrow().received(), (1..=messages).collect::<Vec<u8>>());
+    assert_eq!(echo.borrow().received(), (1..=messages).map(|n| n as u8).collect::<Vec<u8>>());
     bench.assert_no_violations();
 }
 

@@ -231,7 +231,8 @@ fn demo(session: &Session) -> Result<Report, Failure> {
         .ok_or_else(|| Failure::Failed("the demo needs a simulated board".into()))?;
     let settings = Settings::new(0, SPEED_HZ);
     let mut timer = session.open.timer();
-    let (mut chip, effective) = flash::open(session, &mut *timer, settings, 0, &Default::default())?;
+    let (mut chip, effective) =
+        flash::open(session, &mut *timer, settings, 0, &Default::default())?;
     let pattern = pattern();
 
     session.begin_figures();

@@ -26,7 +26,7 @@ use core::task::Poll;
 use embedded_hal_async::delay::DelayNs;
 use embedded_storage_async::nor_flash::{ErrorType, MultiwriteNorFlash, NorFlash, ReadNorFlash};
 
-use super::erase::ERASED;
+use super::erase::{ERASED, PIECE};
 use super::fault::{Flags, Report};
 use super::opcode::{RDFSR, RDSR, RDSR2, WRDI, WREAR, WREN};
 use super::wait::Wait;
@@ -203,8 +203,8 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> AsyncStorage
     ) -> Result<(), NorError> {
         let mut at = range.start;
         while self.chip.read_back && at < range.end {
-            let mut piece = [0; 256];
-            let len = (range.end - at).min(256) as usize;
+            let mut piece = [0; PIECE];
+            let len = (range.end - at).min(PIECE as u64) as usize;
             self.fetch(at, &mut piece[..len]).await?;
             for (address, &actual) in (at..).zip(&piece[..len]) {
                 let expected = expected(address);

@@ -11,7 +11,7 @@ use crate::time::Timer;
 /// The erased state.
 pub(super) const ERASED: u8 = 0xff;
 /// The bytes read back at once where there is no buffer of the caller's.
-const PIECE: usize = 512;
+pub(super) const PIECE: usize = 512;
 
 impl<P: Port, T: Timer> SpiNor<P, T> {
     /// Erases `range` by the largest blocks that fit, and reads back that it is blank. The whole chip is erased

@@ -13,7 +13,8 @@ use super::opcode::{RDID, RDSFDP};
 use super::operation::Begun;
 use super::sfdp::{Ask, SIGNATURE};
 use super::{
-    Addressing, Assume, Exit, Geometry, JedecId, NorError, Note, SpiNor, part, sfdp, symptom,
+    Addressing, Assume, Exit, Geometry, JedecId, NorError, Note, SfdpError, SpiNor, part, sfdp,
+    symptom,
 };
 use crate::chip::{Port, Sharing, longest_data};
 use crate::spi::Transfer;
@@ -78,9 +79,13 @@ fn identify(
     port: &mut impl Port,
     timer: &mut impl Timer,
 ) -> Result<Geometry, NorError> {
-    let late = is_late(port)?;
-    let bytes = ADDRESS_BYTES + u8::from(late);
-    let parsed = sfdp::parse(id, assume, |ask, into| answer(port, bytes, ask, into))?;
+    let mut parse =
+        |bytes, port: &mut _| sfdp::parse(id, assume, |ask, into| answer(port, bytes, ask, into));
+    let mut parsed = parse(ADDRESS_BYTES, port)?;
+    let late = parsed.is_err_and(is_late);
+    if late {
+        parsed = parse(ADDRESS_BYTES + 1, port)?;
+    }
     let geometry = match (parsed, part::without_sfdp(id)) {
         (Ok(geometry), _) => part::refine(id, geometry),
         (Err(_), Some(geometry)) => assumed(geometry, assume),
@@ -116,7 +121,7 @@ fn to_three_byte_mode(
     }
     for way in [geometry.exit, Some(Exit::Ex4b)].into_iter().flatten() {
         exit(port, timer, way)?;
-        if !is_late(port)? {
+        if !takes_four(port)? {
             geometry.notes.add(Note::WasInFourByteMode);
             return Ok(geometry);
         }
@@ -130,11 +135,16 @@ fn to_three_byte_mode(
 }
 
 /// Whether the signature comes one byte late, with any byte before it.
-fn is_late(port: &mut impl Port) -> Result<bool, NorError> {
-    let mut first = [0; 5];
-    let ask = Ask::Sfdp { address: 0 };
-    answer(port, ADDRESS_BYTES, ask, &mut first)?;
-    Ok(first[1..] == SIGNATURE.to_le_bytes() && first[..4] != SIGNATURE.to_le_bytes())
+fn is_late(error: SfdpError) -> bool {
+    let SfdpError::Signature { actual } = error else { return false };
+    actual.to_le_bytes()[1..] == SIGNATURE.to_le_bytes()[..3]
+}
+
+/// Whether the chip takes four address bytes now.
+fn takes_four(port: &mut impl Port) -> Result<bool, NorError> {
+    let mut first = [0; 4];
+    answer(port, ADDRESS_BYTES, Ask::Sfdp { address: 0 }, &mut first)?;
+    Ok(is_late(SfdpError::Signature { actual: u32::from_le_bytes(first) }))
 }
 
 /// Answers what parsing asks, with `mode` address bytes where the chip's mode decides.

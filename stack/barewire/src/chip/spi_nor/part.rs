@@ -244,8 +244,6 @@ pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
             Some(Geometry {
                 programming: Programming::AaiWord,
                 addressing: Addressing::ThreeByte,
-                // Block protection: the bits are set at power-up, and volatile.
-                volatile_protection: true,
                 program_typical_ns: 7 * US,
                 program_max_ns: 10 * US,
                 chip_erase_typical_ns: 35 * MS,

@@ -23,7 +23,9 @@ impl<P: Port, T: Timer, const ERASE: usize> Storage<P, T, ERASE> {
     /// # Errors
     /// [`NorError::Misaligned`] if the chip does not erase blocks of `ERASE` bytes everywhere.
     pub fn new(chip: SpiNor<P, T>) -> Result<Self, NorError> {
-        if chip.geometry().erases_multiples_of(ERASE as u64) {
+        let geometry = chip.geometry();
+        let known = geometry.erase_types().any(|erase| erase.size as usize == ERASE);
+        if known && geometry.erases_multiples_of(ERASE as u64) {
             Ok(Self { chip })
         } else {
             let granularity = chip.geometry().erase_size();
