@@ -5,7 +5,7 @@ use barewire::chip::spi_nor::{Assume, Enter, Exit, Layout};
 use crate::shared::text::number;
 
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct Args {
+pub(super) struct AssumeArgs {
     /// The chip's size, instead of the one that it gives
     #[arg(long, value_name = "N", value_parser = number::bytes, help_heading = "What the chip does not say")]
     size: Option<u64>,
@@ -20,7 +20,7 @@ pub(super) struct Args {
     four_byte_mode: Option<(Enter, Exit)>,
 }
 
-impl Args {
+impl AssumeArgs {
     pub(super) fn assumed(&self) -> Assume {
         let mut assume = Assume::default();
         assume.size = self.size;

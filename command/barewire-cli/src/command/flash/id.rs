@@ -49,6 +49,8 @@ struct Report {
     status_2: String,
     write_enabled: bool,
     protected: Option<Protected>,
+    /// It is so since power-up: the next change opens it.
+    locked_at_power_up: bool,
 }
 
 /// A part of the array, with the sizes that are erased there.
@@ -71,8 +73,6 @@ struct Erase {
 struct Protected {
     start: u64,
     end: u64,
-    /// As the chip sets it at power-up: the next change opens it.
-    power_up: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -129,7 +129,8 @@ impl Report {
             status: format!("{status:02x}"),
             status_2: format!("{status_2:02x}"),
             write_enabled: status & WEL != 0,
-            protected: (!protection.is_none()).then_some(Protected { start, end, power_up }),
+            protected: (!protection.is_none()).then_some(Protected { start, end }),
+            locked_at_power_up: power_up && !protection.is_none(),
         }
     }
 }
@@ -213,10 +214,10 @@ impl session::Report for Report {
         let enabled = if self.write_enabled { "write-enabled" } else { "write-disabled" };
         let protected = match &self.protected {
             None => "nothing is protected".into(),
-            Some(Protected { start, end, power_up: true }) => format!(
+            Some(Protected { start, end }) if self.locked_at_power_up => format!(
                 "{start:#x} to {end:#x} is locked since power-up (the first change opens that)"
             ),
-            Some(Protected { start, end, .. }) => {
+            Some(Protected { start, end }) => {
                 format!("{start:#x} to {end:#x} is protected (--unprotect clears that)")
             }
         };

@@ -65,7 +65,7 @@ struct FlashArgs {
     #[arg(long, value_name = "HZ", value_parser = number::hertz)]
     read_speed_hz: Option<u32>,
     #[command(flatten)]
-    assume: assume::Args,
+    assume: assume::AssumeArgs,
 }
 
 fn flash_mode(text: &str) -> Result<Mode, String> {

@@ -79,7 +79,7 @@ fn identify(
     port: &mut impl Port,
     timer: &mut impl Timer,
 ) -> Result<Geometry, NorError> {
-    let mut parse =
+    let parse =
         |bytes, port: &mut _| sfdp::parse(id, assume, |ask, into| answer(port, bytes, ask, into));
     let mut parsed = parse(ADDRESS_BYTES, port)?;
     let late = parsed.is_err_and(is_late);
