@@ -80,15 +80,15 @@ impl SimBoard {
         tell: &mut dyn FnMut(&str),
     ) -> Result<Self, OpenError> {
         let board = Board::new(options.board, options.board_options());
+        let part = options.part();
         let (file, content) = match &options.flash {
             Some(path) => {
-                let part = (options.board.flash().part)();
                 let (file, content) = FlashFile::open(path, part.size, part.name, tell)?;
                 (Some(Rc::new(RefCell::new(file))), Some(content))
             }
             None => (None, None),
         };
-        let flash = board.attach_flash(content).map_err(OpenError::failed)?;
+        let flash = board.attach_flash_part(part, content).map_err(OpenError::failed)?;
         if let Some(file) = file.clone() {
             flash.borrow_mut().keep_with(move |at, bytes| file.borrow_mut().keep(at, bytes));
         }

@@ -182,6 +182,9 @@ mod tests {
         assert!(options.faults.chip.stuck_busy && !options.faults.timing_corrupts);
         assert_eq!(options.faults.chip.power_loss_in_program, Some(7));
         assert_eq!(sim("sim:imx8mp,protect=none").status, Some(0));
+        let options = sim("sim:imx8mp,protect=all,flash-part=mt25qu256a");
+        assert_eq!((options.part().name, options.status), ("MT25QU256A", Some(0x5c)));
+        assert_eq!(sim("sim:imx8mp").part().name, "W25Q256JV");
         assert!(sim("sim:imx8mp,fault=timing-corrupts").faults.timing_corrupts);
         let text = "sim:sabrelite,xch=fifo-empty,tc=fifo-empty,dry=needs-xch,start-delay-ns=700";
         assert_eq!(sim(text).ecspi, Readings::each(700_000)[15]);
@@ -246,10 +249,12 @@ mod tests {
             ("spidev:/dev/spidev0.0,split", "no option \"split\": a spidev node has none"),
             ("", "buses are sim:highbank"),
             ("sim:", "known: highbank"),
-            ("sim:imx8mp,flahs=x", "did you mean \"flash\"? (known: flash, protect"),
+            ("sim:imx8mp,flahs=x", "did you mean \"flash\"? (known: flash, flash-part, protect"),
             ("sim:imx8mp,", "no option \"\""),
             ("sim:imx8mp,flash=", "flash"),
             ("sim:imx8mp,flash", "flash=FILE"),
+            ("sim:imx8mp,flash-part=sst26vf64b", "did you mean \"sst26vf064b\"? (known: w25q32jv"),
+            ("sim:imx8mp,flash-part", "no flash part \"\""),
             ("sim:imx8mp,seed=1,seed=2", "twice"),
             ("sim:imx8mp,protect=some", "all, none or 0x and a status byte"),
             ("sim:imx8mp,protect=0x123", "all, none or 0x and a status byte"),
@@ -291,6 +296,8 @@ mod tests {
             "=",
             "+",
             "flash",
+            "flash-part=",
+            "mx25l3233f",
             "protect",
             "fault",
             "seed",

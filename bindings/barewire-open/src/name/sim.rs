@@ -8,7 +8,7 @@ use barewire_sim::model::bcm2835::{self, Done};
 use barewire_sim::model::ecspi::{self, Dry, Over, Readings};
 use barewire_sim::model::gpio::pl061::{self, InputLevel};
 use barewire_sim::model::mcp2518fd::ChipFaults;
-use barewire_sim::model::nor::NorFaults;
+use barewire_sim::model::nor::{NorFaults, Part};
 use barewire_sim::model::signal::SignalSpec;
 use barewire_sim::profile::CostLevel;
 use barewire_sim::{BoardOptions, BoardSpec, Faults};
@@ -24,6 +24,8 @@ pub struct SimOptions {
     pub board: &'static BoardSpec,
     /// The file that holds the flash's content.
     pub flash: Option<PathBuf>,
+    /// A flash chip in the place of the board's.
+    pub flash_part: Option<Part>,
     /// The flash's status register 1 at power-up.
     pub status: Option<u8>,
     /// Signals on the converter's inputs, by channel.
@@ -57,6 +59,12 @@ impl SimOptions {
             blocks: self.block_options(),
             ..BoardOptions::default()
         }
+    }
+
+    /// The flash chip: the one asked for, else the board's.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        self.flash_part.clone().unwrap_or_else(self.board.flash().part)
     }
 
     /// The files that its options name.
@@ -94,7 +102,7 @@ pub struct SimFaults {
 
 const PS_PER_NS: u64 = 1_000;
 
-/// BP3 to BP0 of status register 1, which both parts have in bits 5 to 2.
+/// BP3 to BP0 of status register 1, which the boards' parts have in bits 5 to 2.
 const PROTECT_ALL: u8 = 0x3c;
 
 /// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
@@ -103,8 +111,9 @@ const JITTER_MAX_NS: u64 = 1_000_000;
 /// As long as the longest jitter.
 const START_DELAY_MAX_NS: u64 = JITTER_MAX_NS;
 
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 14] = [
     "flash",
+    "flash-part",
     "protect",
     "input",
     "oled",
@@ -144,6 +153,7 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
     let mut options = SimOptions {
         board,
         flash: None,
+        flash_part: None,
         status: None,
         inputs: Vec::new(),
         oled: None,
@@ -155,7 +165,15 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
         input_level: InputLevel::default(),
         ecspi: Readings::default(),
     };
-    read_options(parts, &OPTIONS, |key, value| options.set(key, value))?;
+    let mut all = false;
+    read_options(parts, &OPTIONS, |key, value| {
+        all |= (key, value) == ("protect", "all");
+        options.set(key, value)
+    })?;
+    // Another part may have its bits elsewhere.
+    if let Some(part) = options.flash_part.as_ref().filter(|_| all) {
+        options.status = Some(part.level_mask());
+    }
     Ok(options)
 }
 
@@ -164,6 +182,7 @@ impl SimOptions {
         match key {
             "flash" if value.is_empty() => return Err("name a file: flash=FILE".into()),
             "flash" => self.flash = Some(value.into()),
+            "flash-part" => self.flash_part = Some(flash_part(value)?),
             "protect" => self.status = Some(protect(value)?),
             "input" => {
                 for input in value.split('+') {
@@ -208,6 +227,15 @@ impl SimOptions {
             Err(format!("{key} is about {block}, which {} has not", self.board.name))
         }
     }
+}
+
+/// A flash chip by its name.
+fn flash_part(name: &str) -> Result<Part, String> {
+    Part::named(name).ok_or_else(|| {
+        let names: Vec<String> = Part::all().map(|part| part.option_name()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        near::unknown("flash part", name, &names)
+    })
 }
 
 fn at_most(value: &str, max: u64) -> Result<u64, String> {

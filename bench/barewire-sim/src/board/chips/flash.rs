@@ -29,8 +29,20 @@ impl Board {
     /// # Errors
     /// If the content's size is not the part's.
     pub fn attach_flash(&self, content: Option<Vec<u8>>) -> Result<Rc<RefCell<Nor>>, SizeMismatch> {
-        let FlashSpec { cs, part } = self.spec.flash();
-        let part = part();
+        self.attach_flash_part((self.spec.flash().part)(), content)
+    }
+
+    /// Puts `part` in the place of the board's flash, behind its chip select, with `content` or erased, and returns a
+    /// share in it. [`Part::named`] finds a part by its name.
+    ///
+    /// # Errors
+    /// If the content's size is not the part's.
+    pub fn attach_flash_part(
+        &self,
+        part: Part,
+        content: Option<Vec<u8>>,
+    ) -> Result<Rc<RefCell<Nor>>, SizeMismatch> {
+        let cs = self.spec.flash().cs;
         let content = content.unwrap_or_else(|| vec![0xff; part.size]);
         let flash = Rc::new(RefCell::new(Nor::new(part, content)?));
         self.attach(cs, flash.clone());

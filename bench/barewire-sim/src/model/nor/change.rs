@@ -1,46 +1,31 @@
-//! The commands that change a flash chip's array or its status registers.
+//! The commands that change a flash chip's array.
 //!
-//! Read first: `mod.rs`; W25Q256JV datasheet, section 8.2 (write status register, page program,
-//! erases); SST25VF016B datasheet, the same under "Instructions"; S25FL512S datasheet, status
-//! register 1 (P_ERR, E_ERR), BE and CLSR.
+//! Read first: `mod.rs`; W25Q256JV datasheet, section 8.2 (page program, erases); SST25VF016B
+//! datasheet, the same under "Instructions"; S25FL512S datasheet, status register 1 (P_ERR, E_ERR), BE and CLSR; MT25Q
+//! datasheet, flag status register.
 //!
 //! A command changes the array when it starts and sets BUSY for its time. WEL clears at the end of
-//! that time. A refused command changes nothing and takes no time. A protected target also clears
-//! WEL, or sets an error bit and leaves BUSY set. Power loss is decided here, because only this
-//! file knows what was half done.
+//! that time. A refused command changes nothing and takes no time. What a protected target does to WEL and to error bits is
+//! the part's (`Refusal`). Power loss is decided here, because only this file knows what was half done.
 //!
 //! Not supported: suspend and resume; wear; program disturb.
 
 use core::ops::Range;
 
-use super::part::{Command, EraseUnit, Op};
-use super::{ErrorBits, GRANULE, Nor};
+use super::part::{Command, EraseUnit, Op, Refusal};
+use super::registers::{ERASE_FAILED, PROGRAM_FAILED, PROTECTED};
+use super::{GRANULE, Nor};
 use crate::chip::Ps;
 
-impl Nor {
-    pub(super) fn write_status(&mut self, at: Ps) {
-        let layout = self.part.status;
-        let data_max = if layout.writable_2 == 0 { 1 } else { 2 };
-        let count = self.data_count;
-        if !(1..=data_max).contains(&count) {
-            return self.complain(format_args!(
-                "status write (01h) with {count} data bytes, at most {data_max} are taken"
-            ));
-        }
-        if !self.write_enabled && !self.status_write_armed {
-            return self.complain(format_args!("status write (01h) without write enable"));
-        }
-        self.status[0] = self.data[0] & layout.writable_1;
-        if count == 2 {
-            let kept = self.status[1] & (!layout.writable_2 | layout.one_time_2);
-            self.status[1] = kept | self.data[1] & layout.writable_2;
-        }
-        let time_ps = self.part.times.write_status.typical_ps;
-        self.busy_until = Some(at.saturating_add(time_ps));
-        self.end_disables_write = true;
-        self.settle(at);
-    }
+/// What protection refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Program,
+    Erase,
+    ChipErase,
+}
 
+impl Nor {
     pub(super) fn program(&mut self, command: Command, at: Ps) {
         let Command { opcode, op, .. } = command;
         let (needs, page) = match op {
@@ -58,7 +43,7 @@ impl Nor {
         // The first byte of a word goes to the even address whatever A0 says.
         let first = if op == Op::AaiWordProgram { base } else { self.at };
         let protected = self.protects(base..base + page);
-        if !self.may_change(opcode, protected, |errors| errors.program) {
+        if !self.may_change(opcode, protected, Change::Program) {
             return;
         }
         let mut count = self.data_count.min(page);
@@ -92,12 +77,18 @@ impl Nor {
     }
 
     pub(super) fn erase(&mut self, opcode: u8, unit: EraseUnit, at: Ps) {
-        let (size, time) = self.part.erase(unit);
-        let base = self.at & !(size - 1);
-        let protected = self.protects(base..base + size);
-        // BE is ignored while any part is protected, without an error.
-        let error = |errors: ErrorBits| if unit == EraseUnit::Chip { 0 } else { errors.erase };
-        if !self.may_change(opcode, protected, error) {
+        // A 4 KiB sector where there is none: not executed, and WEL stays.
+        let target = self.at;
+        let Some(range) = self.erased_by(unit, target) else {
+            return self.complain(format_args!(
+                "erase ({opcode:02X}h) at {target:X}h, where the part has no such sector"
+            ));
+        };
+        let (base, size) = (range.start, range.len());
+        let time = self.part.erase_time(size);
+        let protected = self.protects(range);
+        let change = if unit == EraseUnit::Chip { Change::ChipErase } else { Change::Erase };
+        if !self.may_change(opcode, protected, change) {
             return;
         }
         let lost = self.faults.power_loss_in_erase == Some(self.erase_count);
@@ -117,33 +108,63 @@ impl Nor {
         self.start(at, time.typical_ps);
     }
 
-    fn protects(&self, range: Range<usize>) -> bool {
-        let protected = self.part.protected(self.status[0], self.status[1]);
-        range.start < protected.end && protected.start < range.end
+    /// The range that an erase at `at` erases; `None` if it is ignored there.
+    pub(super) fn erased_by(&self, unit: EraseUnit, at: usize) -> Option<Range<usize>> {
+        let configuration = [self.status[1], self.configuration[1]];
+        let aligned = |bytes: usize| {
+            let start = at & !(bytes - 1);
+            start..start + bytes
+        };
+        match unit {
+            EraseUnit::Block(bytes) => Some(aligned(bytes)),
+            EraseUnit::Chip => Some(0..self.content.len()),
+            EraseUnit::OfMap => Some(self.part.map_block(at, configuration)),
+            EraseUnit::Parameter => {
+                let sectors = self.part.parameters(configuration)?;
+                sectors.contains(&at).then(|| aligned(GRANULE))
+            }
+        }
     }
 
-    /// Whether a program or an erase may start. `error` selects the error bit that is set
-    /// otherwise, if the part has one.
-    fn may_change(&mut self, opcode: u8, protected: bool, error: impl Fn(ErrorBits) -> u8) -> bool {
+    fn protects(&self, range: Range<usize>) -> bool {
+        let protected = self.protected();
+        range.start < protected.end && protected.start < range.end || self.locks_any(&range)
+    }
+
+    /// Whether a program or an erase may start. If protection refuses it, the part's reaction takes place.
+    fn may_change(&mut self, opcode: u8, protected: bool, change: Change) -> bool {
         if !self.write_enabled {
             self.complain(format_args!("command {opcode:02X}h without WEL"));
             return false;
         }
-        match self.part.status.errors {
-            Some(errors) if protected => self.failed |= error(errors),
-            None if protected => {
-                self.write_enabled = false;
-                self.aai_next = None;
+        if self.flag_status_unread {
+            self.complain(format_args!(
+                "command {opcode:02X}h before the flag status register (70h) was read"
+            ));
+            return false;
+        }
+        if protected {
+            match (self.part.status.refusal, change) {
+                (Refusal::ClearsWel, _) => {
+                    self.write_enabled = false;
+                    self.aai_next = None;
+                }
+                // BE is ignored while any part is protected, without an error.
+                (Refusal::KeepsWel, _) | (Refusal::Errors(_), Change::ChipErase) => {}
+                (Refusal::Errors(errors), Change::Program) => self.failed |= errors.program,
+                (Refusal::Errors(errors), Change::Erase) => self.failed |= errors.erase,
+                (Refusal::Flags, Change::Program) => self.flags |= PROGRAM_FAILED | PROTECTED,
+                (Refusal::Flags, _) => self.flags |= ERASE_FAILED | PROTECTED,
             }
-            _ => {}
         }
         !protected
     }
 
-    fn start(&mut self, at: Ps, time_ps: Ps) {
+    pub(super) fn start(&mut self, at: Ps, time_ps: Ps) {
         self.busy_until =
             Some(if self.faults.stuck_busy { Ps::MAX } else { at.saturating_add(time_ps) });
         self.end_disables_write = true;
+        self.flag_status_unread = self.part.flag_status_must_be_read;
     }
 
     /// Sets a range to ones, granule by granule, because the range may be the whole array.

@@ -14,14 +14,19 @@
 //! the same effect as in silicon, mostly none, and is reported as a complaint. An opcode the part
 //! does not have is not a mistake: drivers probe with them.
 //!
-//! This file has the state and the phases. `wire.rs` has the edges and bits that drive them,
-//! `change.rs` the commands that change the array or the status registers.
+//! This file has the state and the phases. `wire.rs` has the edges and bits that drive them, `decode.rs` the commands,
+//! `change.rs` those that change the array, `registers.rs` those that change registers, address mode and locks. `inspect.rs`
+//! has what a test may ask that no driver can, and leaves a chip as another user would have.
 //!
 //! Not supported: what `part/` lists; the power-up delays; and a reset (66h and 99h, F0h) during an
 //! operation, which is refused like any other command, though silicon would abort the operation.
 
 mod change;
+mod decode;
+mod faults;
+mod inspect;
 mod part;
+mod registers;
 mod sfdp;
 #[cfg(test)]
 mod tests;
@@ -29,11 +34,13 @@ mod wire;
 
 use core::fmt;
 
+pub use faults::NorFaults;
+pub use inspect::Left;
 pub use part::{Part, Span, Times};
 
 use crate::chip::Ps;
 use crate::chip::complaints::Complaints;
-use part::{AddressWidth, Command, EraseUnit, ErrorBits, Op, StatusRegister};
+use part::{Command, StatusRegister};
 
 const PS_PER_S: Ps = 1_000_000_000_000;
 
@@ -47,12 +54,10 @@ const UNDRIVEN: u8 = 0xff;
 /// otherwise fill the memory.
 const COMPLAINTS_MAX: usize = 64;
 
-/// Status register 1, all parts; the S25FL512S calls BUSY WIP.
+/// Status register 1, all parts. Some call BUSY WIP, and some show it in a second bit too.
+#[cfg(test)]
 const BUSY: u8 = 1 << 0;
 const WEL: u8 = 1 << 1;
-/// The S25FL512S's bank address register: 4-byte mode, and the upper address bits.
-const EXTADD: u8 = 1 << 7;
-const BANK: u8 = 0b11;
 
 /// The content given for a chip does not have the size of its array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,25 +78,6 @@ impl fmt::Display for SizeMismatch {
 }
 
 impl std::error::Error for SizeMismatch {}
-
-/// Faults of a chip. Operations are counted from when the faults are set.
-#[derive(Default, Clone, Debug, PartialEq, Eq)]
-pub struct NorFaults {
-    /// The first erase or program never ends.
-    pub stuck_busy: bool,
-    /// The n-th (from 0) page, byte or word program is interrupted: half of its bytes are
-    /// programmed, then the chip is dead until [`Nor::power_cycle`].
-    pub power_loss_in_program: Option<u64>,
-    /// The n-th (from 0) erase is interrupted: its first half is erased, the rest keeps some of its
-    /// old bits, then the chip is dead until [`Nor::power_cycle`].
-    pub power_loss_in_erase: Option<u64>,
-    /// There is no chip: MISO is never driven and MOSI is ignored.
-    pub absent: bool,
-    /// MISO is shorted to ground: the chip works, but reads as zeros.
-    pub miso_stuck_low: bool,
-    /// A program takes its time and changes nothing, as worn cells do.
-    pub ignore_program: bool,
-}
 
 /// The phase of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +108,12 @@ enum Source {
     Status(StatusRegister),
     JedecId,
     UniqueId,
+    FlagStatus,
     Bank,
+    ExtendedAddress,
+    Nonvolatile,
+    AnyRegister,
+    BlockProtection,
     /// Manufacturer and device id alternately.
     Id,
     DeviceId,
@@ -181,16 +172,27 @@ pub struct Nor {
     /// Error bits of status register 1. An operation failed, and BUSY stays set until they are
     /// cleared.
     failed: u8,
+    /// Error bits of the flag status register.
+    flags: u8,
+    /// A program or an erase was made, and the flag status register not read since it ended.
+    flag_status_unread: bool,
+    /// The block protection register, highest byte first.
+    locks: Vec<u8>,
     /// In AAI mode: the address of the next word.
     aai_next: Option<usize>,
     powered_down: bool,
     enabled_status_write: bool,
     enabled_reset: bool,
-    /// Status registers 1 and 2 without the bits that show state.
-    status: [u8; 2],
+    /// Status registers 1 to 3 without the bits that show state.
+    status: [u8; 3],
+    /// Configuration registers 2 and 3, where registers are read by address.
+    configuration: [u8; 2],
+    nonvolatile: u16,
 
     part: Part,
     sfdp: Vec<u8>,
+    /// The address of 5Ah wraps there.
+    sfdp_wrap: usize,
     keeper: Keeper,
     faults: NorFaults,
     program_count: u64,
@@ -213,7 +215,8 @@ impl Nor {
                 actual_bytes: content.len(),
             });
         }
-        Ok(Self {
+        let (sfdp, sfdp_wrap) = part.sfdp.bytes();
+        let mut nor = Self {
             phase: Phase::Deaf,
             at: 0,
             bits_seen: 0,
@@ -224,8 +227,8 @@ impl Nor {
             miso_and: u32::MAX,
             selected: false,
             command: None,
-            // Two bytes: the longest status write, and an AAI word.
-            data: vec![0; part.page_size.max(2)],
+            // The longest register write is that of the block protection; an AAI word has two bytes.
+            data: vec![0; part.page_size.max(part.locks.len()).max(3)],
             data_count: 0,
             status_write_armed: false,
             reset_armed: false,
@@ -237,12 +240,18 @@ impl Nor {
             four_byte_mode: false,
             bank: 0,
             failed: 0,
+            flags: 0,
+            flag_status_unread: false,
+            locks: Vec::new(),
             aai_next: None,
             powered_down: false,
             enabled_status_write: false,
             enabled_reset: false,
-            status: [part.status.factory[0], part.status.factory[1]],
-            sfdp: part.sfdp.as_ref().map_or_else(Vec::new, |sfdp| sfdp.build()),
+            status: part.status.factory,
+            configuration: part.configuration,
+            nonvolatile: part.nonvolatile.unwrap_or(u16::MAX),
+            sfdp,
+            sfdp_wrap,
             keeper: Keeper(None),
             faults: NorFaults::default(),
             program_count: 0,
@@ -251,7 +260,9 @@ impl Nor {
             complaints: Complaints::default(),
             content,
             part,
-        })
+        };
+        nor.reset_latches();
+        Ok(nor)
     }
 
     /// The part.
@@ -304,35 +315,8 @@ impl Nor {
         self.drive_by_faults();
     }
 
-    /// Status register 1 as RDSR would read it, at the chip's last edge or bit.
-    #[must_use]
-    pub fn status(&self) -> u8 {
-        let busy = if self.busy() { BUSY } else { 0 };
-        let wel = if self.write_enabled { WEL } else { 0 };
-        let aai = if self.aai_next.is_some() { self.part.status.aai_mode } else { 0 };
-        self.status[0] | self.failed | busy | wel | aai
-    }
-
     fn busy(&self) -> bool {
         self.busy_until.is_some() || self.failed != 0
-    }
-
-    /// WEL, at the chip's last edge or bit.
-    #[must_use]
-    pub fn write_enabled(&self) -> bool {
-        self.write_enabled
-    }
-
-    /// CS is active.
-    #[must_use]
-    pub fn selected(&self) -> bool {
-        self.selected
-    }
-
-    /// Writes the writable bits of status register 1, as an earlier WRSR would have. If they are
-    /// volatile (SST25VF016B), the next power cycle undoes it.
-    pub fn set_status(&mut self, sr1: u8) {
-        self.status[0] = sr1 & self.part.status.writable_1;
     }
 
     fn drive_by_faults(&mut self) {
@@ -346,9 +330,14 @@ impl Nor {
         self.busy_until = None;
         self.end_disables_write = false;
         self.deaf_until = 0;
-        self.four_byte_mode = false;
+        // Bit 0 of the non-volatile configuration register clear: 4-byte addresses.
+        self.four_byte_mode = self.part.four_byte_at_power_up
+            || self.part.nonvolatile.is_some() && self.nonvolatile & 1 == 0;
         self.bank = 0;
         self.failed = 0;
+        self.flags = 0;
+        self.flag_status_unread = false;
+        self.locks = self.part.locks.to_vec();
         self.aai_next = None;
         self.powered_down = false;
         self.enabled_status_write = false;
@@ -391,23 +380,28 @@ impl Nor {
                 self.content.get(at).copied()
             }
             Source::Sfdp => {
-                self.at %= sfdp::LENGTH;
+                self.at %= self.sfdp_wrap;
                 self.sfdp.get(at).copied()
             }
             Source::Status(StatusRegister::One) => Some(self.status()),
             Source::Status(StatusRegister::Two) => Some(self.status[1]),
-            Source::Status(StatusRegister::Three) => {
-                let layout = self.part.status;
-                let mode = if self.four_byte_mode { layout.four_byte_mode } else { 0 };
-                Some(layout.factory[2] | mode)
+            Source::Status(StatusRegister::Three) => Some(self.status_3()),
+            Source::FlagStatus => Some(self.read_flag_status()),
+            Source::ExtendedAddress => Some(self.bank),
+            Source::Nonvolatile => self.nonvolatile.to_le_bytes().get(at).copied(),
+            // The address is the register's as long as CS is active.
+            Source::AnyRegister => {
+                self.at = at;
+                self.register(at)
             }
+            Source::BlockProtection => self.locks.get(at).copied(),
             Source::JedecId => {
                 let id = self.part.jedec_id;
                 let at = if self.part.jedec_id_repeats { at % id.len() } else { at };
                 id.iter().chain(self.part.jedec_id_tail).nth(at).copied()
             }
             Source::UniqueId => self.part.unique_id.and_then(|id| id.get(at).copied()),
-            Source::Bank => Some(self.bank | if self.four_byte_mode { EXTADD } else { 0 }),
+            Source::Bank => Some(self.bank_register()),
             Source::Id => Some([self.part.jedec_id[0], self.part.device_id][at % 2]),
             Source::DeviceId => Some(self.part.device_id),
         };
@@ -432,161 +426,5 @@ impl Nor {
             Phase::Complete => self.phase = Phase::Overrun,
             Phase::Out(_) | Phase::Overrun | Phase::Deaf => {}
         }
-    }
-
-    fn decode(&mut self, opcode: u8) {
-        self.phase = Phase::Deaf;
-        self.status_write_armed = core::mem::take(&mut self.enabled_status_write);
-        self.reset_armed = core::mem::take(&mut self.enabled_reset);
-        let found = self.part.commands.iter().find(|c| c.opcode == opcode);
-        let Some(&command) = found else {
-            return;
-        };
-        let op = command.op;
-        if self.now < self.deaf_until {
-            return self.complain(format_args!(
-                "command {opcode:02X}h too soon after a reset or a release from power-down"
-            ));
-        }
-        if self.powered_down && op != Op::ReleasePowerDown {
-            return self.complain(format_args!("command {opcode:02X}h while powered down"));
-        }
-        let of_busy = matches!(op, Op::ReadStatus(_) | Op::ClearStatus)
-            || self.failed != 0 && op == Op::SoftwareReset;
-        if self.busy() && !of_busy {
-            return self.complain(format_args!("command {opcode:02X}h while BUSY"));
-        }
-        let of_aai = matches!(op, Op::AaiWordProgram | Op::ReadStatus(_) | Op::WriteDisable);
-        if self.aai_next.is_some() && !of_aai {
-            return self.complain(format_args!("command {opcode:02X}h in AAI mode"));
-        }
-        self.min_period_ps =
-            command.max_clock_hz.map_or(0, |max_clock_hz| PS_PER_S / Ps::from(max_clock_hz));
-        self.command = Some(command);
-        self.at = 0;
-        self.data_count = 0;
-        self.phase = match op {
-            Op::ReadStatus(_) | Op::ReadJedecId | Op::ReadBank => self.out(),
-            Op::ReadId | Op::ReadSfdp | Op::ByteProgram => Phase::Address(3),
-            Op::AaiWordProgram => match self.aai_next {
-                Some(next) => {
-                    self.at = next;
-                    Phase::Collect
-                }
-                None => Phase::Address(3),
-            },
-            Op::Read { address, .. } | Op::PageProgram(address) | Op::Erase(address, _) => {
-                Phase::Address(self.address_bytes(address))
-            }
-            Op::ReleasePowerDown => Phase::Dummy(3),
-            Op::ReadUniqueId => Phase::Dummy(1 + self.address_bytes(AddressWidth::ByMode)),
-            Op::WriteStatus | Op::WriteBank => Phase::Collect,
-            Op::WriteEnable
-            | Op::WriteDisable
-            | Op::EnableWriteStatus
-            | Op::ChipErase
-            | Op::EnterFourByteMode
-            | Op::ExitFourByteMode
-            | Op::EnableReset
-            | Op::Reset
-            | Op::SoftwareReset
-            | Op::PowerDown
-            | Op::ClearStatus => Phase::Complete,
-        };
-    }
-
-    fn address_bytes(&self, width: AddressWidth) -> u8 {
-        match width {
-            AddressWidth::Three => 3,
-            AddressWidth::Four => 4,
-            AddressWidth::ByMode => 3 + u8::from(self.four_byte_mode),
-        }
-    }
-
-    fn after_address(&mut self) -> Phase {
-        let op = self.command.map(|command| command.op);
-        let by_mode = op.and_then(Op::address) == Some(AddressWidth::ByMode);
-        if by_mode && !self.four_byte_mode {
-            self.at |= usize::from(self.bank) << 24;
-        }
-        // Address bits above the array are not decoded.
-        self.at %= match op {
-            Some(Op::ReadSfdp) => sfdp::LENGTH,
-            Some(Op::ReadId) => 2,
-            _ => self.content.len(),
-        };
-        match op {
-            Some(Op::Read { dummy_bytes: 0, .. } | Op::ReadId) => self.out(),
-            Some(Op::Read { dummy_bytes, .. }) => Phase::Dummy(dummy_bytes),
-            Some(Op::ReadSfdp) => Phase::Dummy(1),
-            Some(Op::PageProgram(_) | Op::ByteProgram | Op::AaiWordProgram) => Phase::Collect,
-            Some(Op::Erase(..)) => Phase::Complete,
-            _ => Phase::Deaf,
-        }
-    }
-
-    fn out(&self) -> Phase {
-        let source = match self.command.map(|command| command.op) {
-            Some(Op::Read { .. }) => Source::Array,
-            Some(Op::ReadSfdp) => Source::Sfdp,
-            Some(Op::ReadStatus(register)) => Source::Status(register),
-            Some(Op::ReadJedecId) => Source::JedecId,
-            Some(Op::ReadUniqueId) => Source::UniqueId,
-            Some(Op::ReadBank) => Source::Bank,
-            Some(Op::ReadId) => Source::Id,
-            Some(Op::ReleasePowerDown) => Source::DeviceId,
-            _ => return Phase::Deaf,
-        };
-        Phase::Out(source)
-    }
-
-    /// Executes a command that CS ended correctly.
-    fn execute(&mut self, command: Command, at: Ps) {
-        let Command { opcode, op, .. } = command;
-        match op {
-            Op::WriteEnable => self.write_enabled = true,
-            Op::WriteDisable => {
-                self.write_enabled = false;
-                self.aai_next = None;
-            }
-            Op::EnableWriteStatus => self.enabled_status_write = true,
-            Op::EnterFourByteMode => self.four_byte_mode = true,
-            Op::ExitFourByteMode => self.four_byte_mode = false,
-            Op::EnableReset => self.enabled_reset = true,
-            Op::Reset if self.reset_armed => self.reset(at),
-            Op::Reset => self.complain(format_args!("reset (99h) without 66h just before")),
-            Op::SoftwareReset => self.reset(at),
-            Op::PowerDown => self.powered_down = true,
-            Op::ClearStatus => self.failed = 0,
-            Op::WriteBank => self.write_bank(),
-            Op::WriteStatus => self.write_status(at),
-            Op::PageProgram(_) | Op::ByteProgram | Op::AaiWordProgram => self.program(command, at),
-            Op::Erase(_, unit) => self.erase(opcode, unit, at),
-            Op::ChipErase => self.erase(opcode, EraseUnit::Chip, at),
-            Op::ReadStatus(_)
-            | Op::ReadJedecId
-            | Op::ReadUniqueId
-            | Op::ReadBank
-            | Op::ReadId
-            | Op::ReleasePowerDown
-            | Op::ReadSfdp
-            | Op::Read { .. } => {}
-        }
-    }
-
-    fn reset(&mut self, at: Ps) {
-        self.reset_latches();
-        self.deaf_until = at.saturating_add(self.part.times.reset.typical_ps);
-    }
-
-    fn write_bank(&mut self) {
-        let count = self.data_count;
-        if count != 1 {
-            return self.complain(format_args!(
-                "bank register write (17h) with {count} data bytes, 1 is needed"
-            ));
-        }
-        self.four_byte_mode = self.data[0] & EXTADD != 0;
-        self.bank = self.data[0] & BANK;
     }
 }

@@ -7,7 +7,9 @@
 //! parameter headers at 0, the basic table at 80h, and the 4-byte table, if any, at D0h. Bytes in
 //! between read FFh. Every field is computed from the description; none is copied as a word.
 //!
-//! Not supported: other tables (sector map, vendor's own), other addresses for these two.
+//! Parts whose SFDP somebody published have it as bytes instead ([`placed`]).
+//!
+//! Not supported in a computed block: other tables (sector map, vendor's own), other addresses for these two.
 
 /// The size of the block; the address of 5Ah wraps here.
 pub(super) const LENGTH: usize = 256;
@@ -222,6 +224,23 @@ pub(super) fn w25q32jv(size_bytes: usize) -> Sfdp {
         exit_four_byte: 1 << 5 | 1 << 6 | 1 << 7,
         ..w25q_jv(size_bytes)
     }
+}
+
+/// Bytes in hexadecimal at their places, everything between them FFh. Whatever is no digit is skipped.
+pub(super) fn placed(pieces: &[(usize, &str)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for &(at, hex) in pieces {
+        let digits: Vec<u8> =
+            hex.chars().filter_map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+        let end = at + digits.len() / 2;
+        if bytes.len() < end {
+            bytes.resize(end, 0xff);
+        }
+        for (slot, pair) in bytes[at..].iter_mut().zip(digits.chunks_exact(2)) {
+            *slot = pair[0] << 4 | pair[1];
+        }
+    }
+    bytes
 }
 
 impl Sfdp {

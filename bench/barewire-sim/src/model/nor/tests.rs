@@ -1,5 +1,6 @@
 //! Flash chips driven over their pins.
 
+mod beyond;
 mod parts;
 
 use std::cell::RefCell;
@@ -661,7 +662,15 @@ impl XorShift {
 /// complaints.
 #[test]
 fn however_the_bits_are_cut_the_chip_is_the_same() {
-    let parts = [Part::w25q256jv(), Part::w25q32jv(), Part::sst25vf016b(), Part::s25fl512s()];
+    let parts = [
+        Part::w25q256jv(),
+        Part::w25q32jv(),
+        Part::sst25vf016b(),
+        Part::s25fl512s(),
+        Part::sst26vf064b(),
+        Part::mt25qu256a(),
+        Part::s25fs128s(),
+    ];
     for part in parts {
         let seed = 0x2d35_8dcc_aa6c_78a5;
         let mut random = XorShift(seed);
@@ -675,11 +684,12 @@ fn however_the_bits_are_cut_the_chip_is_the_same() {
         }
         for round in 0..4_000 {
             // Mostly the part's own opcodes, often with addresses near the array's ends.
-            let known = random.below(part.commands.len() as u64) as usize;
+            let opcodes: Vec<u8> = part.commands().map(|command| command.opcode).collect();
+            let known = random.below(opcodes.len() as u64) as usize;
             let opcode = match random.below(10) {
                 0 => random.below(256) as u8,
                 1..3 => 0x06,
-                _ => part.commands[known].opcode,
+                _ => opcodes[known],
             };
             // Skip the chip erase, which would only make the test slow.
             let opcode = if matches!(opcode, 0xc7 | 0x60) { 0x05 } else { opcode };

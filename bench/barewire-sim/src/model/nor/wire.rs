@@ -90,13 +90,7 @@ impl Chip for Nor {
         let Command { opcode, op, .. } = command;
         match op {
             // A read may end after any bit.
-            Op::Read { .. }
-            | Op::ReadStatus(_)
-            | Op::ReadJedecId
-            | Op::ReadUniqueId
-            | Op::ReadBank
-            | Op::ReadId
-            | Op::ReadSfdp => {}
+            _ if op.only_reads() => {}
             Op::ReleasePowerDown => {
                 if core::mem::take(&mut self.powered_down) {
                     let time_ps = self.part.times.release_power_down.typical_ps;

@@ -1,36 +1,53 @@
-//! The flash chips as data: sizes, opcodes, times and protection, from their datasheets.
+//! The flash chips as data: what each says of itself, and apart from that what it does.
 //!
-//! Read first: the datasheets named in each vendor's file: `winbond.rs`, `sst.rs`, `spansion.rs`.
-//! Revisions number their tables differently, so tables are cited by name.
+//! Read first: the datasheets, dumps and reports named in each vendor's file and in [`Part::source`]. Revisions number
+//! their tables differently, so tables are cited by name.
 //!
-//! A [`Part`] has no behaviour: the state machine in `../mod.rs` implements each [`Op`], so two
-//! parts differ only in their tables. This file defines the tables' types.
+//! A [`Part`] has no behaviour: the state machine in `../mod.rs` implements each [`Op`], so two parts differ only in
+//! their tables. What a part says is its SFDP, as bytes that somebody read from a chip and published, or, where nobody
+//! did, as its datasheet gives them. What it does is everything else here: the opcodes it obeys (`command.rs`), its
+//! protection, status bits and erase map (`layout.rs`), its address mode, locks and times. Nothing here derives one from the
+//! other. Where no source tells what a part does, it does what its SFDP says, and its file says so.
+//!
+//! To add a part, add a function to its vendor's file and a row to `ALL` in `catalog.rs`.
 //!
 //! Not supported:
-//! - the dual, quad, QPI and DTR instructions;
+//! - the dual, quad, QPI, octal and DTR instructions;
 //! - security registers and OTP arrays;
 //! - suspend and resume;
-//! - individual block locks and the advanced sector protection;
-//! - the extended address register of the W25Q256JV (3-byte addresses reach its first 16 MiB);
-//! - writing only status register 2 (31h) or 3 (11h), and volatile status register writes, of the
-//!   W25Q parts;
+//! - individual block locks (but SST26's) and the advanced sector protection;
+//! - volatile status register writes;
 //! - the S25FL512S's latency code, FREEZE, BPNV, AutoBoot, ECC and BRAC (B9h), and the rest of its
 //!   ID-CFI;
 //! - the WP# and HOLD# pins (both held high).
 
+mod adesto;
+mod boya;
+mod catalog;
+mod command;
+mod gigadevice;
+mod infineon;
+mod issi;
+mod layout;
+mod macronix;
+mod micron;
 mod spansion;
 mod sst;
 mod winbond;
+mod zetta;
 
-use core::ops::Range;
-
-use super::sfdp::Sfdp;
+use super::sfdp::{self, Sfdp};
 use crate::chip::{PS_PER_NS, Ps, WireLimits};
+use command::*;
+pub(super) use command::{AddressWidth, Command, EraseUnit, Op, StatusRegister};
+use layout::Scale;
+pub(super) use layout::{EraseMap, ErrorBits, Protection, Refusal, StatusLayout};
 
 const PS_PER_US: Ps = 1_000 * PS_PER_NS;
 const PS_PER_MS: Ps = 1_000 * PS_PER_US;
 const PS_PER_S: Ps = 1_000 * PS_PER_MS;
 
+const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 /// The duration of an internal operation.
@@ -55,15 +72,15 @@ impl Span {
 pub struct Times {
     /// One page, byte or word program.
     pub program: Span,
-    /// One 4 KiB sector erase.
+    /// One 4 KiB sector erase, or one of 8 KiB.
     pub sector_erase: Span,
     /// One 32 KiB block erase.
     pub block32_erase: Span,
-    /// One 64 KiB block erase.
+    /// One 64 KiB block erase, or one of 128 KiB.
     pub block64_erase: Span,
     /// One 256 KiB block erase.
     pub block256_erase: Span,
-    /// One erase of the whole array.
+    /// One erase of the whole array, or of a die of a stack.
     pub chip_erase: Span,
     /// One write of the status register.
     pub write_status: Span,
@@ -80,7 +97,7 @@ pub struct Part {
     pub name: &'static str,
     /// The size of the array in bytes; a power of two.
     pub size: usize,
-    /// The largest number of bytes in a program command, within an aligned page of that size.
+    /// The largest number of bytes in a program command, within an aligned page of that size. More bytes wrap.
     pub page_size: usize,
     /// The answer to 9Fh: manufacturer, memory type, capacity.
     pub jedec_id: [u8; 3],
@@ -92,164 +109,118 @@ pub struct Part {
     pub limits: WireLimits,
     /// The durations of the internal operations.
     pub times: Times,
+    /// What the part does that its SFDP does not say, in a short phrase; empty if nothing is known.
+    pub beyond_sfdp: &'static str,
+    /// Where its SFDP and the facts beside it come from.
+    pub source: &'static str,
     /// The answer to 9Fh repeats after its third byte. Otherwise MISO is not driven after it.
     pub(super) jedec_id_repeats: bool,
     /// The bytes after the third in the answer to 9Fh, before MISO is no longer driven.
     pub(super) jedec_id_tail: &'static [u8],
-    pub(super) commands: &'static [Command],
+    /// The opcodes that it obeys, in groups.
+    pub(super) commands: &'static [&'static [Command]],
     pub(super) status: StatusLayout,
     pub(super) protection: Protection,
-    pub(super) sfdp: Option<Sfdp>,
+    pub(super) map: EraseMap,
+    /// The chip is in 4-byte mode after power-up and reset.
+    pub(super) four_byte_at_power_up: bool,
+    /// The non-volatile configuration register as delivered, if the part has one. With bit 0 clear the chip
+    /// powers up in 4-byte mode.
+    pub(super) nonvolatile: Option<u16>,
+    /// Configuration registers 2 and 3 as delivered, for parts that read registers by address.
+    pub(super) configuration: [u8; 2],
+    /// The dummy bytes of 65h for volatile registers. For non-volatile ones there is one.
+    pub(super) any_register_dummy: u8,
+    /// The block protection register after power-up, highest byte first; empty if there is none.
+    pub(super) locks: &'static [u8],
+    /// Reading the flag status register ends a program or an erase. Until then the next one is ignored.
+    pub(super) flag_status_must_be_read: bool,
+    pub(super) sfdp: SfdpBytes,
 }
 
-/// The writable bits of the status registers, and their initial values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StatusLayout {
-    /// Bits of register 1 that WRSR writes.
-    pub(super) writable_1: u8,
-    /// Bits of register 2 that the second byte of WRSR writes; 0 where WRSR takes one byte.
-    pub(super) writable_2: u8,
-    /// Bits of register 2 that can be set but never cleared again.
-    pub(super) one_time_2: u8,
-    /// Registers 1 to 3 as delivered.
-    pub(super) factory: [u8; 3],
-    /// Register 1 is volatile.
-    pub(super) volatile_1: bool,
-    /// Register 1 shows AAI mode in this bit.
-    pub(super) aai_mode: u8,
-    /// Register 3 shows 4-byte mode in this bit.
-    pub(super) four_byte_mode: u8,
-    /// The bits of register 1 that report a failed operation. They stay set, with BUSY, until they
-    /// are cleared. `None` if a protected target only clears WEL.
-    pub(super) errors: Option<ErrorBits>,
+/// What a part answers to 5Ah.
+#[derive(Clone, Debug)]
+pub(super) enum SfdpBytes {
+    None,
+    /// Computed from a description; 256 bytes, then they repeat.
+    Built(Sfdp),
+    /// Bytes as published, in hexadecimal: where each piece begins, and what it holds. Later pieces replace
+    /// earlier ones; all other bytes are FFh.
+    Pieces(&'static [(usize, &'static str)]),
 }
 
-/// The bits of register 1 for each kind of failed operation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ErrorBits {
-    pub(super) program: u8,
-    pub(super) erase: u8,
-}
-
-/// How the protection bits select the protected range.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Protection {
-    /// W25Q256JV sections 7.1.16 and 7.1.17: BP3..BP0, TB and CMP.
-    TopBottom,
-    /// SST25VF016B, software status register block protection: BP2..BP0 from the top, BP3 without
-    /// effect.
-    Top,
-    /// W25Q32JV section 7.1, memory protection tables: BP2..BP0 in 64ths of the array, or in 4 KiB sectors with
-    /// SEC; TB and CMP.
-    SectorTopBottom,
-    /// S25FL512S, block protection: BP2..BP0 in 64ths of the array, TBPROT in the configuration
-    /// register.
-    Fraction,
-}
-
-/// The width of a command's address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AddressWidth {
-    /// 3 bytes, or 4 in 4-byte mode.
-    ByMode,
-    /// Always 3 bytes.
-    Three,
-    /// Always 4 bytes.
-    Four,
-}
-
-/// The range that an erase command erases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EraseUnit {
-    Sector4K,
-    Block32K,
-    Block64K,
-    Block256K,
-    Chip,
-}
-
-/// The status register that a command reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StatusRegister {
-    One,
-    Two,
-    Three,
-}
-
-/// The function of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Op {
-    WriteEnable,
-    WriteDisable,
-    EnableWriteStatus,
-    WriteStatus,
-    ReadStatus(StatusRegister),
-    ReadJedecId,
-    /// Four dummy bytes, five in 4-byte mode, then 64 bits.
-    ReadUniqueId,
-    /// Three address bytes, then manufacturer and device id alternately.
-    ReadId,
-    /// Wakes the chip. After three dummy bytes it reads the device id.
-    ReleasePowerDown,
-    ReadSfdp,
-    Read {
-        address: AddressWidth,
-        dummy_bytes: u8,
-    },
-    PageProgram(AddressWidth),
-    ByteProgram,
-    AaiWordProgram,
-    Erase(AddressWidth, EraseUnit),
-    ChipErase,
-    EnterFourByteMode,
-    ExitFourByteMode,
-    EnableReset,
-    Reset,
-    /// A reset in one byte.
-    SoftwareReset,
-    PowerDown,
-    /// Clears the error bits, and BUSY with them.
-    ClearStatus,
-    /// Reads the bank register: the upper address bits for 3-byte commands, and 4-byte mode.
-    ReadBank,
-    WriteBank,
-}
-
-impl Op {
-    /// The width of the address, if the part has a choice.
-    pub(super) fn address(self) -> Option<AddressWidth> {
+impl SfdpBytes {
+    /// The bytes, and the number of bytes after which they repeat.
+    pub(super) fn bytes(&self) -> (Vec<u8>, usize) {
         match self {
-            Self::Read { address, .. } | Self::PageProgram(address) | Self::Erase(address, _) => {
-                Some(address)
-            }
-            _ => None,
+            Self::None => (Vec::new(), sfdp::LENGTH),
+            Self::Built(sfdp) => (sfdp.build(), sfdp::LENGTH),
+            // 5Ah has 24 address bits.
+            Self::Pieces(pieces) => (sfdp::placed(pieces), 1 << 24),
         }
     }
 }
 
-/// One opcode of a part.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Command {
-    pub(super) opcode: u8,
-    pub(super) op: Op,
-    /// The command's own limit, if it is below the part's.
-    pub(super) max_clock_hz: Option<u32>,
-}
-
-const fn command(opcode: u8, op: Op) -> Command {
-    Command { opcode, op, max_clock_hz: None }
-}
-
-const fn slow_read(opcode: u8, address: AddressWidth, max_clock_hz: u32) -> Command {
-    Command { opcode, op: Op::Read { address, dummy_bytes: 0 }, max_clock_hz: Some(max_clock_hz) }
-}
-
-const fn fast_read(opcode: u8, address: AddressWidth) -> Command {
-    let dummy_bytes = 1;
-    command(opcode, Op::Read { address, dummy_bytes })
+/// The protocol's limits that nearly all parts have: modes 0 and 3; CS times of the W25Q256JV's datasheet, which are
+/// longer than those of most others.
+const fn limits(max_clock_hz: u32) -> WireLimits {
+    WireLimits { modes: 0b1001, cs_setup_ns: 5, cs_hold_ns: 5, cs_inactive_ns: 50, max_clock_hz }
 }
 
 impl Part {
+    /// A part of `size` bytes that has nothing but what most have: pages of 256 bytes, 3-byte addresses, one status
+    /// register without protection. Its times are the W25Q256JV's, a chip erase in proportion to the size: where a
+    /// vendor's file does not replace them, they are no facts about the part.
+    fn plain(name: &'static str, jedec_id: [u8; 3], size: usize) -> Self {
+        let blocks = (size / (64 * KIB)) as Ps;
+        Self {
+            name,
+            size,
+            page_size: 256,
+            jedec_id,
+            device_id: jedec_id[2].wrapping_sub(1),
+            unique_id: None,
+            limits: limits(104_000_000),
+            times: Times {
+                program: Span::new(400 * PS_PER_US, 3 * PS_PER_MS),
+                sector_erase: Span::new(45 * PS_PER_MS, 400 * PS_PER_MS),
+                block32_erase: Span::new(120 * PS_PER_MS, 1_600 * PS_PER_MS),
+                block64_erase: Span::new(150 * PS_PER_MS, 2_000 * PS_PER_MS),
+                block256_erase: Span::new(520 * PS_PER_MS, 2_600 * PS_PER_MS),
+                chip_erase: Span::new(150 * PS_PER_MS * blocks, 800 * PS_PER_MS * blocks),
+                write_status: Span::new(10 * PS_PER_MS, 15 * PS_PER_MS),
+                reset: Span::new(30 * PS_PER_US, 30 * PS_PER_US),
+                release_power_down: Span::new(3 * PS_PER_US, 3 * PS_PER_US),
+            },
+            beyond_sfdp: "",
+            source: "",
+            jedec_id_repeats: false,
+            jedec_id_tail: &[],
+            commands: &[COMMON, READ_PROGRAM, ERASES, CHIP_ERASE],
+            status: StatusLayout {
+                writable: [0; 3],
+                one_time_2: 0,
+                factory: [0; 3],
+                write_bytes: 1,
+                one_byte_clears_2: false,
+                volatile_1: false,
+                busy: 1 << 0,
+                aai_mode: 0,
+                four_byte_mode: 0,
+                refusal: Refusal::KeepsWel,
+            },
+            protection: Protection::NONE,
+            map: EraseMap::Uniform,
+            four_byte_at_power_up: false,
+            nonvolatile: None,
+            configuration: [0; 2],
+            any_register_dummy: 1,
+            locks: &[],
+            flag_status_must_be_read: false,
+            sfdp: SfdpBytes::None,
+        }
+    }
+
     /// The part with the datasheet's maximum time for every operation.
     #[must_use]
     pub fn at_max_times(mut self) -> Self {
@@ -270,77 +241,8 @@ impl Part {
         self
     }
 
-    /// The bytes that these status registers protect from program and erase.
-    pub(super) fn protected(&self, status_1: u8, status_2: u8) -> Range<usize> {
-        const SECTOR: usize = 4 << 10;
-        const SECTORS_MAX: usize = 32 << 10;
-        const BLOCK: usize = 64 << 10;
-        /// TB of the W25Q256JV; SEC of the W25Q32JV, whose TB is the bit below.
-        const BIT_6: u8 = 1 << 6;
-        const TB: u8 = 1 << 5;
-        const CMP: u8 = 1 << 6;
-        const TBPROT: u8 = 1 << 5;
-
-        let bp_2_0 = status_1 >> 2 & 0x7;
-        let fraction = match bp_2_0 {
-            0 => 0,
-            level => self.size >> (7 - level),
-        };
-        let protected = match (self.protection, bp_2_0) {
-            (Protection::TopBottom, _) => match status_1 >> 2 & 0xf {
-                0 => 0,
-                level @ ..=9 => BLOCK << (level - 1),
-                _ => self.size,
-            },
-            (Protection::Top, 0) => 0,
-            (Protection::Top, level @ ..=5) => BLOCK << (level - 1),
-            (Protection::Top, _) => self.size,
-            (Protection::SectorTopBottom, level @ 1..=6) if status_1 & BIT_6 != 0 => {
-                (SECTOR << (level - 1)).min(SECTORS_MAX)
-            }
-            (Protection::SectorTopBottom | Protection::Fraction, _) => fraction,
-        };
-        let (from_bottom, complement) = match self.protection {
-            Protection::TopBottom => (status_1 & BIT_6 != 0, status_2 & CMP != 0),
-            Protection::Top => (false, false),
-            Protection::SectorTopBottom => (status_1 & TB != 0, status_2 & CMP != 0),
-            Protection::Fraction => (status_2 & TBPROT != 0, false),
-        };
-        // The complement of a range at one end is a range at the other end.
-        match (from_bottom, complement) {
-            (false, false) => self.size - protected..self.size,
-            (false, true) => 0..self.size - protected,
-            (true, false) => 0..protected,
-            (true, true) => protected..self.size,
-        }
-    }
-
-    /// The number of bytes an erase command clears, and its duration.
-    pub(super) fn erase(&self, unit: EraseUnit) -> (usize, Span) {
-        match unit {
-            EraseUnit::Sector4K => (4 << 10, self.times.sector_erase),
-            EraseUnit::Block32K => (32 << 10, self.times.block32_erase),
-            EraseUnit::Block64K => (64 << 10, self.times.block64_erase),
-            EraseUnit::Block256K => (256 << 10, self.times.block256_erase),
-            EraseUnit::Chip => (self.size, self.times.chip_erase),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn opcodes_are_unique_and_sizes_powers_of_two() {
-        let parts = [Part::w25q256jv(), Part::w25q32jv(), Part::sst25vf016b(), Part::s25fl512s()];
-        for part in parts {
-            assert!(part.size.is_power_of_two());
-            assert!(part.page_size.is_power_of_two());
-            let mut opcodes: Vec<u8> = part.commands.iter().map(|c| c.opcode).collect();
-            opcodes.sort_unstable();
-            opcodes.dedup();
-            assert_eq!(opcodes.len(), part.commands.len(), "{}", part.name);
-        }
+    /// All opcodes that the part obeys.
+    pub(super) fn commands(&self) -> impl Iterator<Item = Command> {
+        self.commands.iter().copied().flatten().copied()
     }
 }

@@ -13,7 +13,7 @@
 use super::*;
 
 /// Command summary, serial commands only.
-static S25FL512S_COMMANDS: &[Command] = &[
+const S25FL512S_COMMANDS: &[Command] = &[
     command(0x06, Op::WriteEnable),
     command(0x04, Op::WriteDisable),
     command(0x05, Op::ReadStatus(StatusRegister::One)),
@@ -21,8 +21,6 @@ static S25FL512S_COMMANDS: &[Command] = &[
     command(0x35, Op::ReadStatus(StatusRegister::Two)),
     command(0x01, Op::WriteStatus),
     command(0x30, Op::ClearStatus),
-    command(0x16, Op::ReadBank),
-    command(0x17, Op::WriteBank),
     command(0x9f, Op::ReadJedecId),
     command(0x90, Op::ReadId),
     command(0xab, Op::ReleasePowerDown),
@@ -32,12 +30,15 @@ static S25FL512S_COMMANDS: &[Command] = &[
     fast_read(0x0c, AddressWidth::Four),
     command(0x02, Op::PageProgram(AddressWidth::ByMode)),
     command(0x12, Op::PageProgram(AddressWidth::Four)),
-    command(0xd8, Op::Erase(AddressWidth::ByMode, EraseUnit::Block256K)),
-    command(0xdc, Op::Erase(AddressWidth::Four, EraseUnit::Block256K)),
+    command(0xd8, Op::Erase(AddressWidth::ByMode, EraseUnit::Block(256 * KIB))),
+    command(0xdc, Op::Erase(AddressWidth::Four, EraseUnit::Block(256 * KIB))),
     command(0x60, Op::ChipErase),
     command(0xc7, Op::ChipErase),
     command(0xf0, Op::SoftwareReset),
 ];
+
+/// Status register 1: P_ERR, E_ERR.
+pub(super) const P_ERR_E_ERR: ErrorBits = ErrorBits { program: 1 << 6, erase: 1 << 5 };
 
 impl Part {
     /// Spansion S25FL512S: 64 MiB in uniform sectors of 256 KiB, 3- and 4-byte addresses, no SFDP.
@@ -75,20 +76,24 @@ impl Part {
             jedec_id_repeats: false,
             // ID-CFI address map, 03h to 05h: length, uniform 256 KiB sectors, FL-S.
             jedec_id_tail: &[0x4d, 0x00, 0x80],
-            commands: S25FL512S_COMMANDS,
+            source: "S25FL512S datasheet, 001-98284; no SFDP",
+            beyond_sfdp: "error bits keep WIP set until 30h",
+            commands: &[S25FL512S_COMMANDS, BANK],
             status: StatusLayout {
-                writable_1: 0x9c, // Status register 1: SRWD, BP2..BP0.
-                writable_2: 0x22, // Configuration register: TBPROT, QUAD.
+                // Status register 1: SRWD, BP2..BP0; configuration register: TBPROT, QUAD.
+                writable: [0x9c, 0x22, 0],
                 one_time_2: 0x20, // TBPROT.
                 factory: [0, 0, 0],
+                write_bytes: 2,
+                one_byte_clears_2: false,
                 volatile_1: false,
+                busy: 1 << 0,
                 aai_mode: 0,
                 four_byte_mode: 0,
-                // Status register 1: P_ERR, E_ERR.
-                errors: Some(ErrorBits { program: 1 << 6, erase: 1 << 5 }),
+                refusal: Refusal::Errors(P_ERR_E_ERR),
             },
-            protection: Protection::Fraction,
-            sfdp: None,
+            protection: Protection::TBPROT,
+            ..Self::plain("S25FL512S", [0x01, 0x02, 0x20], 64 * MIB)
         }
     }
 }

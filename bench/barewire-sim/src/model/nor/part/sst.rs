@@ -1,13 +1,15 @@
-//! SST's part: SST25VF016B.
+//! SST's (Microchip's) parts: SST25VF016B and SST26VF064B.
 //!
 //! Read first: SST25VF016B datasheet (SST, S71271), the tables of the software status register, its
-//! block protection, the device operation instructions and the AC operating characteristics.
+//! block protection, the device operation instructions and the AC operating characteristics. SST26VF064B datasheet
+//! (Microchip, DS20005119): memory organization, status and configuration register, block protection register,
+//! instructions.
 
 use super::*;
 
 /// SST25VF016B, device operation instructions, without the hardware busy output (70h,
 /// 80h); the limit of READ is from the same table.
-static SST25VF016B_COMMANDS: &[Command] = &[
+const SST25VF016B_COMMANDS: &[Command] = &[
     command(0x06, Op::WriteEnable),
     command(0x04, Op::WriteDisable),
     command(0x05, Op::ReadStatus(StatusRegister::One)),
@@ -20,11 +22,21 @@ static SST25VF016B_COMMANDS: &[Command] = &[
     fast_read(0x0b, AddressWidth::Three),
     command(0x02, Op::ByteProgram),
     command(0xad, Op::AaiWordProgram),
-    command(0x20, Op::Erase(AddressWidth::Three, EraseUnit::Sector4K)),
-    command(0x52, Op::Erase(AddressWidth::Three, EraseUnit::Block32K)),
-    command(0xd8, Op::Erase(AddressWidth::Three, EraseUnit::Block64K)),
+    command(0x20, Op::Erase(AddressWidth::Three, EraseUnit::Block(4 * KIB))),
+    command(0x52, Op::Erase(AddressWidth::Three, EraseUnit::Block(32 * KIB))),
+    command(0xd8, Op::Erase(AddressWidth::Three, EraseUnit::Block(64 * KIB))),
     command(0x60, Op::ChipErase),
     command(0xc7, Op::ChipErase),
+];
+
+/// SST26VF064B, what only this family has. There is no 52h and no 60h.
+const SST26_COMMANDS: &[Command] = &[
+    erase(0x20, AddressWidth::Three, 4 * KIB),
+    command(0xd8, Op::Erase(AddressWidth::Three, EraseUnit::OfMap)),
+    command(0xc7, Op::ChipErase),
+    command(0x72, Op::ReadBlockProtection),
+    command(0x42, Op::WriteBlockProtection),
+    command(0x98, Op::UnlockBlocks),
 ];
 
 impl Part {
@@ -66,20 +78,82 @@ impl Part {
             // Figure "JEDEC Read-ID sequence": the stream continues until CE# rises.
             jedec_id_repeats: true,
             jedec_id_tail: &[],
-            commands: SST25VF016B_COMMANDS,
+            source: "SST25VF016B datasheet, S71271; no SFDP",
+            beyond_sfdp: "programs bytes or words; protected at power-up",
+            commands: &[SST25VF016B_COMMANDS],
             status: StatusLayout {
-                writable_1: 0xbc, // Software status register: BPL, BP3..BP0.
-                writable_2: 0,
+                writable: [0xbc, 0, 0], // Software status register: BPL, BP3..BP0.
                 one_time_2: 0,
+                write_bytes: 1,
+                one_byte_clears_2: false,
+                busy: 1 << 0,
                 // Its column "default at power-up": BP2, BP1 and BP0 set, BP3 and BPL clear.
                 factory: [0x1c, 0, 0],
                 volatile_1: true,
                 aai_mode: 0x40, // Software status register: bit 6.
                 four_byte_mode: 0,
-                errors: None,
+                refusal: Refusal::ClearsWel,
             },
-            protection: Protection::Top,
-            sfdp: None,
+            // BP2..BP0 from the top; BP3 is without effect.
+            protection: Protection::new(&[2, 3, 4], Scale::Blocks),
+            ..Self::plain("SST25VF016B", [0xbf, 0x25, 0x41], 2 * MIB)
+        }
+    }
+
+    /// Microchip SST26VF064B: 8 MiB in blocks of 8, 32 and 64 KiB, all erased by D8h, their sizes by the place. Locked
+    /// at power-up until 98h.
+    ///
+    /// The datasheet says that a change of a locked block is ignored. Its list of what clears WEL does not name that,
+    /// so WEL stays set.
+    #[must_use]
+    pub fn sst26vf064b() -> Self {
+        let size = 8 * MIB;
+        // Features: 18 ms typical, 25 ms at most, for sectors and blocks.
+        let erase = Span::new(18 * PS_PER_MS, 25 * PS_PER_MS);
+        let plain = Self::plain("SST26VF064B", [0xbf, 0x26, 0x43], size);
+        Self {
+            source: "SFDP, erase sizes and lock: openFPGALoader PR 691 and issue 566; SPIMemory issue 164; \
+                     datasheet DS20005119",
+            beyond_sfdp: "locked at power-up until 98h",
+            commands: &[COMMON, READ_PROGRAM, READ_STATUS_2, RESET, SST26_COMMANDS],
+            times: Times {
+                program: Span::new(1_000 * PS_PER_US, 1_500 * PS_PER_US), // TPP
+                sector_erase: erase,
+                block32_erase: erase,
+                block64_erase: erase,
+                chip_erase: Span::new(35 * PS_PER_MS, 50 * PS_PER_MS), // Features
+                write_status: Span::new(10 * PS_PER_MS, 25 * PS_PER_MS), // Configuration register, TWPEN
+                ..plain.times
+            },
+            status: StatusLayout {
+                // No bit of the status register is writable; of the configuration register WPEN and IOC are.
+                writable: [0, 0x82, 0],
+                write_bytes: 2,
+                busy: 0x81, // Status register: BUSY, at bits 0 and 7.
+                ..plain.status
+            },
+            map: EraseMap::Runs(&[
+                (4, 8 * KIB),
+                (1, 32 * KIB),
+                (126, 64 * KIB),
+                (1, 32 * KIB),
+                (4, 8 * KIB),
+            ]),
+            // Block protection register: after power-up every write lock is set, no read lock.
+            locks: &[
+                0x55, 0x55, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                0xff, 0xff, 0xff, 0xff,
+            ],
+            sfdp: SfdpBytes::Pieces(&[
+                (0x00, "53464450060102ff 00060110300000ff 81000106000100ff bf00011800020001"),
+                (
+                    0x30,
+                    "fd20f1ff ffffff03 44eb086b 083b80bb feffffff ffff00ff ffff440b 0c200dd8 \
+                     0fd810d8 20914824 806f1d81 ed0f7738 30b030b0 f7ffffff 29c25cff f030c080",
+                ),
+                (0x100, "ff0004ff f37f0000 f57f0000 f9ff7d00 f57f0000 f37f0000"),
+            ]),
+            ..plain
         }
     }
 }

@@ -1,15 +1,16 @@
-//! Winbond's parts: W25Q256JV and W25Q32JV.
+//! Winbond's parts: W25Q256JV and W25Q32JV, W25Q256FV, W25Q01NW.
 //!
 //! Read first: W25Q256JV datasheet (Winbond, revision I) and W25Q32JV datasheet (Winbond, revision
 //! F), of each sections 7 (status registers), 8 (instructions) and 9.6 (AC characteristics).
 //! Sections cited below are the W25Q256JV's unless they say otherwise.
 
 use super::*;
-use crate::model::nor::sfdp;
 
 /// W25Q256JV sections 8.1.2 to 8.1.4 (instruction set tables 1 to 3), standard SPI only.
 /// fR, the limit of 03h and 13h, is from section 9.6.
-static W25Q256JV_COMMANDS: &[Command] = &[
+const W25Q256JV_COMMANDS: &[&[Command]] =
+    &[W25Q256JV_OWN, ENTER_B7, EXIT_E9, EXTENDED_ADDRESS, WRITE_STATUS_2];
+const W25Q256JV_OWN: &[Command] = &[
     command(0x06, Op::WriteEnable),
     command(0x04, Op::WriteDisable),
     command(0x05, Op::ReadStatus(StatusRegister::One)),
@@ -21,28 +22,26 @@ static W25Q256JV_COMMANDS: &[Command] = &[
     command(0x4b, Op::ReadUniqueId),
     command(0xab, Op::ReleasePowerDown),
     command(0xb9, Op::PowerDown),
-    command(0x5a, Op::ReadSfdp),
+    command(0x5a, Op::ReadSfdp(AddressWidth::Three)),
     slow_read(0x03, AddressWidth::ByMode, 50_000_000),
     slow_read(0x13, AddressWidth::Four, 50_000_000),
     fast_read(0x0b, AddressWidth::ByMode),
     fast_read(0x0c, AddressWidth::Four),
     command(0x02, Op::PageProgram(AddressWidth::ByMode)),
     command(0x12, Op::PageProgram(AddressWidth::Four)),
-    command(0x20, Op::Erase(AddressWidth::ByMode, EraseUnit::Sector4K)),
-    command(0x21, Op::Erase(AddressWidth::Four, EraseUnit::Sector4K)),
-    command(0x52, Op::Erase(AddressWidth::ByMode, EraseUnit::Block32K)),
-    command(0xd8, Op::Erase(AddressWidth::ByMode, EraseUnit::Block64K)),
-    command(0xdc, Op::Erase(AddressWidth::Four, EraseUnit::Block64K)),
+    command(0x20, Op::Erase(AddressWidth::ByMode, EraseUnit::Block(4 * KIB))),
+    command(0x21, Op::Erase(AddressWidth::Four, EraseUnit::Block(4 * KIB))),
+    command(0x52, Op::Erase(AddressWidth::ByMode, EraseUnit::Block(32 * KIB))),
+    command(0xd8, Op::Erase(AddressWidth::ByMode, EraseUnit::Block(64 * KIB))),
+    command(0xdc, Op::Erase(AddressWidth::Four, EraseUnit::Block(64 * KIB))),
     command(0xc7, Op::ChipErase),
     command(0x60, Op::ChipErase),
-    command(0xb7, Op::EnterFourByteMode),
-    command(0xe9, Op::ExitFourByteMode),
     command(0x66, Op::EnableReset),
     command(0x99, Op::Reset),
 ];
 
 /// W25Q32JV section 8.1.2 (instruction set table 1), standard SPI only.
-static W25Q32JV_COMMANDS: &[Command] = &[
+const W25Q32JV_COMMANDS: &[Command] = &[
     command(0x06, Op::WriteEnable),
     command(0x04, Op::WriteDisable),
     command(0x05, Op::ReadStatus(StatusRegister::One)),
@@ -54,13 +53,13 @@ static W25Q32JV_COMMANDS: &[Command] = &[
     command(0x4b, Op::ReadUniqueId),
     command(0xab, Op::ReleasePowerDown),
     command(0xb9, Op::PowerDown),
-    command(0x5a, Op::ReadSfdp),
+    command(0x5a, Op::ReadSfdp(AddressWidth::Three)),
     slow_read(0x03, AddressWidth::Three, 50_000_000),
     fast_read(0x0b, AddressWidth::Three),
     command(0x02, Op::PageProgram(AddressWidth::Three)),
-    command(0x20, Op::Erase(AddressWidth::Three, EraseUnit::Sector4K)),
-    command(0x52, Op::Erase(AddressWidth::Three, EraseUnit::Block32K)),
-    command(0xd8, Op::Erase(AddressWidth::Three, EraseUnit::Block64K)),
+    command(0x20, Op::Erase(AddressWidth::Three, EraseUnit::Block(4 * KIB))),
+    command(0x52, Op::Erase(AddressWidth::Three, EraseUnit::Block(32 * KIB))),
+    command(0xd8, Op::Erase(AddressWidth::Three, EraseUnit::Block(64 * KIB))),
     command(0xc7, Op::ChipErase),
     command(0x60, Op::ChipErase),
     command(0x66, Op::EnableReset),
@@ -102,24 +101,30 @@ impl Part {
                 reset: Span::new(30 * PS_PER_US, 30 * PS_PER_US),     // tRST, a maximum only
                 release_power_down: Span::new(3 * PS_PER_US, 3 * PS_PER_US), // tRES1, likewise
             },
+            source: "W25Q256JV datasheet, revision I; SFDP of a W25Q512JV with another density",
+            beyond_sfdp: "extended address register, CMP",
             // Read JEDEC ID returns three bytes; the datasheet does not say what follows.
             jedec_id_repeats: false,
             jedec_id_tail: &[],
             commands: W25Q256JV_COMMANDS,
             status: StatusLayout {
-                writable_1: 0x7c, // Section 7.1: TB, BP3..BP0.
-                writable_2: 0x7a, // Section 7.1: CMP, LB3..LB1, QE.
+                // Section 7.1: TB, BP3..BP0; CMP, LB3..LB1, QE; WPS, DRV1, DRV0 and ADP are not modelled.
+                writable: [0x7c, 0x7a, 0],
                 one_time_2: 0x38, // Section 7.1: LB3..LB1 are one-time programmable.
+                write_bytes: 2,   // Section 8.2.5; one byte leaves register 2 as it is.
+                one_byte_clears_2: false,
+                busy: 1 << 0,
                 // Nothing protected; QE set in the order codes ending in IQ; driver strength
                 // bits DRV1, DRV0 set.
                 factory: [0x00, 0x02, 0x60],
                 volatile_1: false,
                 aai_mode: 0,
                 four_byte_mode: 1 << 0, // Section 7.1: ADS.
-                errors: None,
+                refusal: Refusal::ClearsWel,
             },
-            protection: Protection::TopBottom,
-            sfdp: Some(sfdp::w25q_jv(size)),
+            protection: Protection::TB_CMP, // Sections 7.1.16 and 7.1.17.
+            sfdp: SfdpBytes::Built(sfdp::w25q_jv(size)),
+            ..Self::plain("W25Q256JV", [0xef, 0x40, 0x19], size)
         }
     }
 
@@ -130,27 +135,94 @@ impl Part {
         let size = 4 * MIB; // Section 1: 32 Mbit.
         Self {
             name: "W25Q32JV",
+            source: "W25Q32JV datasheet, revision F; SFDP as on the family's other small parts",
+            beyond_sfdp: "CMP in status register 2",
             size,
             // Section 8.1.1, the order codes ending in IQ and JQ.
             jedec_id: [0xef, 0x40, 0x16],
             device_id: 0x15,
             // Section 9.6 of its datasheet has the W25Q256JV's times except for tCE.
             times: Times { chip_erase: Span::new(10 * PS_PER_S, 50 * PS_PER_S), ..larger.times },
-            commands: W25Q32JV_COMMANDS,
+            commands: &[W25Q32JV_COMMANDS, WRITE_STATUS_2],
             status: StatusLayout {
-                writable_1: 0x7c,  // Section 7.1: SEC, TB, BP2..BP0.
-                four_byte_mode: 0, // No such mode.
+                four_byte_mode: 0, // No such mode. 7Ch is SEC, TB, BP2..BP0 here.
                 ..larger.status
             },
-            protection: Protection::SectorTopBottom,
-            sfdp: Some(sfdp::w25q32jv(size)),
+            protection: Protection::SEC_TB_CMP, // Section 7.1, memory protection tables.
+            sfdp: SfdpBytes::Built(sfdp::w25q32jv(size)),
             ..larger
+        }
+    }
+
+    /// Winbond W25Q256FV: the JV's older sister with the same id. Its SFDP is of the first edition, and of the
+    /// dedicated 4-byte opcodes it has only the reads. After E9h its extended address register holds 1, so that
+    /// 3-byte addresses reach the second 16 MiB.
+    #[must_use]
+    pub fn w25q256fv() -> Self {
+        let later = Self::w25q256jv();
+        Self {
+            name: "W25Q256FV",
+            source: "W25Q256FV datasheet, revision I; Linux winbond.c (EAR after E9h); SFDP constructed: header \
+                     00h 01h and nine words as the family's",
+            beyond_sfdp: "extended address register holds 1 after E9h; no 12h, 21h, DCh",
+            limits: limits(104_000_000),
+            commands: &[
+                COMMON,
+                READ_PROGRAM,
+                ERASES,
+                CHIP_ERASE,
+                READ_4B,
+                FAST_READ_4B,
+                ENTER_B7,
+                EXIT_E9_BANK_1,
+                EXTENDED_ADDRESS,
+                READ_STATUS_2,
+                WRITE_STATUS_2,
+                STATUS_3,
+                RESET,
+                POWER_DOWN,
+                IDS,
+            ],
+            sfdp: SfdpBytes::Pieces(&[
+                (0x00, "53464450000101ff 00000109800000ff"),
+                (
+                    0x80,
+                    "e520f3ff ffffff0f 44eb086b 083b42bb feffffff ffff0000 ffff40eb 0c200f52 10d800ff",
+                ),
+            ]),
+            ..later
+        }
+    }
+
+    /// Winbond W25Q01NW: 128 MiB at 1.8 V, 3- and 4-byte addresses.
+    #[must_use]
+    pub fn w25q01nw() -> Self {
+        let size = 128 * MIB;
+        Self {
+            source: "SFDP: linux-mtd; CMP and the registers: W25Q01NW datasheet",
+            beyond_sfdp: "CMP in status register 2",
+            commands: W25Q256JV_COMMANDS,
+            status: Self::w25q256jv().status,
+            protection: Protection::TB_CMP,
+            limits: limits(133_000_000),
+            sfdp: SfdpBytes::Pieces(&[
+                (0x00, "53464450060101ff 00060110800000ff 84000102d00000ff"),
+                (
+                    0x80,
+                    "e520fbff ffffff3f 44eb086b 083b42bb feffffff ffff0000 ffff40eb 0c200f52 \
+                     10d80000 3652b500 82ea14e2 e9637633 7a757a75 f7bdd55c 19f75dff e970f9a5",
+                ),
+                (0xd0, "ff0af0ff 21ffdcff"),
+            ]),
+            ..Self::plain("W25Q01NW", [0xef, 0x80, 0x21], size)
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::ops::Range;
+
     use super::*;
 
     const ALL: Range<usize> = 0..0x200_0000;

@@ -137,7 +137,7 @@ fn s25fl512s_reads_at_first_last_and_past_the_last() {
     }
     b.quiet();
     b.send(&[0x17]);
-    assert!(b.complaint().contains("0 data bytes, 1 is needed"));
+    assert!(b.complaint().contains("0 data bytes, 1 to 1 are taken"));
     b.nor.power_cycle();
     assert_eq!(b.run(&[0x16], 1), [0]);
 }
