@@ -52,7 +52,7 @@ const CHECKS: [(&str, &[&str]); 3] = [
 pub(crate) const STEP: Step = Step {
     name: "python",
     about: "the Python package, installed by pip",
-    lane: Lane::Apart,
+    lane: Lane::Programs,
     minutes: 3,
     needs: &[
         Need::program("gcc", "cc"),

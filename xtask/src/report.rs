@@ -14,8 +14,8 @@ pub(crate) struct Row {
     pub(crate) outcome: Outcome,
     /// How long it took.
     pub(crate) elapsed: Duration,
-    /// How much processor time its children took.
-    pub(crate) processor: Duration,
+    /// How much processor time its children took, if that is known.
+    pub(crate) processor: Option<Duration>,
 }
 
 /// A run that is over.
@@ -131,14 +131,19 @@ fn table_line(row: &Row, console: Console) -> String {
     };
     // Padded before painting: colour codes would count as columns.
     let word = console.paint(tone, &format!("{:<9}", verdict.word()));
-    let (seconds, cpu) = (row.elapsed.as_secs_f64(), row.processor.as_secs_f64());
-    let line = format!("{:<14}{word}{seconds:>8.1}{cpu:>8.1}  {}", row.step, remark(&row.outcome));
+    let (elapsed, cpu) = (row.elapsed.as_secs_f64(), seconds(row.processor));
+    let line = format!("{:<14}{word}{elapsed:>8.1}{cpu:>8}  {}", row.step, remark(&row.outcome));
     line.trim_end().to_string()
 }
 
-/// The time of all steps together.
+/// What was not measured is not zero.
+pub(crate) fn seconds(processor: Option<Duration>) -> String {
+    processor.map_or_else(|| "-".into(), |time| format!("{:.1}", time.as_secs_f64()))
+}
+
+/// The time of all steps together; of processor time, what is known.
 fn time_line(report: &Report) -> String {
-    let cpu = report.rows.iter().map(|row| row.processor).sum::<Duration>().as_secs_f64();
+    let cpu = report.rows.iter().filter_map(|row| row.processor).sum::<Duration>().as_secs_f64();
     let seconds = report.elapsed.as_secs_f64();
     format!("{:<23}{seconds:>8.1}{cpu:>8.1}  {:.1} minutes", "all", seconds / 60.0)
 }
@@ -218,7 +223,7 @@ mod tests {
 
     fn row(step: &'static str, outcome: Outcome) -> Row {
         let [elapsed, processor] = [1500, 2500].map(Duration::from_millis);
-        Row { step, outcome, elapsed, processor }
+        Row { step, outcome, elapsed, processor: Some(processor) }
     }
 
     fn report<const N: usize>(rows: [Row; N]) -> Report {
@@ -280,6 +285,11 @@ mod tests {
         let steps = ["fmt", "tidy"].map(|step| row(step, Outcome::passed()));
         let report = Report { elapsed: Duration::from_secs(2), ..report(steps) };
         assert_eq!(time_line(&report), "all                         2.0     5.0  0.0 minutes");
+    }
+
+    #[test]
+    fn a_time_that_is_not_known_is_not_zero() {
+        assert_eq!([seconds(None), seconds(Some(Duration::ZERO))], ["-", "0.0"]);
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub(crate) enum Lane {
     Shared,
     /// With target directories of its own, beside [`Lane::Shared`].
     Own,
+    /// After [`Lane::Own`], on the same core: what is shipped, built and used as its users do.
+    Programs,
     /// After all others.
     Apart,
 }

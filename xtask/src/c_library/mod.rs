@@ -17,7 +17,7 @@ pub(crate) use install::Profile;
 pub(crate) const STEP: Step = Step {
     name: "c",
     about: "the C library, by programs in C and C++ under valgrind and sanitizers",
-    lane: Lane::Apart,
+    lane: Lane::Programs,
     minutes: 1,
     needs: &[
         Need::program("gcc", "cc"),

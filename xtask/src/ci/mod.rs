@@ -17,12 +17,15 @@
 //!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can. So
 //!    has `iommu`, another workspace, which is in the first of these lanes because the second takes longer. Many of
 //!    these tests keep one core busy; the other lane uses the other.
-//! 3. [`Lane::Apart`]: `dist`, `c`, `clients`, `python` and `guests`.
+//! 3. [`Lane::Programs`]: `dist`, `c`, `clients` and `python`, after [`Lane::Own`] and on its core: they build with
+//!    profiles, and so locks, of their own, and mostly wait for one program at a time.
+//! 4. [`Lane::Apart`]: `guests`, whose boots use both cores.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
 //! A step's line in the table has its own time by the wall clock, and the processor time of its children,
-//! which stays the same on a busy machine.
+//! which stays the same on a busy machine. That of [`Lane::Programs`] is not known, since these start their children
+//! themselves, beside another lane's.
 //!
 //! Not here: benches by the wall clock, which inform and never gate.
 
@@ -94,7 +97,7 @@ pub(crate) fn list() -> String {
     format!(
         "Steps of `cargo xtask test`, with their minutes on two quiet cores:\n{}\nSteps of `--rest`:\n{}",
         of(&[Lane::Test]),
-        of(&[Lane::Shared, Lane::Own, Lane::Apart])
+        of(&[Lane::Shared, Lane::Own, Lane::Programs, Lane::Apart])
     )
 }
 
@@ -163,7 +166,11 @@ fn run(steps: &[&'static Step], changed: Option<&Changed>, cx: &Context) -> Repo
     let started = Instant::now();
     let mut rows = run.lane(Lane::Test);
     let (shared, own) = std::thread::scope(|scope| {
-        let own = scope.spawn(|| run.lane(Lane::Own));
+        let own = scope.spawn(|| {
+            let mut rows = run.lane(Lane::Own);
+            rows.extend(run.lane(Lane::Programs));
+            rows
+        });
         (run.lane(Lane::Shared), own.join().expect("no step panics"))
     });
     rows.extend(shared.into_iter().chain(own));
@@ -188,9 +195,13 @@ impl Run<'_> {
     }
 
     fn step(&self, index: usize, step: &'static Step) -> Row {
-        let has = |lane| self.steps.iter().any(|step| step.lane == lane);
-        let both = has(Lane::Shared) && has(Lane::Own);
-        let beside = both && matches!(step.lane, Lane::Shared | Lane::Own);
+        let one = |lanes: &[Lane]| self.steps.iter().any(|step| lanes.contains(&step.lane));
+        let other = [Lane::Own, Lane::Programs];
+        let beside = match step.lane {
+            Lane::Shared => one(&other),
+            Lane::Own | Lane::Programs => one(&[Lane::Shared]),
+            Lane::Test | Lane::Apart => false,
+        };
         let console = self.cx.console;
         let console = if beside { console.of_step(step.name) } else { console };
         let cx = self.cx.for_step(console, beside);
@@ -206,16 +217,18 @@ impl Run<'_> {
             step.run(&cx)
         };
         let elapsed = started.elapsed();
-        if step.lane == Lane::Apart {
+        if matches!(step.lane, Lane::Programs | Lane::Apart) && !beside {
             // It starts its children itself, and runs alone.
             cx.spend(child::children_time().saturating_sub(before));
         }
         self.broken.fetch_or(outcome.tally.build_broke, Ordering::Relaxed);
-        let processor = cx.spent();
-        let (seconds, cpu) = (elapsed.as_secs_f64(), processor.as_secs_f64());
+        let processor = (step.lane != Lane::Programs || !beside).then(|| cx.spent());
         let ended = format!("{}: {}", step.name, outcome.verdict.word());
-        cx.console
-            .say(&format!("---- {ended} after {seconds:.1} s, with {cpu:.1} s of processor time"));
+        let cpu = report::seconds(processor);
+        cx.console.say(&format!(
+            "---- {ended} after {:.1} s, processor time {cpu}",
+            elapsed.as_secs_f64()
+        ));
         Row { step: step.name, outcome, elapsed, processor }
     }
 }

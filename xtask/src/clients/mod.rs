@@ -25,7 +25,7 @@ use list::{CLIENTS, Client};
 pub(crate) const STEP: Step = Step {
     name: "clients",
     about: "programs nobody here wrote, unmodified",
-    lane: Lane::Apart,
+    lane: Lane::Programs,
     minutes: 3,
     needs: &[
         Need::package("flashrom"),

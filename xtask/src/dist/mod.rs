@@ -30,7 +30,7 @@ use crate::tool;
 pub(crate) const STEP: Step = Step {
     name: "dist",
     about: "the command's package is installed, run and removed",
-    lane: Lane::Apart,
+    lane: Lane::Programs,
     minutes: 3,
     needs: &[
         Need::program("gcc", "cc"),

@@ -17,6 +17,7 @@ mod dw_ssi;
 mod examples;
 mod flash;
 mod flash_faults;
+mod flash_parts;
 mod flights;
 mod hal;
 mod interrupts;

@@ -89,6 +89,10 @@ pub(super) fn of_maker(JedecId(id): JedecId, size: u64, requirement: Option<u8>)
             let layout = if large { Layout::WinbondBp4 } else { Layout::Bp2Sec };
             silent(layout, if requirement == Some(6) { form } else { StatusForm::Both })
         }
+        // GD25LB512ME datasheet: 01h and 31h with one byte each; its SFDP has the reserved value.
+        [id::GIGADEVICE, ..] if requirement == Some(7) => {
+            silent(two_registers, StatusForm::Separate)
+        }
         // Their second register is at 35h, with CMP.
         [id::GIGADEVICE | id::BOYA | id::PUYA | id::XTX | id::ZBIT | id::FUDAN | id::ZETTA, ..] => {
             silent(two_registers, form)
@@ -128,6 +132,13 @@ const MS: u64 = 1_000_000;
 
 /// READ's maximum clock for an unknown part: the slowest in common use.
 const READ_MAX_HZ_UNKNOWN: u32 = 20_000_000;
+
+/// Bits of a sector map's number that a part's table takes for set, though its configuration reads otherwise:
+/// bit 1 of the S25FS512S's register 3 is reserved, and reads 0 on newer chips (linux-mtd, *spi-nor: spansion: Add
+/// SMPT fixup for S25FS512S*, October 2025).
+pub(super) fn map_bits_of(id: JedecId) -> u32 {
+    u32::from(id == S25FL512S)
+}
 
 /// The data that SFDP does not have, or may not have.
 struct Known {

@@ -27,12 +27,13 @@ pub(super) enum Map {
     Unclear,
 }
 
-/// Reads the table of `length` words at `pointer`, for a chip of `size` bytes.
+/// Reads the table of `length` words at `pointer`, for a chip of `size` bytes. `set` has bits of the map's number
+/// that are set whatever the chip's configuration reads.
 pub(super) fn read<E>(
     read: &mut impl FnMut(Ask, &mut [u8]) -> Result<(), E>,
-    pointer: u32,
-    length: usize,
+    (pointer, length): (u32, usize),
     size: u64,
+    set: u32,
 ) -> Result<Map, E> {
     let mut map = 0_u32;
     let mut at = 0;
@@ -59,7 +60,7 @@ pub(super) fn read<E>(
             continue;
         }
         let count = (first >> 16 & 0xff) as usize + 1;
-        if first >> 8 & 0xff == map && at + 1 + count <= length {
+        if first >> 8 & 0xff == map | set && at + 1 + count <= length {
             return regions(read, pointer + 4 * (at as u32 + 1), count, size);
         }
         if last || commands > 8 {

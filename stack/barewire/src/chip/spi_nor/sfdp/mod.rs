@@ -17,6 +17,7 @@ mod width;
 
 use super::assume::Assume;
 use super::geometry::{Geometry, JedecId};
+use super::part;
 pub(super) use width::Ways;
 
 /// The first four bytes.
@@ -138,7 +139,7 @@ pub fn parse<E>(
         Err(error) => return Ok(Err(error)),
     };
     let map = match sector_map {
-        Some((pointer, length)) => map::read(&mut read, pointer, length, size)?,
+        Some(table) => map::read(&mut read, table, size, part::map_bits_of(id))?,
         None => map::Map::None,
     };
     Ok(basic.geometry(size, &map, assume))
