@@ -34,7 +34,7 @@ pub(super) fn run(json: bool) -> Result<(), Failure> {
     if json {
         return output::json(&parts);
     }
-    let mut text = String::from("name         id      size     SFDP  does beside\n");
+    let mut text = String::from("name         id      size     SFDP  beyond its SFDP\n");
     for part in &parts.flash_parts {
         part.text(&mut text);
     }
