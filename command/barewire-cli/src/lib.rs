@@ -35,6 +35,7 @@ const AFTER_HELP: &str = "\
 Buses (--bus):
   sim:BOARD[,OPTION…]      a simulated board; `barewire list` names them
     flash=FILE             the flash chip's content; made, erased, if there is none
+    flash-part=NAME        another flash chip; `barewire list --flash-parts` names them
     protect=all|none|0xSR  status register 1 at power-up: what the chip protects
     input=CH:SIGNAL[+…]    what the converter's input CH carries: constant:MV, ramp:HZ:FROM_MV:TO_MV,
                            sine:HZ:AMPLITUDE_MV:OFFSET_MV, file:PATH:RATE_HZ (volts, one a line)

@@ -21,6 +21,14 @@ pub(super) struct Client {
 /// A W25Q32JV on a simulated Raspberry Pi 3.
 const FLASH: &[&str] = &["/dev/spidev0.0=sim:rpi3,cs=1,flash=DIR/chip.bin"];
 
+/// Parts that flashrom knows: its table judges what their models do.
+const PARTS: &[&str] = &[
+    "/dev/spidev0.0=sim:imx8mp,flash-part=sst26vf064b,flash=DIR/0.bin",
+    "/dev/spidev1.0=sim:rpi3,cs=1,flash-part=mx25l3233f,flash=DIR/1.bin",
+    "/dev/spidev2.0=sim:imx8mp,flash-part=bh25q128as,flash=DIR/2.bin",
+    "/dev/spidev3.0=sim:imx8mp,flash-part=w25q256fv,flash=DIR/3.bin",
+];
+
 /// All of them.
 pub(super) const CLIENTS: &[Client] = &[
     Client {
@@ -48,6 +56,16 @@ pub(super) const CLIENTS: &[Client] = &[
         options: &[],
         script: "flashrom -p linux_spi:dev=/dev/spidev0.0,spispeed=8000 -r read.bin",
         judge: "test $(stat -c %s read.bin) = 2097152; grep -q SST25VF016B log",
+    },
+    Client {
+        name: "flashrom-parts",
+        about: "flashrom writes and verifies four parts of other vendors",
+        maps: PARTS,
+        options: &["--bufsiz", "65536"],
+        script: "sh $CLIENTS/flashrom_parts.sh $IMAGE",
+        judge: "test $(grep -c VERIFIED log) = 8; \
+                for part in 0 1 2 3; do cmp $part.bin $part.image; done; \
+                test $(grep -c 'RULES OF THE WIRE' log) = 0",
     },
     Client {
         name: "flashrom-serprog",

@@ -25,7 +25,7 @@ pub struct SimOptions {
     /// The file that holds the flash's content.
     pub flash: Option<PathBuf>,
     /// A flash chip in the place of the board's.
-    pub flash_part: Option<Part>,
+    pub flash_part: Option<Box<Part>>,
     /// The flash's status register 1 at power-up.
     pub status: Option<u8>,
     /// Signals on the converter's inputs, by channel.
@@ -64,7 +64,7 @@ impl SimOptions {
     /// The flash chip: the one asked for, else the board's.
     #[must_use]
     pub fn part(&self) -> Part {
-        self.flash_part.clone().unwrap_or_else(self.board.flash().part)
+        self.flash_part.as_deref().cloned().unwrap_or_else(self.board.flash().part)
     }
 
     /// The files that its options name.
@@ -182,7 +182,7 @@ impl SimOptions {
         match key {
             "flash" if value.is_empty() => return Err("name a file: flash=FILE".into()),
             "flash" => self.flash = Some(value.into()),
-            "flash-part" => self.flash_part = Some(flash_part(value)?),
+            "flash-part" => self.flash_part = Some(Box::new(flash_part(value)?)),
             "protect" => self.status = Some(protect(value)?),
             "input" => {
                 for input in value.split('+') {

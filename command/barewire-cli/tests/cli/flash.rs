@@ -190,6 +190,36 @@ fn the_chip_is_found_on_each_simulated_board_unless_a_chip_select_is_named() {
 }
 
 #[test]
+fn the_flash_parts_are_listed_with_what_they_do_and_where_it_was_read() {
+    let list = run(&["list", "--flash-parts", "--json"]).ok().json();
+    let parts = list["flash_parts"].as_array().expect("a list");
+    let published = "sst26vf064b is25wp256 s25fs256t zd25q128c atxp032 mx25l3233f gd25lb512me w25q01nw \
+                     mx25r6435f mx25uw6345g bh25q128as mt25qu256a";
+    for name in published.split_whitespace() {
+        let part = parts.iter().find(|part| part["name"] == name).expect(name);
+        assert!(part["sfdp"].is_string() && part["source"].is_string(), "{part}");
+    }
+    let part = parts.iter().find(|part| part["name"] == "zd25q128c").expect("it is listed");
+    assert_eq!([&part["jedec_id"], &part["size"]], [&json!("ef4018"), &json!(16 << 20)]);
+    assert!(part["sfdp"] == "1.0" && part["beyond_sfdp"].is_string(), "{part}");
+    let text = run(&["list", "--flash-parts"]).ok().text();
+    assert!(text.contains("sst26vf064b  bf2643  8 MiB    1.6   locked at power-up"), "{text}");
+    assert!(text.contains("s25fl512s    010220  64 MiB   none  "), "{text}");
+}
+
+#[test]
+fn a_board_takes_another_flash_and_an_unknown_one_is_refused_with_the_near_name() {
+    let bench = Bench::new("imx8mp");
+    let file = bench.path("part.bin");
+    let bus = format!("sim:imx8mp,flash-part=mx25l3233f,flash={}", text(&file));
+    let id = run(&["flash", "id", "--json", "--bus", &bus]).ok().json();
+    assert_eq!([&id["jedec_id"], &id["violations"]], [&json!("c22016"), &json!(0)]);
+    assert_eq!(fs::metadata(&file).expect("it was made").len(), 4 << 20);
+    let bus = "sim:imx8mp,flash-part=mx25l3233";
+    run(&["flash", "id", "--bus", bus]).fails(2, "did you mean \"mx25l3233f\"?");
+}
+
+#[test]
 fn list_and_demo_speak_json() {
     let list = run(&["list", "--json"]).ok().json();
     let buses: Vec<_> =

@@ -1,7 +1,9 @@
 //! `barewire list`: lists the buses and the chips on them.
 //!
-//! Simulated boards are in this file; QEMU's are in [`qemu`], this machine's own in [`machine`].
+//! Simulated boards are in this file; QEMU's are in [`qemu`], this machine's own in [`machine`], the flash chips that
+//! any simulated board can have in [`flash_parts`].
 
+mod flash_parts;
 mod machine;
 mod qemu;
 
@@ -34,6 +36,9 @@ pub(crate) struct Args {
     /// Print what each board's accesses cost, each figure with its source
     #[arg(long)]
     costs: bool,
+    /// Print the flash chips that a simulated board can have (`flash-part=`), each with its source
+    #[arg(long, conflicts_with = "costs")]
+    flash_parts: bool,
 }
 
 /// The result; its field names are an interface.
@@ -102,6 +107,9 @@ struct Cost {
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.flash_parts {
+        return flash_parts::run(args.json);
+    }
     let sim = BOARDS.iter().map(|spec| Bus::Sim(Entry::of(spec)));
     let qemu = barewire_qemu::BOARDS.iter().map(|spec| Bus::Qemu(qemu::Entry::of(spec)));
     let machine = Machine::of(&Root::system());

@@ -240,9 +240,9 @@ impl Part {
         match bytes / KIB {
             _ if bytes == self.size => times.chip_erase,
             ..=8 => times.sector_erase,
-            ..=32 => times.block32_erase,
-            ..=128 => times.block64_erase,
-            ..=256 => times.block256_erase,
+            9..=32 => times.block32_erase,
+            33..=128 => times.block64_erase,
+            129..=256 => times.block256_erase,
             // A die of a stack.
             _ => times.chip_erase,
         }

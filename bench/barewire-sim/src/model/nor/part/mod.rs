@@ -143,7 +143,7 @@ pub struct Part {
 pub(super) enum SfdpBytes {
     None,
     /// Computed from a description; 256 bytes, then they repeat.
-    Built(Sfdp),
+    Built(Box<Sfdp>),
     /// Bytes as published, in hexadecimal: where each piece begins, and what it holds. Later pieces replace
     /// earlier ones; all other bytes are FFh.
     Pieces(&'static [(usize, &'static str)]),

@@ -123,7 +123,7 @@ impl Part {
                 refusal: Refusal::ClearsWel,
             },
             protection: Protection::TB_CMP, // Sections 7.1.16 and 7.1.17.
-            sfdp: SfdpBytes::Built(sfdp::w25q_jv(size)),
+            sfdp: SfdpBytes::Built(Box::new(sfdp::w25q_jv(size))),
             ..Self::plain("W25Q256JV", [0xef, 0x40, 0x19], size)
         }
     }
@@ -149,7 +149,7 @@ impl Part {
                 ..larger.status
             },
             protection: Protection::SEC_TB_CMP, // Section 7.1, memory protection tables.
-            sfdp: SfdpBytes::Built(sfdp::w25q32jv(size)),
+            sfdp: SfdpBytes::Built(Box::new(sfdp::w25q32jv(size))),
             ..larger
         }
     }
