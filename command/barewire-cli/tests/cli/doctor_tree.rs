@@ -77,12 +77,13 @@ impl Machine {
 
     /// The command and the libraries that it is linked with.
     fn program(&self) {
-        let libraries = Command::new("ldd").arg(program()).output().expect("ldd is there");
+        let built = program(env!("CARGO_BIN_EXE_barewire"));
+        let libraries = Command::new("ldd").arg(&built).output().expect("ldd is there");
         let libraries = String::from_utf8_lossy(&libraries.stdout).into_owned();
         for path in libraries.split_whitespace().filter(|word| word.starts_with('/')) {
             self.file(path.trim_start_matches('/'), &fs::read(path).expect("a library"));
         }
-        fs::copy(program(), self.0.path().join("barewire")).expect("copied");
+        fs::copy(built, self.0.path().join("barewire")).expect("copied");
     }
 
     fn command(root: &Path, arguments: &[&str]) -> Command {

@@ -83,7 +83,8 @@ fn of_chip(refused: &Refused) -> String {
             "reg = <{values}> names several chip selects, as stacked or parallel memories do, and barewire selects one line for a chip; leave it to the kernel's driver, or give each memory a node of its own"
         ),
         Refusal::Beyond { selects } => format!(
-            "reg = <{values}> is beyond the controller's {selects} chip selects, counted from 0; correct reg, or add lines to cs-gpios (num-cs adds lines of the controller)"
+            "reg = <{values}> is beyond the controller's {selects} chip select{}, counted from 0; correct reg, or add lines to cs-gpios (num-cs adds lines of the controller)",
+            if *selects == 1 { "" } else { "s" }
         ),
         Refusal::NoLine { native } => format!(
             "reg = <{values}> has no line: the controller has {native} of its own, from 0, and cs-gpios names no GPIO line for it; add one there"
