@@ -82,7 +82,8 @@ pub(crate) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
 
 /// The path of the node with that `phandle`.
 pub(crate) fn of_phandle(root: &Root, phandle: u32) -> Option<String> {
-    let mut paths = vec![TREE.to_owned()];
+    // A container may hide the one in /proc, which is a link to the other.
+    let mut paths = vec!["/sys/firmware/devicetree/base".to_owned(), TREE.to_owned()];
     while let Some(path) = paths.pop() {
         if cells(root, &format!("{path}/phandle")).first() == Some(&phandle) {
             return Some(path);
