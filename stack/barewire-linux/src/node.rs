@@ -28,6 +28,19 @@ pub(crate) fn strings(root: &Root, path: &str) -> Vec<String> {
     text.split('\0').filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
 
+/// Whether a node is enabled: it has no `status`, or an okay one.
+pub(crate) fn is_available(root: &Root, path: &str) -> bool {
+    let status = strings(root, &format!("{path}/status"));
+    status.first().is_none_or(|status| status == "okay" || status == "ok")
+}
+
+/// The names of the nodes below a node.
+pub(crate) fn children(root: &Root, path: &str) -> Vec<String> {
+    let mut names = root.names(path);
+    names.retain(|name| root.path(format!("{path}/{name}")).is_dir());
+    names
+}
+
 /// The number of cells in property `name` of a node, else `default`.
 fn cell_count(root: &Root, path: &str, default: usize) -> usize {
     cells(root, path).first().map_or(default, |&count| count as usize)
@@ -69,7 +82,8 @@ pub(crate) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
 
 /// The path of the node with that `phandle`.
 pub(crate) fn of_phandle(root: &Root, phandle: u32) -> Option<String> {
-    let mut paths = vec![TREE.to_owned()];
+    // A container may hide the one in /proc, which is a link to the other.
+    let mut paths = vec!["/sys/firmware/devicetree/base".to_owned(), TREE.to_owned()];
     while let Some(path) = paths.pop() {
         if cells(root, &format!("{path}/phandle")).first() == Some(&phandle) {
             return Some(path);

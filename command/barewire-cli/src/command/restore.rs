@@ -60,7 +60,7 @@ fn restore(root: &Root, args: &Args) -> Vec<Action> {
     let controllers = survey.controllers.iter().filter(lost);
     let mut actions: Vec<Action> = controllers.map(|it| of_controller(root, args, it)).collect();
     let survey = Survey::of(root);
-    for child in survey.controllers.iter().flat_map(|controller| &controller.children) {
+    for child in survey.controllers.iter().flat_map(Controller::devices) {
         actions.extend(of_child(root, args, child));
     }
     actions

@@ -7,6 +7,7 @@ mod can_echo;
 mod command;
 mod costs;
 mod doctor;
+mod doctor_tree;
 mod flash;
 mod interrupt;
 mod lab;

@@ -14,7 +14,7 @@ use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
 use super::cs::CsGpio;
-use super::facts::{Board, Facts, Parts};
+use super::facts::{Board, Facts, LinuxSelects, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -40,6 +40,7 @@ pub(super) const FACTS: Facts = Facts {
     first_read: ("SPI_MR", 0x04),
     bank_first_read: ("PIO_OSR", 0x18),
     linux_driver: "atmel_spi",
+    linux_selects: LinuxSelects { default: 4, reads_num_cs: false, native: 4 },
     native_lines: 4,
     bank_pins: 32,
     written_whole: false,

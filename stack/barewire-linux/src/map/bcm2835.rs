@@ -21,7 +21,7 @@ use barewire::reg::{MmioBlock, Registers};
 
 use super::MappedInterrupt;
 use super::cs::CsGpio;
-use super::facts::{Board, Facts, Parts};
+use super::facts::{Board, Facts, LinuxSelects, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -46,6 +46,7 @@ pub(super) const FACTS: Facts = Facts {
     first_read: ("CS", 0x00),
     bank_first_read: ("GPFSEL0", 0x00),
     linux_driver: "spi-bcm2835",
+    linux_selects: LinuxSelects { default: 3, reads_num_cs: false, native: 2 },
     native_lines: 2,
     // The core's driver supports these 32; only they are on a header.
     bank_pins: 32,

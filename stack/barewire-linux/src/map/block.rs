@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::facts::Facts;
+use super::facts::{Facts, LinuxSelects};
 
 /// Hands the rows of the table to the macro `$make`, which makes from them what differs by block.
 ///
@@ -77,6 +77,11 @@ impl Block {
         self.facts().native_lines
     }
 
+    /// The chip selects of Linux's driver.
+    pub(crate) fn linux_selects(self) -> LinuxSelects {
+        self.facts().linux_selects
+    }
+
     /// The block with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -141,6 +146,7 @@ mod tests {
             assert!(facts.first_read.1 < facts.registers_len, "{block}: {:?}", facts.first_read);
             assert!(facts.bank_first_read.1 < facts.bank_len, "{block}");
             assert!((1..=32).contains(&facts.bank_pins), "{block}");
+            assert!(facts.linux_selects.native >= facts.native_lines, "{block}");
             assert!(!facts.linux_driver.is_empty() && !facts.machines.is_empty(), "{block}");
         }
     }

@@ -150,8 +150,10 @@ pub fn spi_controllers(root: &Root) -> Vec<PlatformDevice> {
 
 /// The kernel's number of a controller's bus, from the directory that its driver makes.
 pub(crate) fn bus_number(root: &Root, device: &PlatformDevice) -> Option<u32> {
-    let names = root.names(format!("{}/spi_master", device.directory()));
-    names.iter().find_map(|name| name.strip_prefix("spi")?.parse().ok())
+    // A controller in target mode has a directory of another class.
+    let of_class = |class| root.names(format!("{}/{class}", device.directory())).into_iter();
+    let mut names = ["spi_master", "spi_slave"].into_iter().flat_map(of_class);
+    names.find_map(|name| name.strip_prefix("spi")?.parse().ok())
 }
 
 /// The device of `kind` whose own bus gives it `address`.

@@ -22,7 +22,7 @@ use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
 use super::cs::CsGpio;
-use super::facts::{Board, Facts, Parts};
+use super::facts::{Board, Facts, LinuxSelects, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -49,6 +49,7 @@ pub(super) const FACTS: Facts = Facts {
     first_read: ("SSI_VERSION_ID", 0x5c),
     bank_first_read: ("GPIO0_CTRL", 0x04),
     linux_driver: "dw_spi_mmio",
+    linux_selects: LinuxSelects { default: 16, reads_num_cs: true, native: 16 },
     native_lines: NATIVE_LINES,
     bank_pins: 28,
     written_whole: false,

@@ -13,7 +13,7 @@ use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
 use super::cs::CsGpio;
-use super::facts::{Board, Facts, Parts};
+use super::facts::{Board, Facts, LinuxSelects, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -38,6 +38,7 @@ pub(super) const FACTS: Facts = Facts {
     first_read: ("STATREG", 0x18),
     bank_first_read: ("GPIO_GDIR", 0x04),
     linux_driver: "spi_imx",
+    linux_selects: LinuxSelects { default: 3, reads_num_cs: true, native: 4 },
     native_lines: 4,
     bank_pins: 32,
     written_whole: true,

@@ -24,6 +24,8 @@ pub(super) struct Facts {
     pub(super) bank_first_read: (&'static str, u32),
     /// Linux's driver.
     pub(super) linux_driver: &'static str,
+    /// The chip selects that Linux's driver makes of a device-tree node.
+    pub(super) linux_selects: LinuxSelects,
     /// The number of its native lines.
     pub(super) native_lines: u8,
     /// The number of a GPIO bank's pins.
@@ -46,6 +48,17 @@ pub(super) struct Facts {
     pub(super) pins_warning: Option<fn(u64, &mut MappedRegisters) -> Option<String>>,
     /// Whether a string in a device tree's `compatible` names the block.
     pub(super) is_compatible: fn(&str) -> bool,
+}
+
+/// The chip selects that Linux's driver has before `cs-gpios` adds to them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinuxSelects {
+    /// Their number without `num-cs`, or the most that the block can have if the driver asks it.
+    pub(crate) default: u8,
+    /// Whether the driver reads `num-cs`.
+    pub(crate) reads_num_cs: bool,
+    /// The most lines of its own that the block can have on any machine.
+    pub(crate) native: u8,
 }
 
 /// The board's properties, as the core's drivers need them.

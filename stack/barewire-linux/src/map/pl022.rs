@@ -14,7 +14,7 @@ use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
 use super::cs::CsGpio;
-use super::facts::{Board, Facts, Parts};
+use super::facts::{Board, Facts, LinuxSelects, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -39,6 +39,7 @@ pub(super) const FACTS: Facts = Facts {
     first_read: ("SSPSR", 0x0c),
     bank_first_read: ("GPIODIR", 0x400),
     linux_driver: "ssp-pl022",
+    linux_selects: LinuxSelects { default: 1, reads_num_cs: true, native: 1 },
     native_lines: 1,
     bank_pins: 8,
     written_whole: false,

@@ -16,7 +16,7 @@ use barewire::reg::MmioBlock;
 
 use super::MappedInterrupt;
 use super::cs::CsGpio;
-use super::facts::{Board, Facts, Parts};
+use super::facts::{Board, Facts, LinuxSelects, Parts};
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -41,6 +41,7 @@ pub(super) const FACTS: Facts = Facts {
     first_read: ("sckdiv", 0x00),
     bank_first_read: ("output_en", 0x08),
     linux_driver: "sifive_spi",
+    linux_selects: LinuxSelects { default: 32, reads_num_cs: false, native: 32 },
     native_lines: 1,
     bank_pins: 16,
     written_whole: true,

@@ -4,6 +4,8 @@
 use crate::node;
 use crate::root::{Root, number};
 
+use super::refusal::{Refused, Rules};
+
 /// A chip: a node below the controller's, or a device of the kernel without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Child {
@@ -38,24 +40,54 @@ pub struct Use {
 
 impl Child {
     /// The chips of the controller whose node is `of_node` and whose bus has number `bus`, by chip
-    /// select.
-    pub(super) fn all(root: &Root, of_node: &str, bus: Option<u32>) -> Vec<Self> {
-        let mut children: Vec<Self> = root
-            .names(of_node)
-            .into_iter()
-            .filter_map(|name| Self::of_node(root, &format!("{of_node}/{name}")))
-            .collect();
-        for name in bus.map(|bus| devices(root, bus)).unwrap_or_default() {
-            let Some(chip_select) = chip_select(&name) else { continue };
-            let place = children.iter().position(|child| child.chip_select == chip_select);
-            let place = place.unwrap_or_else(|| {
-                children.push(Self::new(chip_select));
-                children.len() - 1
-            });
-            children[place].look(root, name);
+    /// select, and the nodes that are refused.
+    pub(super) fn all(
+        root: &Root,
+        of_node: &str,
+        bus: Option<u32>,
+        rules: &Rules,
+    ) -> (Vec<Self>, Vec<Refused>) {
+        let devices = bus.map(|bus| devices(root, bus)).unwrap_or_default();
+        let made = |number: u32| {
+            devices.iter().any(|name| chip_select(name).is_some_and(|it| u32::from(it) == number))
+        };
+        let (mut children, mut refused, mut taken) =
+            (Vec::<Self>::new(), Vec::<Refused>::new(), Vec::new());
+        for node in nodes(root, of_node, &devices) {
+            let path = format!("{of_node}/{node}");
+            let reg = node::cells(root, &format!("{path}/reg"));
+            let checked = rules.check(root, &path, &taken, made);
+            taken.extend(reg.iter().map(|&number| (number, node.clone())));
+            let compatible = node::strings(root, &format!("{path}/compatible"));
+            match checked {
+                Ok(chip_select) => {
+                    children.push(Self::of_node(root, &path, chip_select, compatible))
+                }
+                Err(why) => refused.push(Refused { node, compatible, reg, why, device: None }),
+            }
+        }
+        for name in &devices {
+            let Some(chip_select) = chip_select(name) else { continue };
+            let number = u32::from(chip_select);
+            let child = children.iter_mut().find(|child| child.chip_select == chip_select);
+            let refused = refused.iter_mut().find(|it| it.reg.first() == Some(&number));
+            match (child, refused) {
+                (Some(child), _) => child.look(root, name),
+                (None, Some(refused)) => {
+                    refused.device = Some(Self::found(root, chip_select, name))
+                }
+                (None, None) => children.push(Self::found(root, chip_select, name)),
+            }
         }
         children.sort_by_key(|child| child.chip_select);
-        children
+        (children, refused)
+    }
+
+    /// A device of the kernel.
+    fn found(root: &Root, chip_select: u8, name: &str) -> Self {
+        let mut child = Self::new(chip_select);
+        child.look(root, name);
+        child
     }
 
     fn new(chip_select: u8) -> Self {
@@ -71,23 +103,17 @@ impl Child {
         }
     }
 
-    /// The chip that a node describes, if it is a chip's and not disabled.
-    fn of_node(root: &Root, path: &str) -> Option<Self> {
-        let [chip_select, ..] = node::cells(root, &format!("{path}/reg"))[..] else { return None };
-        let status = node::strings(root, &format!("{path}/status"));
-        if status.first().is_some_and(|status| status != "okay" && status != "ok") {
-            return None;
-        }
-        let mut child = Self::new(chip_select.try_into().ok()?);
-        child.compatible = node::strings(root, &format!("{path}/compatible"));
+    /// The chip that a node describes.
+    fn of_node(root: &Root, path: &str, chip_select: u8, compatible: Vec<String>) -> Self {
+        let mut child = Self { compatible, ..Self::new(chip_select) };
         child.active_high = root.path(format!("{path}/spi-cs-high")).exists();
         child.max_speed_hz =
             node::cells(root, &format!("{path}/spi-max-frequency")).first().copied();
-        Some(child)
+        child
     }
 
     /// Takes over what the kernel says of its device.
-    fn look(&mut self, root: &Root, name: String) {
+    fn look(&mut self, root: &Root, name: &str) {
         let directory = format!("/sys/bus/spi/devices/{name}");
         self.driver = root.link_name(format!("{directory}/driver"));
         let asked = root.text(format!("{directory}/driver_override")).unwrap_or_default();
@@ -96,7 +122,7 @@ impl Child {
             self.compatible = node::strings(root, &format!("{directory}/of_node/compatible"));
         }
         self.uses = uses(root, &directory);
-        self.device = Some(name);
+        self.device = Some(name.to_owned());
     }
 
     /// The driver that would have to let go of the chip, other than spidev.
@@ -118,6 +144,17 @@ impl Child {
             ["microchip,mcp251xfd", "microchip,mcp2517fd", "microchip,mcp2518fd"];
         self.compatible.iter().any(|name| NAMES.contains(&name.as_str()))
     }
+}
+
+/// The enabled nodes of chips. Of two with one chip select the kernel takes the first of the tree, whose order
+/// is not to be seen here, so those that it made `devices` of come first.
+fn nodes(root: &Root, of_node: &str, devices: &[String]) -> Vec<String> {
+    let of_device = |name| root.link_name(format!("/sys/bus/spi/devices/{name}/of_node"));
+    let made: Vec<String> = devices.iter().filter_map(of_device).collect();
+    let mut nodes = node::children(root, of_node);
+    nodes.retain(|node| node::is_available(root, &format!("{of_node}/{node}")));
+    nodes.sort_by_key(|node| !made.contains(node));
+    nodes
 }
 
 /// The kernel's devices on bus `bus`.

@@ -1,7 +1,8 @@
 //! An SPI controller: its driver, clock, pins, chip selects, and who else has it.
 
 use super::child::Child;
-use crate::gpio;
+use super::cs_gpios;
+use super::refusal::{Fault, Refused, Rules};
 use crate::iomem;
 use crate::map::Block;
 use crate::map::Uio;
@@ -9,7 +10,6 @@ use crate::map::clock::{self, Clock};
 use crate::map::device::{PlatformDevice, bus_number, devices_in, spi_controllers};
 use crate::node;
 use crate::root::{Root, number};
-use crate::soc;
 use crate::spidev;
 
 use super::rights::Access;
@@ -29,10 +29,14 @@ pub struct Controller {
     pub clock: Option<Clock>,
     /// Runtime power management: `active`, `suspended`, `unsupported`.
     pub runtime_status: Option<String>,
-    /// Its chip selects, by number.
+    /// Why it cannot be offered at all.
+    pub fault: Option<Fault>,
+    /// Its chip selects, by number; none if it has a fault.
     pub selects: Vec<Select>,
     /// The chips on its bus.
     pub children: Vec<Child>,
+    /// Nodes of chips that are refused.
+    pub refused: Vec<Refused>,
     /// Its nodes of spidev.
     pub spidev: Vec<Access>,
     /// Whether its node names an interrupt.
@@ -109,13 +113,18 @@ pub struct UioNode {
 
 impl Controller {
     /// All of them.
-    pub(super) fn all(root: &Root) -> Vec<Self> {
+    pub(super) fn all(root: &Root, version: (u64, u64)) -> Vec<Self> {
         let mappings = mappings(root);
-        let of = |device| Self::of(root, device, &mappings);
+        let of = |device| Self::of(root, device, version, &mappings);
         spi_controllers(root).into_iter().map(of).collect()
     }
 
-    fn of(root: &Root, device: PlatformDevice, mappings: &[(u32, String)]) -> Self {
+    fn of(
+        root: &Root,
+        device: PlatformDevice,
+        version: (u64, u64),
+        mappings: &[(u32, String)],
+    ) -> Self {
         let directory = device.directory();
         let of_node = format!("{directory}/of_node");
         let bus = bus_number(root, &device);
@@ -124,7 +133,16 @@ impl Controller {
             let name = uio.as_ref().map(UioNode::name);
             clock::examine(root, block, device.address, None, name)
         });
-        let children = Child::all(root, &of_node, bus);
+        let (lines, fault) = match cs_gpios::lines(root, &of_node) {
+            _ if root.path(format!("{of_node}/spi-slave")).exists() => {
+                (vec![], Some(Fault::Target))
+            }
+            Ok(lines) => (lines, None),
+            Err(fault) => (vec![], Some(fault)),
+        };
+        let rules = Rules::of(root, &of_node, device.block, &lines, version);
+        let (children, refused) = Child::all(root, &of_node, bus, &rules);
+        let selects = if fault.is_none() { selects(lines, &children) } else { vec![] };
         let prefix = bus.map(|bus| format!("/dev/spidev{bus}."));
         let nodes = spidev::nodes(root).into_iter();
         let own = |path: &String| prefix.as_ref().is_some_and(|prefix| path.starts_with(prefix));
@@ -134,8 +152,10 @@ impl Controller {
             bus_address: node::bus_address(root, &of_node),
             clock,
             runtime_status: root.text(format!("{directory}/power/runtime_status")).ok(),
-            selects: selects(root, &of_node, device.block, &children),
+            fault,
+            selects,
             children,
+            refused,
             spidev: nodes.filter(own).filter_map(|path| Access::of(root, &path)).collect(),
             has_interrupt: ["interrupts", "interrupts-extended"]
                 .iter()
@@ -161,9 +181,14 @@ impl Controller {
         self.children.iter().find(|child| usize::from(child.chip_select) == chip_select)
     }
 
+    /// The chips, and the kernel's devices of refused nodes.
+    pub fn devices(&self) -> impl Iterator<Item = &Child> {
+        self.children.iter().chain(self.refused.iter().filter_map(|it| it.device.as_ref()))
+    }
+
     /// The chips that a driver other than spidev has.
     pub fn rivals(&self) -> impl Iterator<Item = &Child> {
-        self.children.iter().filter(|child| child.rival().is_some())
+        self.devices().filter(|child| child.rival().is_some())
     }
 }
 
@@ -218,59 +243,18 @@ impl UioNode {
 }
 
 /// The chip selects of a controller: `cs-gpios`, and for a chip or an entry without one the native line.
-fn selects(root: &Root, of_node: &str, block: Option<Block>, children: &[Child]) -> Vec<Select> {
-    let mut lines = cs_gpios(root, of_node);
-    let natives = block.map_or(0, Block::native_lines);
+fn selects(mut lines: Vec<Option<SelectAt>>, children: &[Child]) -> Vec<Select> {
     let of_children = children.iter().map(|child| usize::from(child.chip_select) + 1).max();
     let wanted = lines.len().max(of_children.unwrap_or(0)).max(usize::from(lines.is_empty()));
     lines.resize(wanted, None);
-    lines
-        .into_iter()
-        .enumerate()
-        .map(|(number, line)| {
-            let channel = u8::try_from(number).unwrap_or(u8::MAX).min(natives.max(1) - 1);
-            let child = children.iter().find(|child| usize::from(child.chip_select) == number);
+    (0..=u8::MAX)
+        .zip(lines)
+        .map(|(channel, line)| {
+            let child = children.iter().find(|child| child.chip_select == channel);
             let active_high = child.is_some_and(|child| child.active_high);
             Select { at: line.unwrap_or(SelectAt::Native { channel }), active_high }
         })
         .collect()
-}
-
-/// The entries of `cs-gpios`; an entry of 0 is a native line. Empty if one cannot be read.
-fn cs_gpios(root: &Root, of_node: &str) -> Vec<Option<SelectAt>> {
-    let cells = node::cells(root, &format!("{of_node}/cs-gpios"));
-    let mut lines = Vec::new();
-    let mut rest = cells.as_slice();
-    while let [phandle, after @ ..] = rest {
-        if *phandle == 0 {
-            lines.push(None);
-            rest = after;
-            continue;
-        }
-        let Some(provider) = node::of_phandle(root, *phandle) else { return Vec::new() };
-        let count = node::cells(root, &format!("{provider}/#gpio-cells"));
-        let count = count.first().map_or(2, |&count| count as usize);
-        let Some((specifier, after)) = after.split_at_checked(count) else { return Vec::new() };
-        // With three cells the first is the bank's number and the second the line.
-        let offset = specifier.len().checked_sub(2).map_or(0, |line| specifier[line]);
-        lines.push(Some(line_at(root, *phandle, &provider, offset)));
-        rest = after;
-    }
-    lines
-}
-
-fn line_at(root: &Root, phandle: u32, provider: &str, offset: u32) -> SelectAt {
-    let is_it = |found: &soc::Found| {
-        let cells = node::cells(root, &format!("{}/of_node/phandle", found.directory()));
-        cells.first() == Some(&phandle)
-    };
-    let Some(found) = soc::devices(root, |_| true).into_iter().find(is_it) else {
-        let node = provider.rsplit('/').next().unwrap_or_default().to_owned();
-        return SelectAt::Elsewhere { node, offset };
-    };
-    let chip = gpio::names_at(root, found.address).into_iter().next();
-    let chip = chip.and_then(|name| Access::of(root, &format!("/dev/{name}")));
-    SelectAt::Gpio { address: found.address, offset, chip }
 }
 
 /// The other devices in the pages of a device's registers.

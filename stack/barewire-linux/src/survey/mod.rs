@@ -13,13 +13,16 @@
 
 mod child;
 mod controller;
+mod cs_gpios;
 mod processor;
+mod refusal;
 mod rights;
 mod system;
 
 pub use child::{Child, Use};
 pub use controller::{Controller, Pins, Select, SelectAt, UioNode};
 pub use processor::{IdleState, Processor};
+pub use refusal::{BadEntry, Fault, Refusal, Refused};
 pub use rights::{Access, Capability, Rights};
 pub use system::{Driver, Machine, config_value};
 
@@ -42,11 +45,12 @@ impl Survey {
     /// Reads everything under `root`.
     #[must_use]
     pub fn of(root: &Root) -> Self {
+        let machine = Machine::of(root);
         Self {
-            machine: Machine::of(root),
             rights: Rights::of(root),
             processor: Processor::of(root),
-            controllers: Controller::all(root),
+            controllers: Controller::all(root, machine.version),
+            machine,
         }
     }
 }

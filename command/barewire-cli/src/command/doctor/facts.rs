@@ -1,8 +1,10 @@
 //! What is found about a controller: clock, power, pins, interrupt, chip selects, and who has it.
 
 use barewire_linux::map::clock::{Clock, ClockState};
-use barewire_linux::survey::{Child, Controller, Machine, Pins, Select, SelectAt, Use};
+use barewire_linux::survey::{Child, Controller, Machine, Pins, Refused, Select, SelectAt, Use};
 
+use super::refused;
+use super::registers::SELECTS;
 use super::report::{Finding, Level, Step};
 use crate::shared::text::figure;
 
@@ -18,8 +20,14 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
     findings.extend(pins(machine, controller));
     findings.push(interrupt(controller));
     findings.extend(users(controller));
-    let all = controller.selects.iter().enumerate();
+    let told = |(number, select): &(usize, &Select)| {
+        *number < SELECTS
+            || controller.child(*number).is_some()
+            || !matches!(select.at, SelectAt::Native { .. })
+    };
+    let all = controller.selects.iter().enumerate().filter(told);
     findings.extend(all.map(|(number, select)| chip_select(controller, number, select)));
+    findings.extend(refused::findings(controller));
     findings
 }
 
@@ -149,10 +157,13 @@ fn users(controller: &Controller) -> Vec<Finding> {
 fn chip_select(controller: &Controller, number: usize, select: &Select) -> Finding {
     let line = line(select);
     let about = format!("--cs {number}");
-    match controller.child(number) {
-        Some(child) => Finding::new(Level::Ok, &about, format!("{line}: {}", chip(child))),
-        None => Finding::new(Level::Ok, &about, format!("{line}: no chip in the device tree")),
-    }
+    let refused = |it: &&Refused| it.reg.iter().any(|&value| value as usize == number);
+    let chip = match (controller.child(number), controller.refused.iter().find(refused)) {
+        (Some(child), _) => chip(child),
+        (None, Some(refused)) => format!("{}, which is refused", refused.node),
+        (None, None) => "no chip in the device tree".into(),
+    };
+    Finding::new(Level::Ok, &about, format!("{line}: {chip}"))
 }
 
 /// Where a chip select's line is, in words.

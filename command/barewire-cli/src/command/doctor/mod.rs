@@ -10,6 +10,7 @@ mod facts;
 mod machine;
 mod overlay;
 mod probe;
+mod refused;
 mod registers;
 mod report;
 mod spidev;
@@ -84,9 +85,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The buses of this machine that can be used now.
-pub(crate) fn ready(root: &Root) -> Vec<String> {
-    Report::of(&Survey::of(root), None).ready
+/// The buses of this machine that can be used now, and the nodes of spidev that doctor refuses.
+pub(crate) fn ready_and_refused(root: &Root) -> (Vec<String>, Vec<String>) {
+    let survey = Survey::of(root);
+    let refused = survey.controllers.iter().flat_map(refused::nodes).collect();
+    (Report::of(&survey, None).ready, refused)
 }
 
 fn by_name<'s>(survey: &'s Survey, name: &str) -> Result<&'s Controller, Failure> {
@@ -138,7 +141,14 @@ impl Report {
                 let path =
                     if rest.starts_with('/') { rest.to_owned() } else { format!("/dev/{rest}") };
                 let whole = format!("spidev:{path}");
-                report.keep(|_, way| way.bus.as_deref() == Some(&whole));
+                let number = path.strip_prefix("/dev/spidev").and_then(|it| it.split_once('.'));
+                let number = number.and_then(|(number, _)| number.parse::<u32>().ok());
+                // A way without a bus says why the controller has none.
+                report.keep(|controller, way| {
+                    let closed = way.kind == kind && way.bus.is_none();
+                    way.bus.as_deref() == Some(&whole)
+                        || closed && number.is_some() && controller.kernel_bus == number
+                });
             }
             "mem" | "uio" => {
                 let parsed = if kind == "mem" { parse_mem(rest) } else { parse_uio(rest) };
@@ -206,7 +216,7 @@ impl Report {
             let wrong = report.findings.iter().any(|finding| finding.about == "as written");
             let asked = bus_text::text(spec);
             for way in &mut report.ways {
-                if wrong && way.bus.as_ref() != Some(&asked) {
+                if wrong && way.bus.as_ref().is_some_and(|bus| *bus != asked) {
                     way.ready = false;
                     let right = way.bus.clone().unwrap_or_default();
                     way.obstacles.push(format!("{asked} is not right: write {right}"));
@@ -242,6 +252,7 @@ impl report::Controller {
     fn of(survey: &Survey, controller: &Controller) -> Self {
         let mut ways = spidev::ways(&survey.machine, controller);
         ways.extend(registers::ways(survey, controller));
+        refused::close(controller, &mut ways);
         Self {
             name: controller.device.name.clone(),
             base: format!("{:#x}", controller.device.address),

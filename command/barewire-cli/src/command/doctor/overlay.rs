@@ -18,6 +18,7 @@ use barewire_linux::map::clock::ClockState;
 use barewire_linux::survey::{Controller, Machine};
 
 use super::board::Board;
+use super::refused;
 use crate::shared::failure::Failure;
 
 /// Properties that go where the clocks are kept.
@@ -46,6 +47,9 @@ pub(super) fn text(
             "{name} is not a controller that barewire drives by its registers"
         )));
     };
+    if let Some(fault) = &controller.fault {
+        return Err(Failure::Failed(format!("{name}: {}", refused::of_controller(fault))));
+    }
     let Some((parent, own)) = node.rsplit_once('/') else {
         return Err(Failure::Failed(format!("the path of {name} in the device tree is unknown")));
     };

@@ -17,7 +17,7 @@ use super::report::{Step, Way};
 use super::spidev::{permission, tries};
 
 /// A bus has at most four chip selects.
-const SELECTS: usize = 4;
+pub(super) const SELECTS: usize = 4;
 
 pub(super) fn ways(survey: &Survey, controller: &Controller) -> Vec<Way> {
     let Some(block) = controller.block() else {
@@ -35,19 +35,8 @@ pub(super) fn ways(survey: &Survey, controller: &Controller) -> Vec<Way> {
     ways
 }
 
-fn new(kind: &'static str) -> Way {
-    Way {
-        kind,
-        bus: None,
-        ready: false,
-        obstacles: Vec::new(),
-        steps: Vec::new(),
-        tries: Vec::new(),
-    }
-}
-
 fn by_uio(controller: &Controller, block: Block, node: &UioNode, rights: &Rights) -> Way {
-    let mut way = new("uio");
+    let mut way = Way::new("uio");
     let runs = match controller.clock.as_ref().map(|clock| &clock.state) {
         _ if node.keeps_clock => true,
         Some(state) => !state.is_off() && *state != ClockState::Unknown,
@@ -76,7 +65,7 @@ fn by_uio(controller: &Controller, block: Block, node: &UioNode, rights: &Rights
 
 /// Before there is a UIO device: the overlay that makes one.
 fn by_overlay(machine: &Machine, controller: &Controller) -> Way {
-    let mut way = new("uio");
+    let mut way = Way::new("uio");
     way.obstacles.extend(rivals(controller));
     if machine.uio == Driver::Missing {
         way.obstacles.push("this kernel has no uio_pdrv_genirq: take one with CONFIG_UIO_PDRV_GENIRQ=m, or stay with spidev".into());
@@ -115,7 +104,7 @@ fn by_overlay(machine: &Machine, controller: &Controller) -> Way {
 }
 
 fn by_memory(machine: &Machine, controller: &Controller, block: Block, rights: &Rights) -> Way {
-    let mut way = new("mem");
+    let mut way = Way::new("mem");
     way.obstacles.extend(rivals(controller));
     match &rights.mem {
         None => way.obstacles.push("this kernel has no /dev/mem (CONFIG_DEVMEM)".into()),
@@ -188,12 +177,18 @@ fn name_bus(way: &mut Way, controller: &Controller, block: Block, via: Via, righ
         way.obstacles.push(format!("the rate of the clock that it divides is unknown ({who})"));
         return;
     };
+    if controller.selects.len() > SELECTS {
+        way.obstacles.push(format!(
+            "a bus has at most {SELECTS} chip selects, and reg and cs-gpios make {} here: write it by hand with the lines of up to {SELECTS} chips, or use spidev",
+            controller.selects.len()
+        ));
+        return;
+    }
     let lines: Vec<(usize, CsPin)> = controller
         .selects
         .iter()
         .enumerate()
         .filter_map(|(number, select)| Some((number, pin(select)?)))
-        .take(SELECTS)
         .collect();
     for (number, select) in controller.selects.iter().enumerate() {
         if let SelectAt::Elsewhere { node, offset } = &select.at {

@@ -126,6 +126,10 @@ impl Step {
 }
 
 impl Way {
+    pub(super) fn new(kind: &'static str) -> Self {
+        Self { kind, bus: None, ready: false, obstacles: vec![], steps: vec![], tries: vec![] }
+    }
+
     /// Whether commands alone lead to it.
     pub(super) fn is_reachable(&self) -> bool {
         self.obstacles.is_empty()

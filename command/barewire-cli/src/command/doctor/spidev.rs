@@ -17,20 +17,13 @@ pub(super) fn ways(machine: &Machine, controller: &Controller) -> Vec<Way> {
     }
     let obstacle = format!("the tree has no chip on this bus: {}", Board::of(machine).add_a_chip());
     let obstacles = vec![obstacle];
-    vec![Way { kind: "spidev", bus: None, ready: false, obstacles, steps: vec![], tries: vec![] }]
+    vec![Way { obstacles, ..Way::new("spidev") }]
 }
 
 fn of_child(machine: &Machine, controller: &Controller, bus: u32, child: &Child) -> Way {
     let path = format!("/dev/spidev{bus}.{}", child.chip_select);
     let text = format!("spidev:{path}");
-    let mut way = Way {
-        kind: "spidev",
-        tries: tries(&text, child, 0),
-        bus: Some(text),
-        ready: false,
-        obstacles: Vec::new(),
-        steps: Vec::new(),
-    };
+    let mut way = Way { tries: tries(&text, child, 0), bus: Some(text), ..Way::new("spidev") };
     match controller.spidev.iter().find(|node| node.path == path) {
         Some(node) if node.allowed => way.ready = true,
         Some(node) => way.steps.push(permission(node, "SUBSYSTEM==\"spidev\"", "spi")),

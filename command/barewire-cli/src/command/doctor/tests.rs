@@ -67,6 +67,8 @@ impl Tree {
     }
 }
 
+mod refused;
+
 const TREE: &str = "sys/firmware/devicetree/base";
 
 /// An i.MX 8M Plus with a flash on ECSPI1, as Linux 6.1 shows it.

@@ -61,10 +61,13 @@ struct Controller {
 impl Machine {
     /// What is under `root`.
     pub(super) fn of(root: &Root) -> Self {
-        let ready = doctor::ready(root);
+        let (ready, refused) = doctor::ready_and_refused(root);
         let mut machine = Self { spidev: vec![], uio: vec![], controllers: vec![], ready };
         for found in discover(root) {
             machine.add(root, found);
+        }
+        for node in machine.spidev.iter_mut().filter(|node| refused.contains(&node.path)) {
+            node.remedy = Some(format!("refused: `barewire doctor {}` says why", node.bus));
         }
         machine
     }
@@ -204,5 +207,12 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("no /dev/spidev*"), "{text}");
+        // Another host drives the bus.
+        fs::write(device.join("of_node/spi-slave"), "").expect("a file");
+        let text = Machine::of(&Root::at(dir.path())).text();
+        assert!(
+            text.contains("refused: `barewire doctor spidev:/dev/spidev1.0` says why"),
+            "{text}"
+        );
     }
 }
