@@ -202,11 +202,10 @@ fn what_any_bit_protects_is_refused_until_it_is_unprotected_and_no_other_bit_cha
             let what = format!("{name} {before:02x?}");
             let mut chip = bench.chip();
             if range.is_empty() {
-                assert!(
-                    chip.protection().expect("reads").power_up
-                        || chip.protection().expect("reads").is_none(),
-                    "{what}"
-                );
+                // Where datasheets differ the driver counts a bit that may protect.
+                let sure = chip.geometry().protection != Layout::Bp4;
+                let protection = chip.protection().expect("reads");
+                assert!(protection.is_none() || protection.power_up || !sure, "{what}");
                 continue;
             }
             protected += 1;

@@ -1,6 +1,7 @@
 //! What a user says of a chip where its own description is wrong, contradicts itself, or says nothing.
 
-use super::{Enter, Exit, Layout};
+use super::address::{Enter, Exit};
+use super::layout::Layout;
 
 /// What is taken as given, instead of what the chip says. The default is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

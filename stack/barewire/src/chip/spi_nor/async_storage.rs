@@ -238,7 +238,7 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> ReadNorFlash
 
     async fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), NorError> {
         let offset = u64::from(offset);
-        self.chip.geometry.check_range(offset, bytes.len() as u64)?;
+        self.chip.check_range(offset, bytes.len() as u64)?;
         self.settle().await?;
         self.fetch(offset, bytes).await
     }
@@ -273,7 +273,7 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> NorFlash
     async fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorError> {
         let mut at = u64::from(offset);
         let range = at..at + bytes.len() as u64;
-        self.chip.geometry.check_range(at, bytes.len() as u64)?;
+        self.chip.check_range(at, bytes.len() as u64)?;
         if bytes.is_empty() {
             return Ok(());
         }

@@ -53,7 +53,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// The length of a range that can be erased.
     pub(super) fn check_erase(&self, range: &Range<u64>) -> Result<u64, NorError> {
         let len = range.end.saturating_sub(range.start);
-        let range = self.geometry.check_range(range.start, len)?;
+        let range = self.check_range(range.start, len)?;
         if len == 0 {
             return Ok(0);
         }

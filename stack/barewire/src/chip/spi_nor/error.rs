@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use super::{JedecId, Operation, SfdpError};
+use super::fault::Operation;
+use super::geometry::JedecId;
+use super::sfdp::SfdpError;
 use crate::spi::MessageError;
 
 /// An error of the SPI NOR driver.

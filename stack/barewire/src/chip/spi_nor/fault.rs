@@ -5,10 +5,7 @@
 //!
 //! Most parts tell nothing: WEL that stays set means that a command was ignored, and reading back decides.
 
-use super::opcode::{CLFSR, CLPEF, CLSR, RDFSR};
-use super::{NorError, read_register};
-use crate::chip::Port;
-use crate::spi::Transfer;
+use super::opcode::{CLFSR, CLPEF, CLSR};
 
 /// Spansion's status register 1: an erase failed, a program failed. BUSY stays set with them.
 const E_ERR: u8 = 1 << 5;
@@ -111,12 +108,4 @@ impl Flags {
             _ => Flags::Failed(Operation::Program),
         }
     }
-}
-
-/// Reads the flag status register, which lets the chip go on, and clears what an earlier change left there.
-pub(super) fn read_flags(port: &mut impl Port) -> Result<(), NorError> {
-    if matches!(Flags::of(read_register(port, RDFSR)?), Flags::Failed(_)) {
-        port.run(&mut [Transfer::write(&[CLFSR])])?;
-    }
-    Ok(())
 }

@@ -4,8 +4,9 @@ use core::ops::Range;
 
 use super::address::{Addressing, Exit};
 use super::fault::Report;
+use super::layout::Layout;
 use super::notes::Notes;
-use super::protection::{Layout, StatusForm};
+use super::status::StatusForm;
 
 /// A JEDEC id: manufacturer, memory type, capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,15 +270,5 @@ impl Geometry {
         let mut regions = [None; REGIONS_MAX];
         regions[0] = Some(Region { start: 0, end: size, erase_types: mask });
         regions
-    }
-
-    /// The range of addresses that a command reaches.
-    pub(super) fn check_range(&self, offset: u64, len: u64) -> Result<Range<u64>, super::NorError> {
-        let Self { size, reach, .. } = *self;
-        match offset.checked_add(len) {
-            Some(end) if end <= reach => Ok(offset..end),
-            Some(end) if end <= size => Err(super::NorError::OutOfReach { offset, len, reach }),
-            _ => Err(super::NorError::OutOfRange { offset, len, size }),
-        }
     }
 }

@@ -24,7 +24,7 @@
 //! 5. Write: [`SpiNor::write`] reads first. It skips data that is already there, and programs without
 //!    erasing where bits are only cleared.
 //! 6. Addresses: chips above 16 MiB are addressed by their 4-byte opcodes or, if they have none, in
-//!    4-byte mode, which the driver leaves when it is dropped (`address.rs`).
+//!    4-byte mode, which the driver leaves when it is dropped (`mode.rs`).
 //! 7. Protection: what a part sets at each power-up is opened before the first change; what somebody set is
 //!    refused, and cleared when that is asked (`protection/`).
 //! 8. Operations: commands that must not be interleaved with other users' are one
@@ -48,6 +48,8 @@ mod error;
 mod fault;
 mod geometry;
 mod guard;
+mod layout;
+mod mode;
 mod notes;
 mod opcode;
 mod open;
@@ -55,6 +57,7 @@ mod operation;
 mod part;
 mod protection;
 pub mod sfdp;
+mod status;
 mod storage;
 mod symptom;
 #[cfg(test)]
@@ -69,13 +72,15 @@ pub use async_storage::AsyncStorage;
 pub use error::NorError;
 pub use fault::{Operation, Report};
 pub use geometry::{Block, EraseType, Geometry, JedecId, Programming, REGIONS_MAX, Region};
+pub use layout::Layout;
 pub use notes::{Note, Notes};
-pub use protection::{Layout, Protection, StatusForm};
+pub use protection::Protection;
 pub use sfdp::SfdpError;
+pub use status::StatusForm;
 pub use storage::Storage;
 pub use write::{Written, no_observer};
 
-use core::ops::ControlFlow;
+use core::ops::{ControlFlow, Range};
 
 use super::{Port, Sharing, longest_data};
 use crate::spi::Transfer;
@@ -141,7 +146,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// [`NorError::OutOfRange`] and [`NorError::OutOfReach`], before anything is read,
     /// [`NorError::Occupied`], or an error of the bus.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), NorError> {
-        self.geometry.check_range(offset, into.len() as u64)?;
+        self.check_range(offset, into.len() as u64)?;
         if into.is_empty() {
             return Ok(());
         }
@@ -204,7 +209,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         if scratch.is_empty() {
             return Err(NorError::ScratchTooSmall { len: 0, needed: 1 });
         }
-        self.geometry.check_range(offset, expected.len() as u64)?;
+        self.check_range(offset, expected.len() as u64)?;
         let mut done = 0;
         for piece in expected.chunks(scratch.len()) {
             let actual = &mut scratch[..piece.len()];
@@ -232,6 +237,16 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
 
     fn status_now(&mut self) -> Result<u8, NorError> {
         read_register(&mut self.port, RDSR)
+    }
+
+    /// The range of so many bytes, if it is within reach.
+    fn check_range(&self, offset: u64, len: u64) -> Result<Range<u64>, NorError> {
+        let Geometry { size, reach, .. } = self.geometry;
+        match offset.checked_add(len) {
+            Some(end) if end <= reach => Ok(offset..end),
+            Some(end) if end <= size => Err(NorError::OutOfReach { offset, len, reach }),
+            _ => Err(NorError::OutOfRange { offset, len, size }),
+        }
     }
 
     /// An opcode and its address, most significant byte first.

@@ -7,10 +7,10 @@
 //!    somebody left it in 4-byte mode, or always.
 //! 4. Mode: back to 3-byte mode, which is seen by the signature, or noted.
 
-use super::address::exit;
-use super::fault::{Report, read_flags};
+use super::fault::Report;
+use super::mode::exit;
 use super::opcode::{RDID, RDSFDP};
-use super::operation::Begun;
+use super::operation::{Begun, read_flags};
 use super::sfdp::{Ask, SIGNATURE};
 use super::{
     Addressing, Assume, Exit, Geometry, JedecId, NorError, Note, SfdpError, SpiNor, part, sfdp,

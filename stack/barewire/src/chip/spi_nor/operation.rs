@@ -17,8 +17,8 @@
 //! If the chip has a single user, steps 3 and 5 are skipped: the driver enters 4-byte mode once, and leaves
 //! it when it is dropped. Step 2 is done when the chip is opened, and after a change that did not end well.
 
-use super::fault::{ERRORS, Report, read_flags};
-use super::opcode::{CLSR, RDSR, WRDI};
+use super::fault::{ERRORS, Flags, Report};
+use super::opcode::{CLFSR, CLSR, RDFSR, RDSR, WRDI};
 use super::{BUSY, NorError, SpiNor, WEL, read_register};
 use crate::chip::{Port, Sharing};
 use crate::spi::Transfer;
@@ -156,4 +156,12 @@ fn settle(port: &mut impl Port, timer: &mut impl Timer, report: Report) -> Resul
         }
         timer.sleep_ns(READY_INTERVAL_NS);
     }
+}
+
+/// Reads the flag status register, which lets the chip go on, and clears what an earlier change left there.
+pub(super) fn read_flags(port: &mut impl Port) -> Result<(), NorError> {
+    if matches!(Flags::of(read_register(port, RDFSR)?), Flags::Failed(_)) {
+        port.run(&mut [Transfer::write(&[CLFSR])])?;
+    }
+    Ok(())
 }

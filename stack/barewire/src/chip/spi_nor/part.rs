@@ -4,12 +4,12 @@
 //! A part is listed here only if the driver was run against a model of it. Makers' rules are from the datasheets
 //! named at each.
 
-use super::address::{Addressing, Enter, Exit, THREE_BYTE_REACH};
+use super::address::{Addressing, Enter, Exit, THREE_BYTE_REACH, Ways};
 use super::fault::Report;
 use super::geometry::{EraseType, Geometry, JedecId, Programming};
+use super::layout::Layout;
 use super::notes::Notes;
-use super::protection::{Layout, StatusForm};
-use super::sfdp::Ways;
+use super::status::StatusForm;
 
 /// JEDEC manufacturer ids.
 mod id {

@@ -91,7 +91,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         scratch: &mut [u8],
         observer: Observer<'_>,
     ) -> Result<Written, NorError> {
-        let range = self.geometry.check_range(offset, data.len() as u64)?;
+        let range = self.check_range(offset, data.len() as u64)?;
         let needed = self.geometry.scratch_size();
         if scratch.len() < needed as usize {
             return Err(NorError::ScratchTooSmall { len: scratch.len(), needed });
@@ -131,7 +131,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// changed; [`NorError::Verify`], [`NorError::Failed`], [`NorError::Ignored`], [`NorError::StaysBusy`],
     /// [`NorError::Gone`], an error of the bus.
     pub fn program_only(&mut self, offset: u64, data: &[u8]) -> Result<(), NorError> {
-        let range = self.geometry.check_range(offset, data.len() as u64)?;
+        let range = self.check_range(offset, data.len() as u64)?;
         if data.is_empty() {
             return Ok(());
         }

@@ -5,14 +5,11 @@
 //! - The protection that a part sets at each power-up is opened before the first change, and noted
 //!   ([`Note::LockOpened`](super::Note::LockOpened)).
 
-mod layout;
-mod status;
+mod write;
 
 use core::ops::Range;
 
-pub use layout::Layout;
-pub use status::StatusForm;
-
+use super::layout::Layout;
 use super::opcode::{RBPR, RDSR2, ULBPR};
 use super::{NorError, Note, SpiNor, read_register};
 use crate::chip::Port;

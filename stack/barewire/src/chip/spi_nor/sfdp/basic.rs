@@ -2,12 +2,13 @@
 
 use super::map::Map;
 use super::{BFPT_WORDS, SfdpError};
+use crate::chip::spi_nor::address::Addressing;
 use crate::chip::spi_nor::assume::Assume;
 use crate::chip::spi_nor::geometry::{
     EraseType, Geometry, JedecId, Programming, REGIONS_MAX, Region,
 };
 use crate::chip::spi_nor::notes::{Note, Notes};
-use crate::chip::spi_nor::{Addressing, part};
+use crate::chip::spi_nor::part;
 
 /// The largest page used. A page of more wraps there on parts that are not configured for it.
 const PAGE_MAX: u32 = 256;
@@ -238,8 +239,8 @@ fn settle(
 /// datasheet: 4 KiB sectors overlay a part of the first or last block). If the neighbour has the same type, the
 /// map contradicts itself.
 fn leave_out_unclear_ends(types: &Types, regions: &mut Regions) {
-    for n in 0..4 {
-        let Some(size) = types[n].map(|erase| u64::from(erase.size)) else { continue };
+    for (n, erase) in types.iter().enumerate() {
+        let Some(size) = erase.map(|erase| u64::from(erase.size)) else { continue };
         for at in 1..REGIONS_MAX {
             let (Some(before), Some(after)) = (regions[at - 1], regions[at]) else { break };
             let both = before.erase_types & after.erase_types;

@@ -18,6 +18,7 @@ const VARIABLE: u32 = 15;
 
 /// What a chip's table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is no heap, and one of it at a time")]
 pub(super) enum Map {
     /// There is none: all erase types hold everywhere.
     None,

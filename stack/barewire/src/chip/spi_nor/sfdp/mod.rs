@@ -18,7 +18,6 @@ mod width;
 use super::assume::Assume;
 use super::geometry::{Geometry, JedecId};
 use super::part;
-pub(super) use width::Ways;
 
 /// The first four bytes.
 pub(super) const SIGNATURE: u32 = u32::from_le_bytes(*b"SFDP");

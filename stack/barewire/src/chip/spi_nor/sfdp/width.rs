@@ -4,7 +4,7 @@
 //! and a way out, what is above 16 MiB is out of reach.
 
 use super::basic::Basic;
-use crate::chip::spi_nor::address::{Addressing, Enter, Exit, THREE_BYTE_REACH};
+use crate::chip::spi_nor::address::{Addressing, Enter, Exit, THREE_BYTE_REACH, Ways};
 use crate::chip::spi_nor::assume::Assume;
 use crate::chip::spi_nor::part;
 
@@ -24,53 +24,40 @@ pub(super) struct Width {
     pub(super) reach: u64,
 }
 
-/// The ways that a part names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::chip::spi_nor) struct Ways {
-    pub(in crate::chip::spi_nor) enter: Option<Enter>,
-    pub(in crate::chip::spi_nor) exit: Option<Exit>,
-    /// An extended address register, to select 16 MiB by.
-    pub(in crate::chip::spi_nor) extended_address: bool,
-    /// There is no 3-byte mode.
-    pub(in crate::chip::spi_nor) always_four: bool,
-}
-
-impl Ways {
-    /// BFPT word 16. All bits set in a field means that nobody filled it in (MX25R6435F).
-    fn of_word_16(word: u32) -> Option<Self> {
-        let (enter, exit) = (word >> 24, word >> 14 & 0x3ff);
-        if enter == 0xff {
-            return None;
-        }
-        let named = |field: u32, bit: u32| field >> bit & 1 == 1;
-        let bank = named(exit, 3);
-        let entries = [(0, Enter::En4b), (1, Enter::WrenEn4b), (3, Enter::Bank)];
-        let enter_by = entries.into_iter().find(|(bit, _)| named(enter, *bit)).map(|(_, way)| way);
-        // A reset loses more than the mode, so it comes last: 66h 99h, then F0h.
-        let reset = named(exit, 6);
-        let exits = [
-            (named(exit, 0), Exit::Ex4b),
-            (named(exit, 1), Exit::WrenEx4b),
-            (bank, Exit::Bank),
-            (reset && named(word, 12), Exit::Reset),
-            (reset && named(word, 11), Exit::ResetF0),
-        ];
-        let exit_by = match enter_by {
-            Some(Enter::Bank) if bank => Some(Exit::Bank),
-            _ => exits.into_iter().find(|(named, _)| *named).map(|(_, way)| way),
-        };
-        Some(Self {
-            enter: enter_by,
-            exit: exit_by,
-            extended_address: named(enter, 2) && named(exit, 2),
-            always_four: named(enter, 6),
-        })
+/// BFPT word 16. All bits set in a field means that nobody filled it in (MX25R6435F).
+fn ways_of(word: u32) -> Option<Ways> {
+    let (enter, exit) = (word >> 24, word >> 14 & 0x3ff);
+    if enter == 0xff {
+        return None;
     }
+    let named = |field: u32, bit: u32| field >> bit & 1 == 1;
+    let bank = named(exit, 3);
+    let entries = [(0, Enter::En4b), (1, Enter::WrenEn4b), (3, Enter::Bank)];
+    let enter_by = entries.into_iter().find(|(bit, _)| named(enter, *bit)).map(|(_, way)| way);
+    // A reset loses more than the mode, so it comes last: 66h 99h, then F0h.
+    let reset = named(exit, 6);
+    let exits = [
+        (named(exit, 0), Exit::Ex4b),
+        (named(exit, 1), Exit::WrenEx4b),
+        (bank, Exit::Bank),
+        (reset && named(word, 12), Exit::Reset),
+        (reset && named(word, 11), Exit::ResetF0),
+    ];
+    let exit_by = match enter_by {
+        Some(Enter::Bank) if bank => Some(Exit::Bank),
+        _ => exits.into_iter().find(|(named, _)| *named).map(|(_, way)| way),
+    };
+    Some(Ways {
+        enter: enter_by,
+        exit: exit_by,
+        extended_address: named(enter, 2) && named(exit, 2),
+        always_four: named(enter, 6),
+    })
 }
 
 impl Basic<'_> {
     fn ways(&self, assume: &Assume) -> Ways {
-        let word_16 = (self.words >= 16).then(|| Ways::of_word_16(self.bfpt[15])).flatten();
+        let word_16 = (self.words >= 16).then(|| ways_of(self.bfpt[15])).flatten();
         let mut ways = word_16.unwrap_or_else(|| part::ways_of_maker(self.id));
         // A maker's own way out, which word 16 cannot name.
         let own = part::exit_of_maker(self.id);

@@ -5,48 +5,13 @@
 //! The quad enable bit is in these registers, and a board that boots in quad mode does not boot without it. So
 //! both registers are read before, and compared after.
 
-use super::super::opcode::{EWSR, RDSR2, WRSR, WRSR2};
-use super::super::{BUSY, NorError, SpiNor, WEL, read_register};
-use super::layout::CMP;
 use crate::chip::Port;
+use crate::chip::spi_nor::layout::CMP;
+use crate::chip::spi_nor::opcode::{EWSR, RDSR2, WRSR, WRSR2};
+use crate::chip::spi_nor::status::StatusForm;
+use crate::chip::spi_nor::{BUSY, NorError, SpiNor, WEL, read_register};
 use crate::spi::Transfer;
 use crate::time::Timer;
-
-/// How status registers 1 and 2 are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum StatusForm {
-    /// 01h with one byte. There is no second register at 35h.
-    One,
-    /// 01h with two bytes. With one the second register may be cleared.
-    Both,
-    /// 01h and 31h with one byte each.
-    Separate,
-    /// Not known: both bytes, and if the chip ignores that, one by one.
-    Unknown,
-    /// 50h instead of 06h, then 01h with one byte: a volatile register.
-    Volatile,
-}
-
-impl StatusForm {
-    /// That of a quad enable requirement; `None` if there is none or a reserved one.
-    pub(in super::super) const fn of_requirement(requirement: Option<u8>) -> Self {
-        match requirement {
-            // QE is bit 6 of register 1; bit 7 of a register that is read by 3Fh; or there is none.
-            Some(0 | 2 | 3) => StatusForm::One,
-            // QE is bit 1 of register 2. With 001b one byte clears it, with 100b it does not.
-            Some(1 | 4 | 5) => StatusForm::Both,
-            Some(6) => StatusForm::Separate,
-            _ => StatusForm::Unknown,
-        }
-    }
-
-    /// Whether there is a register 2 at 35h.
-    const fn has_second(self) -> bool {
-        matches!(self, StatusForm::Both | StatusForm::Separate | StatusForm::Unknown)
-    }
-}
 
 /// Status register 1 without the bits that only show state.
 const fn lasting(status: u8) -> u8 {
