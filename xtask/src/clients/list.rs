@@ -76,6 +76,15 @@ pub(super) const CLIENTS: &[Client] = &[
         judge: "cmp chip.bin $IMAGE; grep -q '\"connections\":1' log",
     },
     Client {
+        name: "flashrom-serve",
+        about: "flashrom writes and verifies three parts by serprog",
+        maps: &[],
+        options: &[],
+        script: "sh $CLIENTS/flashrom_parts.sh $IMAGE $BAREWIRE",
+        judge: "test $(grep -c VERIFIED log) = 6; \
+                for part in 0 1 2; do cmp $part.bin $part.image; done",
+    },
+    Client {
         name: "spi-pipe",
         about: "spi-tools reads the chip's id",
         maps: FLASH,

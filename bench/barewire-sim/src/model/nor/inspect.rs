@@ -25,6 +25,8 @@ pub struct Left {
     pub busy_for_ps: Ps,
     /// Error bits of status register 1, on parts that keep BUSY set with them.
     pub failed: u8,
+    /// A change was made whose flag status register (70h) was not read since, on parts that want it read.
+    pub flag_status_unread: bool,
     /// The block protection register open (`false`) or as after power-up (`true`).
     pub locked: Option<bool>,
 }
@@ -48,6 +50,7 @@ impl Nor {
             self.start(self.now, left.busy_for_ps);
         }
         self.failed |= left.failed;
+        self.flag_status_unread |= left.flag_status_unread && self.part.flag_status_must_be_read;
         match left.locked {
             Some(true) => self.locks = self.part.locks.to_vec(),
             Some(false) => self.locks.fill(0),

@@ -173,8 +173,8 @@ impl Part {
         }
     }
 
-    /// Infineon S25FL064L: 8 MiB with 4-byte mode, in which 5Ah has four address bytes too. CMP and SEC are not
-    /// modelled for its configuration register's other names.
+    /// Infineon S25FL064L: 8 MiB with 4-byte mode, in which 5Ah has four address bytes too. Its bits P_ERR and E_ERR
+    /// (07h) are not modelled: a refused change leaves WEL set and nothing else.
     #[must_use]
     pub fn s25fl064l() -> Self {
         let plain = Self::plain("S25FL064L", [0x01, 0x60, 0x17], 8 * MIB);

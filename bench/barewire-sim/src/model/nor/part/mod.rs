@@ -16,7 +16,7 @@
 //! - security registers and OTP arrays;
 //! - suspend and resume;
 //! - individual block locks (but SST26's) and the advanced sector protection;
-//! - volatile status register writes;
+//! - volatile status register writes; writing only status register 3 (11h) of the W25Q256JV and W25Q32JV;
 //! - the S25FL512S's latency code, FREEZE, BPNV, AutoBoot, ECC and BRAC (B9h), and the rest of its
 //!   ID-CFI;
 //! - the WP# and HOLD# pins (both held high).

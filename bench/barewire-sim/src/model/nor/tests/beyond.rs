@@ -434,6 +434,10 @@ fn a_chip_is_left_as_another_user_leaves_it() {
     assert_eq!(s.status(), 0x20 | BUSY | WEL);
     s.send(&[0x30]);
     assert_eq!(s.status(), WEL);
+    let mut m = Bench::new(Part::mt25qu256a());
+    m.nor.leave(&Left { flag_status_unread: true, ..Left::default() });
+    m.enabled(&[0x02, 0, 0, 0, 0]);
+    assert!(m.complaint().contains("before the flag status register"));
     let mut locked = Bench::new(Part::sst26vf064b());
     locked.nor.leave(&Left { locked: Some(false), ..Left::default() });
     assert!(!locked.nor.locked(0));
