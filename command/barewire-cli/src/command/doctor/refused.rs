@@ -25,10 +25,7 @@ pub(super) fn close(controller: &Controller, ways: &mut [Way]) {
             "refused: by its cs-gpios the lines of its chips are unknown".into()
         }
         None if nodes.is_empty() => return,
-        None => format!(
-            "refused: of {} no chip select is known that would keep it deselected",
-            nodes.join(" and ")
-        ),
+        None => format!("refused: barewire could not keep {} deselected", nodes.join(" and ")),
     };
     let served = controller.fault.is_none() && !controller.children.is_empty();
     for way in ways.iter_mut().filter(|way| !served || way.kind != "spidev") {
