@@ -4,7 +4,7 @@
 use crate::node;
 use crate::root::{Root, number};
 
-use super::refusal::{Refused, Rules};
+use super::refusal::{Refusal, Rules};
 
 /// A chip: a node below the controller's, or a device of the kernel without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,21 @@ pub struct Use {
     pub name: String,
     /// Where it is mounted, or what else has it in use now; empty if nothing was found.
     pub used_by: Vec<String>,
+}
+
+/// A chip's node that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The node's name, as `flash@0`.
+    pub node: String,
+    /// What it is, the most specific first.
+    pub compatible: Vec<String>,
+    /// The values of its `reg`.
+    pub reg: Vec<u32>,
+    /// Why it is refused.
+    pub why: Refusal,
+    /// What the kernel made of it all the same.
+    pub device: Option<Child>,
 }
 
 impl Child {

@@ -1,8 +1,9 @@
 //! An SPI controller: its driver, clock, pins, chip selects, and who else has it.
 
-use super::child::Child;
+use super::child::{Child, Refused};
 use super::cs_gpios;
-use super::refusal::{Fault, Refused, Rules};
+use super::line::SelectAt;
+use super::refusal::{Fault, Rules};
 use crate::iomem;
 use crate::map::Block;
 use crate::map::Uio;
@@ -72,32 +73,6 @@ pub struct Select {
     pub at: SelectAt,
     /// Whether it is active high.
     pub active_high: bool,
-}
-
-/// Where a chip select's line is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SelectAt {
-    /// A line of the controller.
-    Native {
-        /// Its number.
-        channel: u8,
-    },
-    /// A line of a GPIO chip of the SoC.
-    Gpio {
-        /// The address of the chip's registers.
-        address: u64,
-        /// The line.
-        offset: u32,
-        /// The chip's node, if the kernel has it: `/dev/gpiochip4`.
-        chip: Option<Access>,
-    },
-    /// A line of another GPIO chip, as one on I2C.
-    Elsewhere {
-        /// The name of the chip's node in the device tree.
-        node: String,
-        /// The line.
-        offset: u32,
-    },
 }
 
 /// A UIO device.

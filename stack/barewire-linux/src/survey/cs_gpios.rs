@@ -13,7 +13,7 @@ use crate::node;
 use crate::root::Root;
 use crate::soc;
 
-use super::controller::SelectAt;
+use super::line::SelectAt;
 use super::refusal::{BadEntry, Fault};
 use super::rights::Access;
 

@@ -14,15 +14,17 @@
 mod child;
 mod controller;
 mod cs_gpios;
+mod line;
 mod processor;
 mod refusal;
 mod rights;
 mod system;
 
-pub use child::{Child, Use};
-pub use controller::{Controller, Pins, Select, SelectAt, UioNode};
+pub use child::{Child, Refused, Use};
+pub use controller::{Controller, Pins, Select, UioNode};
+pub use line::SelectAt;
 pub use processor::{IdleState, Processor};
-pub use refusal::{BadEntry, Fault, Refusal, Refused};
+pub use refusal::{BadEntry, Fault, Refusal};
 pub use rights::{Access, Capability, Rights};
 pub use system::{Driver, Machine, config_value};
 

@@ -20,8 +20,7 @@ use crate::map::Block;
 use crate::node;
 use crate::root::Root;
 
-use super::child::Child;
-use super::controller::SelectAt;
+use super::line::SelectAt;
 
 /// Why a controller cannot be offered at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,21 +56,6 @@ pub enum BadEntry {
     },
     /// The property ends in it.
     CutOff,
-}
-
-/// A chip's node that is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The node's name, as `flash@0`.
-    pub node: String,
-    /// What it is, the most specific first.
-    pub compatible: Vec<String>,
-    /// The values of its `reg`.
-    pub reg: Vec<u32>,
-    /// Why it is refused.
-    pub why: Refusal,
-    /// What the kernel made of it all the same.
-    pub device: Option<Child>,
 }
 
 /// Why a chip's node is refused.

@@ -4,9 +4,11 @@ use barewire_linux::map::clock::{Clock, ClockState};
 use barewire_linux::survey::{Child, Controller, Machine, Pins, Refused, Select, SelectAt, Use};
 
 use super::refused;
-use super::registers::SELECTS;
 use super::report::{Finding, Level, Step};
 use crate::shared::text::figure;
+
+/// A bus has at most four chip selects.
+pub(super) const SELECTS: usize = 4;
 
 pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Finding> {
     let mut findings = Vec::new();

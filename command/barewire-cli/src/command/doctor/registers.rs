@@ -12,12 +12,9 @@ use barewire_linux::survey::{
 };
 
 use super::board::Board;
-use super::facts::used;
+use super::facts::{SELECTS, used};
 use super::report::{Step, Way};
 use super::spidev::{permission, tries};
-
-/// A bus has at most four chip selects.
-pub(super) const SELECTS: usize = 4;
 
 pub(super) fn ways(survey: &Survey, controller: &Controller) -> Vec<Way> {
     let Some(block) = controller.block() else {
