@@ -211,25 +211,21 @@ fn what_any_bit_protects_is_refused_until_it_is_unprotected_and_no_other_bit_cha
             protected += 1;
             let at = range.start as u64;
             let block = chip.geometry().blocks_at(at).next().expect("it can be erased");
-            let own = bench.flash.borrow().part().option_name();
-            let volatile = chip.geometry().volatile_protection && own == "atxp032";
             let mut scratch = vec![0; chip.geometry().scratch_size() as usize];
-            if !volatile {
-                let refused = chip.erase(block.start..block.end(), &mut no_observer);
-                assert!(matches!(refused, Err(NorError::Protected { .. })), "{what}: {refused:?}");
-                let refused = chip.write(at, &[0xf0], &mut scratch, &mut no_observer);
-                assert!(matches!(refused, Err(NorError::Protected { .. })), "{what}: {refused:?}");
-                bench.assert_holds(&what);
-                let untouched = bench.flash.borrow().status_registers();
-                assert_eq!(untouched[..2], before[..2], "{what}: untouched");
-                chip.unprotect().unwrap_or_else(|error| panic!("{what}: {error}"));
-                let after = bench.flash.borrow().status_registers();
-                assert!(bench.flash.borrow().protected().is_empty(), "{what}: {after:02x?}");
-                let cmp = if chip.geometry().protection.has_cmp() { 0x40 } else { 0 };
-                assert_eq!(after[1], before[1] & !cmp, "{what}: register 2");
-                let bits = chip.geometry().protection.bits();
-                assert_eq!(after[0], before[0] & !bits, "{what}: register 1");
-            }
+            let refused = chip.erase(block.start..block.end(), &mut no_observer);
+            assert!(matches!(refused, Err(NorError::Protected { .. })), "{what}: {refused:?}");
+            let refused = chip.write(at, &[0xf0], &mut scratch, &mut no_observer);
+            assert!(matches!(refused, Err(NorError::Protected { .. })), "{what}: {refused:?}");
+            bench.assert_holds(&what);
+            let untouched = bench.flash.borrow().status_registers();
+            assert_eq!(untouched[..2], before[..2], "{what}: untouched");
+            chip.unprotect().unwrap_or_else(|error| panic!("{what}: {error}"));
+            let after = bench.flash.borrow().status_registers();
+            assert!(bench.flash.borrow().protected().is_empty(), "{what}: {after:02x?}");
+            let cmp = if chip.geometry().protection.has_cmp() { 0x40 } else { 0 };
+            assert_eq!(after[1], before[1] & !cmp, "{what}: register 2");
+            let bits = chip.geometry().protection.bits();
+            assert_eq!(after[0], before[0] & !bits, "{what}: register 1");
             chip.erase(block.start..block.end(), &mut no_observer)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             drop(chip);
@@ -240,7 +236,7 @@ fn what_any_bit_protects_is_refused_until_it_is_unprotected_and_no_other_bit_cha
             );
             bench.assert_rests(&what);
         }
-        let none = ["sst26vf064b"];
+        let none = ["sst26vf064b", "atxp032"];
         assert!(protected > 0 || none.contains(&&*name), "{name} has protection bits");
     }
 }
