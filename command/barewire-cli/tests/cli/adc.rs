@@ -8,6 +8,8 @@ use super::command::run;
 
 const STREAM: [&str; 7] = ["adc", "stream", "--bus", "sim:rpi3", "--channel", "0", "--json"];
 
+const ON_RPI3: [&str; 4] = ["adc", "stream", "--bus", "sim:rpi3"];
+
 fn stream(more: &[&str]) -> Value {
     run(&[&STREAM[..], more].concat()).ok().json()
 }
@@ -180,8 +182,9 @@ fn a_file_is_a_signal_and_samples_are_csv() {
 
 #[test]
 fn the_table_and_the_plot_are_for_people() {
-    let text =
-        run(&["adc", "stream", "--samples", "1000", "--batch", "1,10", "--plot"]).ok().text();
+    let text = run(&[&ON_RPI3[..], &["--samples", "1000", "--batch", "1,10", "--plot"]].concat())
+        .ok()
+        .text();
     for part in [
         "MCP3008 on sim:rpi3, simulated",
         "126,103 to 130,718",
@@ -191,7 +194,8 @@ fn the_table_and_the_plot_are_for_people() {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    assert!(run(&["adc", "read"]).ok().text().starts_with("input   code     volts\n0 "));
+    let read = run(&["adc", "read", "--bus", "sim:rpi3"]).ok();
+    assert!(read.text().starts_with("input   code     volts\n0 "));
 }
 
 #[test]
@@ -203,13 +207,17 @@ fn what_cannot_be_is_refused_with_the_remedy() {
         (&["--channel", "8"], "no channel 8: it has 0 to 7 (--channel)"),
         (&["--chip", "mcp3004", "--channel", "4"], "it has 0 to 3"),
         (&["--differential", "1-2"], "1 and 2 are no pair"),
-        (&["--bus", "sim:rpi3,fault=no-chip"], "no converter answers (received ff ff ff"),
-        (&["--bus", "sim:imx8mp"], "no converter answers"),
-        (&["--bus", "sim:rpi3,input=8:constant:1"], "the MCP3008 has no channel 8"),
-        (&["--bus", "sim:imx8mp,input=0:constant:1"], "sim:imx8mp has no converter"),
         (&["--cs", "7"], "no chip select 7"),
     ] {
-        run(&[&["adc", "read"], arguments].concat()).fails(1, part);
+        run(&[&["adc", "read", "--bus", "sim:rpi3"], arguments].concat()).fails(1, part);
+    }
+    for (bus, part) in [
+        ("sim:rpi3,fault=no-chip", "no converter answers (received ff ff ff"),
+        ("sim:imx8mp", "no converter answers"),
+        ("sim:rpi3,input=8:constant:1", "the MCP3008 has no channel 8"),
+        ("sim:imx8mp,input=0:constant:1", "sim:imx8mp has no converter"),
+    ] {
+        run(&["adc", "read", "--bus", bus]).fails(1, part);
     }
     for (arguments, part) in [
         (["--rate", "200000"], "the highest rate here is 118331"),
@@ -218,11 +226,11 @@ fn what_cannot_be_is_refused_with_the_remedy() {
             "130000 conversions a second cannot be held: the highest rate here is 118331",
         ),
     ] {
-        run(&[&["adc", "stream", "--samples", "100"][..], &arguments].concat()).fails(1, part);
+        run(&[&ON_RPI3[..], &["--samples", "100"], &arguments].concat()).fails(1, part);
     }
     // What is advised holds.
-    run(&["adc", "stream", "--rate", "118331"]).ok();
-    run(&["adc", "stream", "--rate", "0"]).misused("0 Hz is no clock");
+    run(&[&ON_RPI3[..], &["--rate", "118331"]].concat()).ok();
+    run(&[&ON_RPI3[..], &["--rate", "0"]].concat()).misused("0 Hz is no clock");
     for arguments in [
         &["adc", "stream", "--batch", "0"][..],
         &["adc", "stream", "--samples", "0"],
@@ -252,7 +260,8 @@ fn a_raspberry_pi_5_reads_its_converter_too() {
 #[test]
 fn published_rates_stand_beside_rows_of_their_own_settings_only() {
     let rows = |options: &[&str]| {
-        let line = run(&[&["adc", "stream", "--json", "--samples", "200"], options].concat()).ok();
+        let samples = ["--json", "--samples", "200"];
+        let line = run(&[&ON_RPI3[..], &samples, options].concat()).ok();
         let rows = line.json()["rows"].as_array().expect("rows").clone();
         rows.iter()
             .filter(|row| row.get("published_stock_samples_per_s").is_some_and(|it| !it.is_null()))

@@ -14,7 +14,6 @@ use barewire::spi::Settings;
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
-use crate::shared::output::note;
 use crate::shared::real_time::RealTimeArgs;
 use crate::shared::session::{Place, Request, Session, Settled, TellArgs, Wanted};
 use crate::shared::text::{near, number};
@@ -38,9 +37,9 @@ enum Verb {
 /// What both take.
 #[derive(clap::Args, Clone, Debug)]
 struct AdcArgs {
-    /// The bus, as for the other commands; sim:rpi3 has a converter [default: sim:rpi3]
+    /// The bus, as for the other commands; sim:rpi3 has a converter
     #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
-    bus: Option<String>,
+    bus: String,
     /// The chip select, by its number in `barewire list`
     #[arg(long = "cs", value_name = "N", default_value_t = 0, value_parser = number::count::<u8>)]
     chip_select: u8,
@@ -67,9 +66,6 @@ struct AdcArgs {
     #[command(flatten)]
     tell: TellArgs,
 }
-
-/// The bus used without `--bus`.
-const DEFAULT_BUS: &str = "sim:rpi3";
 
 fn part(name: &str) -> Result<&'static Part, String> {
     let names: Vec<String> = PARTS.iter().map(|part| part.name.to_lowercase()).collect();
@@ -126,11 +122,7 @@ struct Which {
 impl AdcArgs {
     fn request(&self) -> Result<Request<'_>, Failure> {
         self.real_time.apply()?;
-        let bus = self.bus.as_deref().unwrap_or(DEFAULT_BUS);
-        if self.bus.is_none() && !self.tell.quiet {
-            note!("no --bus given: using {DEFAULT_BUS}, a simulated board");
-        }
-        Ok(Request::at(bus, self.chip_select, &self.tell, Settled::Promised)
+        Ok(Request::at(&self.bus, self.chip_select, &self.tell, Settled::Promised)
             .for_chip(Wanted::Converter)
             .for_linux_process())
     }
