@@ -248,6 +248,54 @@ fn what_cannot_be_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn a_simulated_board_refuses_a_part_that_it_does_not_have() {
+    let read = ["adc", "read", "--bus", "sim:rpi3,input=0:constant:1250", "--quiet"];
+    for chip in ["mcp3208", "mcp3204", "mcp3004", "mcp3002"] {
+        for verb in ["read", "stream"] {
+            let ran = run(&["adc", verb, "--bus", "sim:rpi3", "--chip", chip]);
+            let ran = ran.fails(1, "the converter of sim:rpi3 is an MCP3008; read as an MCP3");
+            assert!(ran.stdout.is_empty(), "{ran:?}");
+        }
+    }
+    run(&[&read[..], &["--chip", "MCP3008"]].concat()).ok();
+    // Another chip select has no converter, and is told as before.
+    let flash = run(&["adc", "read", "--bus", "sim:rpi3", "--cs", "1", "--chip", "mcp3208"]);
+    flash.fails(1, "no converter answers");
+}
+
+#[test]
+fn a_probe_tells_which_part_answers_or_that_it_cannot() {
+    // A channel that is not named has a sine.
+    let inputs: Vec<String> = (0..7).map(|channel| format!("{channel}:constant:0")).collect();
+    let [ground, bus] =
+        ["0", "1250"].map(|last| format!("sim:rpi3,input={}+7:constant:{last}", inputs.join("+")));
+    let [ground, bus] = [&ground[..], &bus];
+    let read = run(&["adc", "read", "--bus", bus, "--probe", "--json"]).ok().json();
+    assert_eq!(read["probed"], json!(["MCP3004", "MCP3008"]), "{read}");
+    assert_eq!(read["readings"][0]["code"], json!(0));
+    let told = run(&["adc", "read", "--bus", bus, "--probe"]).ok().stderr;
+    assert!(told.contains("--probe: MCP3004 or MCP3008, which answer alike\n"), "{told}");
+    let streamed = run(&["adc", "stream", "--bus", bus, "--probe", "--samples", "100"]).ok().stderr;
+    assert_eq!(streamed.matches("--probe: ").count(), 1, "{streamed}");
+
+    let told = run(&["adc", "read", "--bus", ground, "--probe"]).ok().stderr;
+    assert!(told.contains("the part cannot be told: every code is 0"), "{told}");
+    let read = run(&["adc", "read", "--bus", ground, "--probe", "--json"]).ok().json();
+    assert_eq!(read["probed"], json!([]), "{read}");
+    let plain = run(&["adc", "read", "--bus", "sim:rpi3", "--json"]).ok().json();
+    assert!(plain.get("probed").is_none(), "{plain}");
+
+    let missing = run(&["adc", "read", "--bus", "sim:rpi3,fault=no-chip", "--probe"]);
+    missing.fails(1, "no converter of this family answers (received ff ff ff ff)");
+    // Its converter is on another chip select.
+    run(&["adc", "read", "--bus", "sim:rpi3", "--cs", "1", "--probe"])
+        .fails(1, "no converter of this");
+    // What is slower than all parts take is kept to.
+    let slow = ["adc", "read", "--bus", bus, "--probe", "--speed-hz", "100k"];
+    run(&slow).ok();
+}
+
+#[test]
 fn a_raspberry_pi_5_reads_its_converter_too() {
     let bus = "sim:rpi5,input=0:constant:1250+1:constant:2500";
     let text = run(&["adc", "read", "--bus", bus, "--channel", "0,1"]).ok().text();
@@ -268,7 +316,7 @@ fn published_rates_stand_beside_rows_of_their_own_settings_only() {
             .count()
     };
     assert!(rows(&[]) > 0, "as published: one channel of an MCP3008, as fast as it goes");
-    for other in [&["--rate", "1000"][..], &["--channel", "0,1"], &["--chip", "mcp3208"]] {
+    for other in [&["--rate", "1000"][..], &["--channel", "0,1"], &["--speed-hz", "1M"]] {
         assert_eq!(rows(other), 0, "{other:?}");
     }
 }

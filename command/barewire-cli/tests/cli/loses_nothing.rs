@@ -53,6 +53,7 @@ fn what_does_a_job_on_a_chip_has_no_default_bus() {
         &["flash", "write", &input],
         &["flash", "erase", "--all"],
         &["adc", "read"],
+        &["adc", "read", "--probe"],
         &["adc", "stream", "--samples", "100"],
         &["can", "dump", "-n", "1"],
         &["can", "gen", "-n", "1"],

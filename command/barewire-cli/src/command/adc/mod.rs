@@ -6,6 +6,7 @@ mod published;
 mod read;
 mod signal;
 mod stream;
+mod which_part;
 
 use barewire::bus::Device;
 use barewire::chip::mcp3008::{AdcError, Input, PARTS, Part};
@@ -46,6 +47,10 @@ struct AdcArgs {
     /// The converter: mcp3002, mcp3004, mcp3008, mcp3204 or mcp3208
     #[arg(long, value_name = "PART", default_value = "mcp3008", value_parser = part)]
     chip: &'static Part,
+    /// Ask the converter which part it is, by a conversion of every channel, and fail if it is another than --chip.
+    /// Not told: MCP3004 from MCP3008, MCP3204 from MCP3208; any part while all its inputs are at ground
+    #[arg(long)]
+    probe: bool,
     /// The channels, each against ground
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', value_parser = number::count::<u8>)]
     channel: Vec<u8>,
@@ -117,10 +122,14 @@ struct Which {
     vref_mv: u32,
     speed_hz: u32,
     effective_speed_hz: u32,
+    /// With `--probe`: the parts that answer as the converter does; none if that cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probed: Option<Vec<&'static str>>,
 }
 
 impl AdcArgs {
     fn request(&self) -> Result<Request<'_>, Failure> {
+        self.check_board()?;
         self.real_time.apply()?;
         Ok(Request::at(&self.bus, self.chip_select, &self.tell, Settled::Promised)
             .for_chip(Wanted::Converter)
@@ -157,7 +166,9 @@ impl AdcArgs {
         session: &'s Session,
     ) -> Result<(Device<'s, dyn Controller + 's>, Which), Failure> {
         let settings = self.settings()?;
-        let settings = settings.with_mode(settings.mode | session.mode(settings.chip_select));
+        let mode = session.mode(settings.chip_select);
+        let probed = self.probe.then(|| self.probe(session, mode)).transpose()?;
+        let settings = settings.with_mode(settings.mode | mode);
         let device = session.open.bus().device(&settings)?;
         let effective = device.effective();
         session.note_clock(settings.speed_hz, effective.speed_hz);
@@ -170,6 +181,7 @@ impl AdcArgs {
             vref_mv: self.vref_mv(),
             speed_hz: settings.speed_hz,
             effective_speed_hz: effective.speed_hz,
+            probed,
         };
         Ok((device, which))
     }
