@@ -73,10 +73,9 @@ const PROGRESS: &str = "{prefix:9} {wide_bar} {human_pos}/{human_len}, {eta} lef
 #[derive(Parser, Debug)]
 #[command(after_help = EXAMPLES, max_term_width = 100)]
 struct Args {
-    /// The bus, a simulated board: sim:BOARD and its options, as sim:imx8mp,jitter-ns=200,seed=7 [default:
-    /// sim:imx8mp]
-    #[arg(long, value_name = "BUS")]
-    bus: Option<String>,
+    /// The bus, a simulated board: sim:BOARD and its options, as sim:imx8mp,jitter-ns=200,seed=7
+    #[arg(long, value_name = "BUS", default_value = "sim:imx8mp")]
+    bus: String,
     /// The number of contexts that submit messages at the same time, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = number::count::<usize>)]
     contexts: usize,
@@ -192,10 +191,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<(), Failure> {
     args.check().map_err(Failure::usage)?;
-    let options = simulated(args.bus.as_deref().unwrap_or(name::DEFAULT))?;
-    if args.bus.is_none() && !args.quiet {
-        note(format_args!("no --bus given: using {}, a simulated board", name::DEFAULT));
-    }
+    let options = simulated(&args.bus)?;
     let report = stress(args, &options)?;
     let text = match args.json {
         true => serde_json::to_string(&report).expect("strings and numbers are JSON") + "\n",

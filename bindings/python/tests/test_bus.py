@@ -19,6 +19,15 @@ ID = b"\xff\xef\x40\x16"
 SENT = b"\x9f\0\0\0"
 
 
+def test_a_bus_has_no_default_name() -> None:
+    with pytest.raises(TypeError, match="name"):
+        barewire.Bus()  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        barewire.Bus(None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no bus is called"):
+        barewire.Bus("")
+
+
 def test_a_message_takes_bytes_of_any_kind(flash: barewire.Device) -> None:
     for sent in (
         SENT, bytearray(SENT), memoryview(SENT), list(SENT), tuple(SENT), array.array("B", SENT),

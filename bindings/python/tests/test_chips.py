@@ -150,6 +150,9 @@ def test_a_converter_reads(rpi3: barewire.Bus) -> None:
             adc.read(0, minus=2)
     with pytest.raises(ValueError, match="did you mean"):
         barewire.Mcp3008(rpi3, part="mcp3009")
+    for part in ("mcp3002", "mcp3004", "mcp3204", "mcp3208"):
+        with pytest.raises(ValueError, match="converter is an MCP3008; read as an MCP3"):
+            barewire.Mcp3008(rpi3, part=part)
     with pytest.raises(barewire.ChipError):
         barewire.Mcp3008(rpi3, speed_hz=10_000_000)
     with pytest.raises(barewire.ChipError):

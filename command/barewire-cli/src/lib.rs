@@ -21,6 +21,7 @@ use command::{
 };
 use shared::failure::Failure;
 use shared::interrupt;
+use shared::no_bus;
 use shared::output::note;
 
 const LONG_ABOUT: &str = "\
@@ -72,12 +73,13 @@ Buses (--bus):
     shared[=PATH]          other processes use it too, and say so
   null:                    no wire and no chip: what everything else costs
 
-Without --bus the environment's BAREWIRE_BUS is used, else sim:imx8mp; what changes a chip has no default.
+Without --bus the environment's BAREWIRE_BUS is used; without both, a command that needs a bus ends with exit code 2.
+demo, list, doctor, bench and lab need none.
 
 Examples:
   barewire demo
   barewire doctor
-  barewire flash id --json
+  barewire flash id --bus sim:imx8mp --json
   barewire flash write --bus sim:imx8mp --stats --latency firmware.bin
   barewire flash write --bus sim:imx8mp,flash=chip.bin firmware.bin
   barewire flash read --bus sim:imx8mp,flash=chip.bin --offset 1M --length 64K part.bin
@@ -91,11 +93,11 @@ Examples:
   barewire adc read --bus sim:rpi3 --chip mcp3008 --channel 0,1
   barewire adc stream --bus mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8
   barewire adc stream --bus sim:rpi3,input=0:sine:1000:2000:2500 --batch 1,100 --plot
-  barewire can echo --full-load --frames 50000
-  barewire can dump -g 10 -n 20 -I 77 -t z
-  barewire can gen -g 0 -n 1000 -I i -L 8
-  barewire regs read --chip mcp2518fd C1CON OSC.OSCRDY 0xe04
-  barewire regs write --chip mcp2518fd C1CON.REQOP=4 C1NBTCFG=0x3e0f0f
+  barewire can echo --bus sim:imx8mp --full-load --frames 50000
+  barewire can dump --bus sim:imx8mp -g 10 -n 20 -I 77 -t z
+  barewire can gen --bus sim:imx8mp -g 0 -n 1000 -I i -L 8
+  barewire regs read --bus sim:imx8mp --chip mcp2518fd C1CON OSC.OSCRDY 0xe04
+  barewire regs write --bus sim:imx8mp --chip mcp2518fd C1CON.REQOP=4 C1NBTCFG=0x3e0f0f
   barewire run --map /dev/spidev0.0=sim:rpi3,cs=1 -- flashrom -p linux_spi:dev=/dev/spidev0.0 -r chip.bin
   barewire serve --serprog 127.0.0.1:3333 --bus sim:rpi3,flash=chip.bin
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7  (must fail)
@@ -234,7 +236,10 @@ pub fn command() -> clap::Command {
 #[doc(hidden)]
 #[must_use]
 pub fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => no_bus::explained(error).exit(),
+    };
     let result = match &command {
         // They have nothing to put in order: Ctrl-C ends them at once, as without a handler.
         Command::Bench(_) | Command::Lab(_) => command.run(),

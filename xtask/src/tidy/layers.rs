@@ -102,7 +102,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "command/barewire-cli/src/shared/",
         line: "barewire-cli/shared: session > costs, files, interrupt, real_time > \
-               output > failure, processors, progress, text",
+               output > failure, no_bus, processors, progress, text",
     },
 ];
 

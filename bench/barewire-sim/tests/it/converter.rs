@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use barewire::bus::{Bus, Device};
-use barewire::chip::mcp3008::{AdcError, Input, Mcp3008, PARTS, Part};
+use barewire::chip::mcp3008::{
+    AdcError, Input, Mcp3008, PARTS, Part, Probed, probe, probe_settings,
+};
 use barewire::hal::{HalDevice, OnSpiDevice};
 use barewire::spi::{Error, MessageError, Settings, Transfer};
 use barewire_sim::board::spec::kinds_without;
@@ -165,6 +167,47 @@ fn a_chip_that_is_missing_is_an_error_and_the_bus_goes_on() {
         assert_eq!(adc.read(Input::Single(1)), Ok(expected(part, Input::Single(1))));
         bench.assert_clean();
     }
+}
+
+/// Every part is asked at the clock and with the times that all parts take, whatever the user believes it to be.
+#[test]
+fn the_part_is_told_behind_every_controller_if_one_channel_is_not_at_ground() {
+    for board in BOARDS {
+        for part in PARTS {
+            let bench = Bench::new(board, 0, part);
+            let supply_mv = if part.channels == 2 { VREF_MV } else { 5_000 };
+            let settings = probe_settings(0, 20_000_000, supply_mv).expect("a good supply");
+            let mut device = bench.bus.device(&settings).expect("opens");
+            for channel in 0..part.channels {
+                bench.adc.borrow_mut().set_input(channel, Signal::GROUND);
+            }
+            assert_eq!(probe(&mut device), Ok(Probed::Unknown), "{} on {board}", part.name);
+            let live = part.channels - 1;
+            // One step of a converter of 10 bits.
+            bench.adc.borrow_mut().set_input(live, Signal::constant_mv(4));
+            let Ok(Probed::OneOf(told)) = probe(&mut device) else {
+                panic!("{} on {board} is not told", part.name)
+            };
+            let alike = PARTS.into_iter().filter(|other| {
+                (other.bits, other.channels == 2) == (part.bits, part.channels == 2)
+            });
+            let alike: Vec<&Part> = alike.collect();
+            assert_eq!(told, alike, "{} on {board}", part.name);
+            bench.assert_clean();
+        }
+    }
+}
+
+#[test]
+fn what_is_no_converter_is_no_part() {
+    let bench = Bench::new("rpi3", 0, PARTS[2]);
+    let settings = probe_settings(0, 20_000_000, 5_000).expect("a good supply");
+    let mut device = bench.bus.device(&settings).expect("opens");
+    bench.adc.borrow_mut().set_faults(AdcFaults { absent: true, ..AdcFaults::default() });
+    assert_eq!(probe(&mut device), Ok(Probed::NoPart { received: [0xff; 4] }));
+    let low = AdcFaults { dout_stuck_low: true, ..AdcFaults::default() };
+    bench.adc.borrow_mut().set_faults(low);
+    assert_eq!(probe(&mut device), Ok(Probed::Unknown), "as if all inputs were at ground");
 }
 
 /// The rules that the driver's settings keep: without them the wire's checker speaks.

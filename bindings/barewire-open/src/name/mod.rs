@@ -21,9 +21,6 @@ pub use spidev::SpidevName;
 use crate::files::Named;
 use crate::near;
 
-/// The bus used without `--bus`.
-pub const DEFAULT: &str = "sim:imx8mp";
-
 /// A bus by name, not yet opened.
 #[derive(Clone, Debug)]
 pub enum BusName {
@@ -192,7 +189,6 @@ mod tests {
         assert_eq!(sim(text).board_options().blocks.get::<Readings>(), sim(text).ecspi);
         let name = parse("sim:sabrelite,seed=3").expect("parses").to_string();
         assert_eq!(name, "sim:sabrelite", "options are no part of the name");
-        assert!(parse(DEFAULT).is_ok());
     }
 
     #[test]

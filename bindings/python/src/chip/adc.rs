@@ -126,6 +126,13 @@ impl Mcp3008 {
         let part = self::part(part)?;
         let on_board = simulated(&shared).and_then(|options| options.board.adc());
         let chip_select = chip_select.or(on_board.map(|adc| adc.cs)).unwrap_or(0);
+        let there = on_board.filter(|adc| adc.cs == chip_select).map(|adc| adc.part.name());
+        if let Some(there) = there.filter(|there| *there != part.name) {
+            return Err(PyValueError::new_err(format!(
+                "the simulated board's converter is an {there}; read as an {}, its codes would be wrong",
+                part.name
+            )));
+        }
         let refused = |error| error::of_adc(py, &shared.any, error);
         let speed_hz = match speed_hz {
             Some(speed_hz) => speed_hz,

@@ -5,6 +5,7 @@
 //! | [`bus_name`] | the argument of `--bus`, parsed: it is barewire-open's |
 //! | [`session`] | runs a command on a bus: opens it, closes it on every path, prints the figures as text or JSON |
 //! | [`text`] | parses numbers and hex, suggests near names; prints figures with units |
+//! | [`no_bus`] | the error where no bus is named |
 //! | [`output`] | results on stdout, notes on stderr |
 //! | [`failure`] | why a command ended, and its exit code |
 //! | [`interrupt`] | Ctrl-C |
@@ -18,6 +19,7 @@ pub(crate) mod costs;
 pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod interrupt;
+pub(crate) mod no_bus;
 pub(crate) mod output;
 pub(crate) mod processors;
 pub(crate) mod progress;

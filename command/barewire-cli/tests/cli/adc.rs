@@ -8,6 +8,8 @@ use super::command::run;
 
 const STREAM: [&str; 7] = ["adc", "stream", "--bus", "sim:rpi3", "--channel", "0", "--json"];
 
+const ON_RPI3: [&str; 4] = ["adc", "stream", "--bus", "sim:rpi3"];
+
 fn stream(more: &[&str]) -> Value {
     run(&[&STREAM[..], more].concat()).ok().json()
 }
@@ -180,8 +182,9 @@ fn a_file_is_a_signal_and_samples_are_csv() {
 
 #[test]
 fn the_table_and_the_plot_are_for_people() {
-    let text =
-        run(&["adc", "stream", "--samples", "1000", "--batch", "1,10", "--plot"]).ok().text();
+    let text = run(&[&ON_RPI3[..], &["--samples", "1000", "--batch", "1,10", "--plot"]].concat())
+        .ok()
+        .text();
     for part in [
         "MCP3008 on sim:rpi3, simulated",
         "126,103 to 130,718",
@@ -191,7 +194,8 @@ fn the_table_and_the_plot_are_for_people() {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    assert!(run(&["adc", "read"]).ok().text().starts_with("input   code     volts\n0 "));
+    let read = run(&["adc", "read", "--bus", "sim:rpi3"]).ok();
+    assert!(read.text().starts_with("input   code     volts\n0 "));
 }
 
 #[test]
@@ -203,13 +207,17 @@ fn what_cannot_be_is_refused_with_the_remedy() {
         (&["--channel", "8"], "no channel 8: it has 0 to 7 (--channel)"),
         (&["--chip", "mcp3004", "--channel", "4"], "it has 0 to 3"),
         (&["--differential", "1-2"], "1 and 2 are no pair"),
-        (&["--bus", "sim:rpi3,fault=no-chip"], "no converter answers (received ff ff ff"),
-        (&["--bus", "sim:imx8mp"], "no converter answers"),
-        (&["--bus", "sim:rpi3,input=8:constant:1"], "the MCP3008 has no channel 8"),
-        (&["--bus", "sim:imx8mp,input=0:constant:1"], "sim:imx8mp has no converter"),
         (&["--cs", "7"], "no chip select 7"),
     ] {
-        run(&[&["adc", "read"], arguments].concat()).fails(1, part);
+        run(&[&["adc", "read", "--bus", "sim:rpi3"], arguments].concat()).fails(1, part);
+    }
+    for (bus, part) in [
+        ("sim:rpi3,fault=no-chip", "no converter answers (received ff ff ff"),
+        ("sim:imx8mp", "no converter answers"),
+        ("sim:rpi3,input=8:constant:1", "the MCP3008 has no channel 8"),
+        ("sim:imx8mp,input=0:constant:1", "sim:imx8mp has no converter"),
+    ] {
+        run(&["adc", "read", "--bus", bus]).fails(1, part);
     }
     for (arguments, part) in [
         (["--rate", "200000"], "the highest rate here is 118331"),
@@ -218,11 +226,11 @@ fn what_cannot_be_is_refused_with_the_remedy() {
             "130000 conversions a second cannot be held: the highest rate here is 118331",
         ),
     ] {
-        run(&[&["adc", "stream", "--samples", "100"][..], &arguments].concat()).fails(1, part);
+        run(&[&ON_RPI3[..], &["--samples", "100"], &arguments].concat()).fails(1, part);
     }
     // What is advised holds.
-    run(&["adc", "stream", "--rate", "118331"]).ok();
-    run(&["adc", "stream", "--rate", "0"]).misused("0 Hz is no clock");
+    run(&[&ON_RPI3[..], &["--rate", "118331"]].concat()).ok();
+    run(&[&ON_RPI3[..], &["--rate", "0"]].concat()).misused("0 Hz is no clock");
     for arguments in [
         &["adc", "stream", "--batch", "0"][..],
         &["adc", "stream", "--samples", "0"],
@@ -240,6 +248,54 @@ fn what_cannot_be_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn a_simulated_board_refuses_a_part_that_it_does_not_have() {
+    let read = ["adc", "read", "--bus", "sim:rpi3,input=0:constant:1250", "--quiet"];
+    for chip in ["mcp3208", "mcp3204", "mcp3004", "mcp3002"] {
+        for verb in ["read", "stream"] {
+            let ran = run(&["adc", verb, "--bus", "sim:rpi3", "--chip", chip]);
+            let ran = ran.fails(1, "the converter of sim:rpi3 is an MCP3008; read as an MCP3");
+            assert!(ran.stdout.is_empty(), "{ran:?}");
+        }
+    }
+    run(&[&read[..], &["--chip", "MCP3008"]].concat()).ok();
+    // Another chip select has no converter, and is told as before.
+    let flash = run(&["adc", "read", "--bus", "sim:rpi3", "--cs", "1", "--chip", "mcp3208"]);
+    flash.fails(1, "no converter answers");
+}
+
+#[test]
+fn a_probe_tells_which_part_answers_or_that_it_cannot() {
+    // A channel that is not named has a sine.
+    let inputs: Vec<String> = (0..7).map(|channel| format!("{channel}:constant:0")).collect();
+    let [ground, bus] =
+        ["0", "1250"].map(|last| format!("sim:rpi3,input={}+7:constant:{last}", inputs.join("+")));
+    let [ground, bus] = [&ground[..], &bus];
+    let read = run(&["adc", "read", "--bus", bus, "--probe", "--json"]).ok().json();
+    assert_eq!(read["probed"], json!(["MCP3004", "MCP3008"]), "{read}");
+    assert_eq!(read["readings"][0]["code"], json!(0));
+    let told = run(&["adc", "read", "--bus", bus, "--probe"]).ok().stderr;
+    assert!(told.contains("--probe: MCP3004 or MCP3008, which answer alike\n"), "{told}");
+    let streamed = run(&["adc", "stream", "--bus", bus, "--probe", "--samples", "100"]).ok().stderr;
+    assert_eq!(streamed.matches("--probe: ").count(), 1, "{streamed}");
+
+    let told = run(&["adc", "read", "--bus", ground, "--probe"]).ok().stderr;
+    assert!(told.contains("the part cannot be told: every code is 0"), "{told}");
+    let read = run(&["adc", "read", "--bus", ground, "--probe", "--json"]).ok().json();
+    assert_eq!(read["probed"], json!([]), "{read}");
+    let plain = run(&["adc", "read", "--bus", "sim:rpi3", "--json"]).ok().json();
+    assert!(plain.get("probed").is_none(), "{plain}");
+
+    let missing = run(&["adc", "read", "--bus", "sim:rpi3,fault=no-chip", "--probe"]);
+    missing.fails(1, "no converter of this family answers (received ff ff ff ff)");
+    // Its converter is on another chip select.
+    run(&["adc", "read", "--bus", "sim:rpi3", "--cs", "1", "--probe"])
+        .fails(1, "no converter of this");
+    // What is slower than all parts take is kept to.
+    let slow = ["adc", "read", "--bus", bus, "--probe", "--speed-hz", "100k"];
+    run(&slow).ok();
+}
+
+#[test]
 fn a_raspberry_pi_5_reads_its_converter_too() {
     let bus = "sim:rpi5,input=0:constant:1250+1:constant:2500";
     let text = run(&["adc", "read", "--bus", bus, "--channel", "0,1"]).ok().text();
@@ -252,14 +308,15 @@ fn a_raspberry_pi_5_reads_its_converter_too() {
 #[test]
 fn published_rates_stand_beside_rows_of_their_own_settings_only() {
     let rows = |options: &[&str]| {
-        let line = run(&[&["adc", "stream", "--json", "--samples", "200"], options].concat()).ok();
+        let samples = ["--json", "--samples", "200"];
+        let line = run(&[&ON_RPI3[..], &samples, options].concat()).ok();
         let rows = line.json()["rows"].as_array().expect("rows").clone();
         rows.iter()
             .filter(|row| row.get("published_stock_samples_per_s").is_some_and(|it| !it.is_null()))
             .count()
     };
     assert!(rows(&[]) > 0, "as published: one channel of an MCP3008, as fast as it goes");
-    for other in [&["--rate", "1000"][..], &["--channel", "0,1"], &["--chip", "mcp3208"]] {
+    for other in [&["--rate", "1000"][..], &["--channel", "0,1"], &["--speed-hz", "1M"]] {
         assert_eq!(rows(other), 0, "{other:?}");
     }
 }

@@ -20,7 +20,7 @@ fn unknown_names_come_with_the_near_one() {
     let ran = run(&["flash", "verfy"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("'verify'"), "{ran:?}");
-    assert_eq!(run(&["flash", "id", "--speed", "1"]).code, Some(2));
+    assert_eq!(run(&["flash", "id", "--bus", "sim:imx8mp", "--speed", "1"]).code, Some(2));
     assert_eq!(run(&["stress"]).code, Some(2), "a program of its own");
     assert_eq!(run(&[]).code, Some(2));
 }
@@ -105,18 +105,19 @@ fn protected_blocks_stay_as_they_are() {
 
 #[test]
 fn speeds_and_modes_the_chip_cannot_take_are_refused() {
-    run(&["flash", "id", "--speed-hz", "0"]).misused("0 Hz is no clock");
-    run(&["flash", "id", "--speed-hz", "1"]).fails(1, "slowest clock");
+    run(&["flash", "id", "--bus", "sim:imx8mp", "--speed-hz", "0"]).misused("0 Hz is no clock");
+    run(&["flash", "id", "--bus", "sim:imx8mp", "--speed-hz", "1"]).fails(1, "slowest clock");
     // The controller would make 80 MHz of it, and 60 MHz.
-    run(&["flash", "id", "--speed-hz", "134M"]).fails(1, "the chip's limit of 133000000 Hz");
+    run(&["flash", "id", "--bus", "sim:imx8mp", "--speed-hz", "134M"])
+        .fails(1, "the chip's limit of 133000000 Hz");
     let ran = run(&["flash", "id", "--bus", "sim:sabrelite", "--speed-hz", "51M"]);
     let ran = ran.fails(1, "the chip's limit of 50000000 Hz");
     assert!(!ran.stderr.to_lowercase().contains("broken"), "the wire stayed in the limit: {ran:?}");
     for mode in ["1", "2", "4", "x"] {
-        let ran = run(&["flash", "id", "--mode", mode]);
+        let ran = run(&["flash", "id", "--bus", "sim:imx8mp", "--mode", mode]);
         assert!(ran.code == Some(2) && ran.stderr.contains("modes 0 and 3 only"), "{ran:?}");
     }
-    run(&["flash", "id", "--cs", "7"]).fails(1, "no chip select 7");
+    run(&["flash", "id", "--bus", "sim:imx8mp", "--cs", "7"]).fails(1, "no chip select 7");
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn what_xfer_cannot_send_is_refused() {
         (&["--bits", "16", "9f"], "multiple of 2"),
         (&["--cs", "4", "9f"], "no chip select 4"),
     ] {
-        let ran = run(&[&["xfer"], arguments].concat()).fails(1, part);
+        let ran = run(&[&["xfer", "--bus", "sim:imx8mp"], arguments].concat()).fails(1, part);
         assert!(ran.stdout.is_empty(), "{ran:?}");
     }
     for (arguments, part) in [
@@ -135,19 +136,20 @@ fn what_xfer_cannot_send_is_refused() {
         (&[""], "no bytes"),
         (&["--speed-hz", "0", "9f"], "0 Hz is no clock"),
     ] {
-        run(&[&["xfer"], arguments].concat()).misused(part);
+        run(&[&["xfer", "--bus", "sim:imx8mp"], arguments].concat()).misused(part);
     }
     // A short write and its read are one burst of the controller's own line; a longer one is not.
     let long = "00".repeat(64);
-    run(&["xfer", "--cs", "1", "9f", &long]).fails(1, "would pulse");
-    assert_eq!(run(&["xfer", "--cs", "1", "9f", "00"]).code, Some(0));
-    assert_eq!(run(&["xfer", "--mode", "4", "9f"]).code, Some(2));
+    run(&["xfer", "--bus", "sim:imx8mp", "--cs", "1", "9f", &long]).fails(1, "would pulse");
+    assert_eq!(run(&["xfer", "--bus", "sim:imx8mp", "--cs", "1", "9f", "00"]).code, Some(0));
+    assert_eq!(run(&["xfer", "--bus", "sim:imx8mp", "--mode", "4", "9f"]).code, Some(2));
     assert_eq!(run(&["xfer"]).code, Some(2));
 }
 
 #[test]
 fn a_rule_of_the_chip_broken_is_told_and_fails() {
-    let ran = run(&["xfer", "--mode", "1", "9f000000"]).fails(1, "rules were broken once");
+    let ran = run(&["xfer", "--bus", "sim:imx8mp", "--mode", "1", "9f000000"])
+        .fails(1, "rules were broken once");
     assert!(ran.stderr.contains("RULES OF THE WIRE BROKEN: 1"), "{ran:?}");
     run(&["xfer", "--bus", "sim:sabrelite", "--speed-hz", "60M", "9f000000"])
         .fails(1, "rules were broken");
@@ -192,8 +194,9 @@ fn an_output_that_cannot_be_written_is_refused_before_the_read() {
         assert!(!ran.stderr.contains("simulated"), "the chip was not touched: {ran:?}");
     }
     bench.flash("read", "", &["--length", "16", "/dev/full"]).fails(1, "No space left");
-    run(&["xfer", "--vcd", "/nonexistent/x.vcd", "9f"]).fails(1, "cannot write");
-    run(&["flash", "read", "--json", "-"]).fails(2, "--json and OUT -");
+    run(&["xfer", "--bus", "sim:imx8mp", "--vcd", "/nonexistent/x.vcd", "9f"])
+        .fails(1, "cannot write");
+    run(&["flash", "read", "--bus", "sim:imx8mp", "--json", "-"]).fails(2, "--json and OUT -");
 }
 
 #[test]

@@ -124,8 +124,12 @@ fn what_is_lost_is_counted_and_why_a_sender_gave_up_is_said() {
 #[test]
 fn filters_are_in_the_chip() {
     let log = |filter: &str| -> Vec<String> {
-        let ran =
-            can("dump", &format!("-g 1 -n 40 -I i -D 00 --filter {filter} --json")).ok().text();
+        let ran = can(
+            "dump",
+            &format!("--bus sim:imx8mp -g 1 -n 40 -I i -D 00 --filter {filter} --json"),
+        )
+        .ok()
+        .text();
         let mut lines: Vec<Value> =
             ran.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let line = lines.pop().expect("a report");
@@ -177,8 +181,8 @@ fn errors_are_told_by_what_they_are() {
         ran.fails(2, "far node of a simulated board");
     }
     can("dump", "--bus spidev:/dev/spidev99.9 -n 1").fails(1, "/dev/spidev99.9");
-    can("dump", "--filter 1000:80001000").fails(2, "no identifier can pass");
-    let ran = can("dump", "--filter 123~7FF");
+    can("dump", "--bus sim:imx8mp --filter 1000:80001000").fails(2, "no identifier can pass");
+    let ran = can("dump", "--bus sim:imx8mp --filter 123~7FF");
     assert!(ran.code == Some(2) && ran.stderr.contains("ID:MASK only"), "{ran:?}");
 }
 

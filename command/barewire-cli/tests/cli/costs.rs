@@ -41,12 +41,12 @@ fn every_board_is_faster_at_low_costs_and_slower_at_high_ones() {
 #[test]
 fn every_command_takes_it() {
     for words in [
-        "flash id",
-        "flash read --length 16 -",
+        "flash id --bus sim:imx8mp",
+        "flash read --bus sim:imx8mp --length 16 -",
         "selftest --bus sim:imx8mp",
-        "adc read",
-        "can dump -n 2 -g 1",
-        "can gen -n 2",
+        "adc read --bus sim:rpi3",
+        "can dump --bus sim:imx8mp -n 2 -g 1",
+        "can gen --bus sim:imx8mp -n 2",
         "regs dump --chip mcp2518fd --bus sim:imx8mp --cs 2",
     ] {
         let [used, high] = ["", "--costs high"].map(|costs| format!("{words} {costs}"));

@@ -28,7 +28,7 @@ fn an_output_is_no_other_file_of_the_command() {
     let bus = format!("sim:imx8mp,flash={new}");
     run(&["flash", "read", "--bus", &bus, &new]).fails(2, "the file of flash=");
     let log = bench.file("log", b"(1.000000) can0 123#00\n");
-    let can = ["can", "dump", "--replay", &log];
+    let can = ["can", "dump", "--bus", "sim:imx8mp", "--replay", &log];
     run(&[&can[..], &["-o", &log]].concat()).fails(2, "would overwrite the file of --replay");
     run(&[&can[..], &["--vcd", &log]].concat()).fails(2, "would overwrite the file of --replay");
     assert!(bench.content() == before);
@@ -38,16 +38,62 @@ fn an_output_is_no_other_file_of_the_command() {
 }
 
 #[test]
-fn what_changes_a_chip_has_no_default_bus() {
+fn what_does_a_job_on_a_chip_has_no_default_bus() {
     let bench = Bench::new("imx8mp");
     let input = bench.file("in", &noise(300, 1));
-    run(&["flash", "write", &input]).fails(2, "no default bus");
-    run(&["flash", "erase", "--all"]).fails(2, "no default bus");
+    let erased = bench.file("ff", &[0xff; 300]);
+    let out = text(&bench.path("out"));
+    for command in [
+        // Of a simulated chip, which is erased, this is true.
+        &["flash", "verify", &erased][..],
+        &["flash", "verify", "--quiet", &erased],
+        &["flash", "verify", "--json", &erased],
+        &["flash", "id"],
+        &["flash", "read", "--length", "16", &out],
+        &["flash", "write", &input],
+        &["flash", "erase", "--all"],
+        &["adc", "read"],
+        &["adc", "read", "--probe"],
+        &["adc", "stream", "--samples", "100"],
+        &["can", "dump", "-n", "1"],
+        &["can", "gen", "-n", "1"],
+        &["can", "echo", "--frames", "10"],
+        &["can", "bridge", "--iface", "vcan0", "--duration-ms", "10"],
+        &["regs", "read", "--chip", "mcp2518fd", "OSC"],
+        &["regs", "write", "--chip", "mcp2518fd", "C1CON.REQOP=4"],
+        &["regs", "dump", "--chip", "mcp2518fd"],
+        &["xfer", "9f000000"],
+        &["selftest", "--max-len", "64"],
+        &["serve", "--serprog", "127.0.0.1:0"],
+    ] {
+        let ran = run(command);
+        for part in ["--bus <BUS>", "`barewire doctor`", "--bus sim:imx8mp", "BAREWIRE_BUS"] {
+            assert!(ran.stderr.contains(part), "{command:?}: {part:?} is not in {ran:?}");
+        }
+        assert!((ran.code, ran.stdout.is_empty()) == (Some(2), true), "{command:?}: {ran:?}");
+    }
+    assert_eq!(bench.names(), ["ff", "in"]);
+    // Another argument that is missing has no such advice.
+    let other = run(&["flash", "verify", "--bus", "sim:imx8mp"]);
+    assert!(other.code == Some(2) && !other.stderr.contains("doctor"), "{other:?}");
+}
+
+#[test]
+fn what_is_on_no_board_needs_no_bus() {
+    run(&["demo"]).ok();
+    run(&["list"]).ok();
+    run(&["lab", "list"]).ok();
+    run(&["bench", "--rounds", "1", "--no-instructions"]).ok();
+}
+
+#[test]
+fn the_environment_names_a_bus_and_the_option_is_stronger() {
+    let bench = Bench::new("imx8mp");
+    let input = bench.file("in", &noise(300, 1));
     let mut by_name = barewire(&["flash", "write", &input]);
     let ran = by_name.env("BAREWIRE_BUS", &bench.bus).output().expect("starts");
     assert!(ran.status.success(), "{ran:?}");
     assert!(bench.content()[..300] == noise(300, 1));
-    // The option is stronger than the environment.
     let mut both = barewire(&["flash", "id", "--bus", "sim:sabrelite", "--json"]);
     let ran = both.env("BAREWIRE_BUS", &bench.bus).output().expect("starts");
     assert!(String::from_utf8_lossy(&ran.stdout).contains("SST25VF016B"), "{ran:?}");
@@ -94,8 +140,8 @@ fn a_killed_write_leaves_a_mixture_as_a_chip_does() {
 #[test]
 fn an_endless_input_is_refused() {
     for command in [
-        &["can", "dump", "--replay", "/dev/zero"][..],
-        &["can", "gen", "--replay", "/dev/zero"],
+        &["can", "dump", "--bus", "sim:imx8mp", "--replay", "/dev/zero"][..],
+        &["can", "gen", "--bus", "sim:imx8mp", "--replay", "/dev/zero"],
         &["adc", "read", "--bus", "sim:rpi3,input=0:file:/dev/zero:1000"],
     ] {
         run(command).fails(1, "has more than");
@@ -110,8 +156,9 @@ fn nothing_done_is_no_success() {
     bench.flash("read", "", &["--offset", "32M", &out]).fails(1, "nothing to read");
     bench.flash("erase", "", &["--length", "0"]).fails(1, "nothing to erase");
     assert_eq!(fs::read(&out).expect("is there"), b"kept");
-    run(&["can", "gen", "--replay", &empty]).fails(1, "no frame in it");
-    run(&["selftest", "--max-len", "64", "--fault", "timeout", "--fault-at", "9000000"])
+    run(&["can", "gen", "--bus", "sim:imx8mp", "--replay", &empty]).fails(1, "no frame in it");
+    let late = ["--max-len", "64", "--fault", "timeout", "--fault-at", "9000000"];
+    run(&[&["selftest", "--bus", "sim:imx8mp"], &late[..]].concat())
         .fails(1, "the fault went unnoticed");
     let input = bench.file("in", &noise(300, 1));
     bench
@@ -152,6 +199,7 @@ fn numbers_mean_one_thing_and_what_is_none_is_told_in_words() {
     }
     run(&["can", "gen", "-n", "0"]).misused("at least 1");
     run(&["flash", "id", "--cs", "256"]).misused("256 is too large");
-    let rows = run(&["adc", "stream", "--samples", "1k", "--json"]).ok().json();
+    let stream = ["adc", "stream", "--bus", "sim:rpi3", "--samples", "1k", "--json"];
+    let rows = run(&stream).ok().json();
     assert_eq!(rows["rows"][0]["samples"], serde_json::json!(1_000), "{rows}");
 }

@@ -6,7 +6,9 @@ use super::command::{Bench, noise, run};
 
 #[test]
 fn statistics_are_of_what_was_asked() {
-    let line = run(&["xfer", "--stats", "--json", "9f000000", "05", "00"]).ok().json();
+    let line = run(&["xfer", "--bus", "sim:imx8mp", "--stats", "--json", "9f000000", "05", "00"])
+        .ok()
+        .json();
     let statistics = &line["statistics"];
     for (name, value) in [
         ("messages", 1),
@@ -28,9 +30,9 @@ fn statistics_are_of_what_was_asked() {
     }
     assert_eq!(statistics.as_object().map(|names| names.len()), Some(28));
     assert_eq!(line["latency_ns"], json!(null), "nobody asked");
-    let plain = run(&["xfer", "--json", "9f000000"]).ok().json();
+    let plain = run(&["xfer", "--bus", "sim:imx8mp", "--json", "9f000000"]).ok().json();
     assert!(plain["statistics"].is_null() && plain["latency_ns"].is_null());
-    let ran = run(&["xfer", "--stats", "--latency", "9f000000"]).ok();
+    let ran = run(&["xfer", "--bus", "sim:imx8mp", "--stats", "--latency", "9f000000"]).ok();
     let row = |line: &&str| line.trim_start().starts_with("transfer_bytes_histo_4-7 ");
     assert!(ran.stderr.lines().any(|line| row(&line) && line.ends_with(" 1")), "{ran:?}");
     assert!(ran.stderr.contains("latency of 1 message: p50 "), "{ran:?}");
@@ -49,14 +51,27 @@ fn statistics_equal_the_wire_and_no_message_is_faster_than_it() {
     assert!(times.is_sorted() && times[0] > 100, "{line}");
     // 4,096 bytes read back at 20 MHz take 1.64 ms.
     assert!((1_638_400..1_700_000).contains(&latency("max")), "{line}");
-    let ran = run(&["selftest", "--max-len", "64", "--stats", "--latency", "--json"]).ok().json();
+    let ran = run(&[
+        "selftest",
+        "--bus",
+        "sim:imx8mp",
+        "--max-len",
+        "64",
+        "--stats",
+        "--latency",
+        "--json",
+    ])
+    .ok()
+    .json();
     assert_eq!(ran["latency_ns"]["count"], ran["statistics"]["messages"]);
 }
 
 #[test]
 fn watching_changes_no_virtual_time() {
     let time = |arguments: &[&str]| {
-        let line = run(&[&["flash", "id", "--json"], arguments].concat()).ok().json();
+        let line = run(&[&["flash", "id", "--bus", "sim:imx8mp", "--json"], arguments].concat())
+            .ok()
+            .json();
         line["virtual_ns"].as_u64().expect("virtual_ns")
     };
     assert_eq!(time(&[]), time(&["--stats", "--latency"]));

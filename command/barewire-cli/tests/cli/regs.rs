@@ -6,8 +6,11 @@ use super::command::{Ran, run};
 
 const CHIP: [&str; 2] = ["--chip", "mcp2518fd"];
 
+/// On `sim:imx8mp`, unless `more` names a bus.
 fn regs(verb: &str, more: &[&str]) -> Ran {
-    run(&[&["regs", verb][..], &CHIP, more].concat())
+    let bus = ["--bus", "sim:imx8mp"];
+    let bus = if more.contains(&"--bus") { &[] } else { &bus[..] };
+    run(&[&["regs", verb][..], bus, &CHIP, more].concat())
 }
 
 fn read(names: &[&str]) -> Value {
@@ -51,7 +54,8 @@ fn registers_are_read_by_name_address_and_field() {
     assert!(text.starts_with("OSC at 0xe00 is 00000460, as after a reset\n"), "{text}");
     assert!(text.contains("\n  CLKODIV      6:5  3\n"), "{text}");
     // A register read by hand, with `xfer`: READ, the address, four bytes, least significant first.
-    let by_hand = run(&["xfer", "--cs", "2", "--speed-hz", "16M", "--json", "3e0000000000"]);
+    let xfer = ["xfer", "--bus", "sim:imx8mp", "--cs", "2", "--speed-hz", "16M", "--json"];
+    let by_hand = run(&[&xfer[..], &["3e0000000000"]].concat());
     let came_in = by_hand.ok().json()["transfers"][0]["rx"].as_str().expect("bytes").to_owned();
     assert!(came_in.ends_with("60040000"), "{came_in}");
 }
@@ -128,7 +132,8 @@ fn a_dump_is_all_registers_in_few_exchanges() {
         ["40400040", "00600400"].map(|text| json!(text))
     );
     assert_eq!(regs("dump", &["--chip", "mcp2517fd", "--cs", "2"]).code, Some(2), "one chip");
-    let elder = run(&["regs", "dump", "--chip", "mcp2517fd", "--cs", "2", "--json"]).ok().json();
+    let elder = ["regs", "dump", "--bus", "sim:imx8mp", "--chip", "mcp2517fd", "--cs", "2"];
+    let elder = run(&[&elder[..], &["--json"]].concat()).ok().json();
     assert_eq!(array(&elder, "registers").len(), 192);
     // The board has another chip, so its oscillator is not taken for this one's: the slowest's clock.
     assert_eq!(elder["speed_hz"], json!(1_700_000));
@@ -212,7 +217,7 @@ fn a_missing_chip_and_too_fast_a_clock_are_told() {
         regs("write", &[arguments, &["OSC=0x460"]].concat()).fails(1, part);
     }
     regs("read", &["--speed-hz", "17M", "OSC"]).ok();
-    run(&["regs", "read", "--chip", "mcp2517fd", "OSC"])
+    run(&["regs", "read", "--bus", "sim:imx8mp", "--chip", "mcp2517fd", "OSC"])
         .fails(1, "sim:imx8mp has no MCP2517FD, but an MCP2518FD");
 }
 

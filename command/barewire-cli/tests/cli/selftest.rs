@@ -49,7 +49,8 @@ fn every_controller_passes() {
 fn every_fault_makes_it_fail() {
     for fault in ["timeout", "stuck-low", "stuck-high", "bit-flip"] {
         for when in [&[][..], &["--fault-at", "50"], &["--fault-seed", "7"]] {
-            let common = ["selftest", "--max-len", "64", "--json", "--fault", fault];
+            let common =
+                ["selftest", "--bus", "sim:imx8mp", "--max-len", "64", "--json", "--fault", fault];
             let ran = run(&[&common, when].concat()).fails(1, "iterations failed");
             let line = ran.json();
             assert_eq!([&line["passed"], &line["fault"]["kind"]], [&json!(false), &json!(fault)]);
@@ -61,10 +62,21 @@ fn every_fault_makes_it_fail() {
             assert!(line["failures"].as_array().map(Vec::len) <= Some(20));
         }
     }
-    let text =
-        run(&["selftest", "--max-len", "64", "--fault", "bit-flip"]).fails(1, "1 of ").text();
+    let text = run(&["selftest", "--bus", "sim:imx8mp", "--max-len", "64", "--fault", "bit-flip"])
+        .fails(1, "1 of ")
+        .text();
     assert!(text.contains("1 FAILED") && text.contains(" received "), "{text}");
-    let far = ["selftest", "--max-len", "64", "--fault", "timeout", "--fault-at", "9999999"];
+    let far = [
+        "selftest",
+        "--bus",
+        "sim:imx8mp",
+        "--max-len",
+        "64",
+        "--fault",
+        "timeout",
+        "--fault-at",
+        "9999999",
+    ];
     run(&far).fails(1, "went unnoticed");
 }
 
@@ -72,7 +84,7 @@ fn every_fault_makes_it_fail() {
 fn what_cannot_be_tested_is_refused() {
     run(&["selftest", "--bus", "qemu:sabrelite"]).fails(1, "no loopback");
     run(&["selftest", "--bus", "spidev:/dev/null"]).fails(1, "not a spidev node");
-    run(&["selftest", "--cs", "7"]).fails(1, "no chip select 7");
+    run(&["selftest", "--bus", "sim:imx8mp", "--cs", "7"]).fails(1, "no chip select 7");
     for wrong in [
         &["--fault", "nonsense"][..],
         &["--fault-at", "1"],
@@ -85,7 +97,7 @@ fn what_cannot_be_tested_is_refused() {
 #[test]
 fn ctrl_c_ends_it_soon() {
     // Slow clocks take the simulator longest.
-    let command = barewire(&["selftest", "--speed-hz", "200k"]);
+    let command = barewire(&["selftest", "--bus", "sim:imx8mp", "--speed-hz", "200k"]);
     let ran = interrupted(command, 700);
     let ran = ran.fails(130, "stopped as asked");
     assert!(ran.stdout.is_empty(), "{ran:?}");

@@ -58,13 +58,14 @@ fn a_gpio_chip_is_named_by_what_it_keeps() {
 
 #[test]
 fn an_int_line_is_one_of_the_machine_with_the_chip() {
-    let dump = |more: &[&str]| run(&[&["can", "dump", "-n", "1"], more].concat());
+    let dump =
+        |bus: &str, more: &[&str]| run(&[&["can", "dump", "-n", "1", "--bus", bus], more].concat());
+    let (sim, spidev) = ("sim:imx8mp", "spidev:/dev/spidev99.9");
     let line = ["--int", "gpio@0x30240000:9"];
-    dump(&line).fails(2, "a simulated chip's INT is waited for anyway");
-    let both = dump(&[&line[..], &["--no-interrupt"]].concat());
+    dump(sim, &line).fails(2, "a simulated chip's INT is waited for anyway");
+    let both = dump(sim, &[&line[..], &["--no-interrupt"]].concat());
     assert!(both.code == Some(2) && both.stderr.contains("cannot be used with"), "{both:?}");
-    let spidev = ["--bus", "spidev:/dev/spidev99.9"];
-    dump(&[&spidev[..], &line].concat()).fails(1, "/dev/spidev99.9");
-    dump(&[&spidev[..], &["--int", "gpiochip0:9"]].concat()).fails(1, "option --int");
-    dump(&[&spidev[..], &["--int", "gpio@0x30240000.9"]].concat()).fails(1, "option --int");
+    dump(spidev, &line).fails(1, "/dev/spidev99.9");
+    dump(spidev, &["--int", "gpiochip0:9"]).fails(1, "option --int");
+    dump(spidev, &["--int", "gpio@0x30240000.9"]).fails(1, "option --int");
 }

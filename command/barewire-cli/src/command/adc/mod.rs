@@ -6,6 +6,7 @@ mod published;
 mod read;
 mod signal;
 mod stream;
+mod which_part;
 
 use barewire::bus::Device;
 use barewire::chip::mcp3008::{AdcError, Input, PARTS, Part};
@@ -14,7 +15,6 @@ use barewire::spi::Settings;
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
-use crate::shared::output::note;
 use crate::shared::real_time::RealTimeArgs;
 use crate::shared::session::{Place, Request, Session, Settled, TellArgs, Wanted};
 use crate::shared::text::{near, number};
@@ -38,15 +38,19 @@ enum Verb {
 /// What both take.
 #[derive(clap::Args, Clone, Debug)]
 struct AdcArgs {
-    /// The bus, as for the other commands; sim:rpi3 has a converter [default: sim:rpi3]
+    /// The bus, as for the other commands; sim:rpi3 has a converter
     #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
-    bus: Option<String>,
+    bus: String,
     /// The chip select, by its number in `barewire list`
     #[arg(long = "cs", value_name = "N", default_value_t = 0, value_parser = number::count::<u8>)]
     chip_select: u8,
     /// The converter: mcp3002, mcp3004, mcp3008, mcp3204 or mcp3208
     #[arg(long, value_name = "PART", default_value = "mcp3008", value_parser = part)]
     chip: &'static Part,
+    /// Ask the converter which part it is, by a conversion of every channel, and fail if it is another than --chip.
+    /// Not told: MCP3004 from MCP3008, MCP3204 from MCP3208; any part while all its inputs are at ground
+    #[arg(long)]
+    probe: bool,
     /// The channels, each against ground
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', value_parser = number::count::<u8>)]
     channel: Vec<u8>,
@@ -67,9 +71,6 @@ struct AdcArgs {
     #[command(flatten)]
     tell: TellArgs,
 }
-
-/// The bus used without `--bus`.
-const DEFAULT_BUS: &str = "sim:rpi3";
 
 fn part(name: &str) -> Result<&'static Part, String> {
     let names: Vec<String> = PARTS.iter().map(|part| part.name.to_lowercase()).collect();
@@ -121,16 +122,16 @@ struct Which {
     vref_mv: u32,
     speed_hz: u32,
     effective_speed_hz: u32,
+    /// With `--probe`: the parts that answer as the converter does; none if that cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probed: Option<Vec<&'static str>>,
 }
 
 impl AdcArgs {
     fn request(&self) -> Result<Request<'_>, Failure> {
+        self.check_board()?;
         self.real_time.apply()?;
-        let bus = self.bus.as_deref().unwrap_or(DEFAULT_BUS);
-        if self.bus.is_none() && !self.tell.quiet {
-            note!("no --bus given: using {DEFAULT_BUS}, a simulated board");
-        }
-        Ok(Request::at(bus, self.chip_select, &self.tell, Settled::Promised)
+        Ok(Request::at(&self.bus, self.chip_select, &self.tell, Settled::Promised)
             .for_chip(Wanted::Converter)
             .for_linux_process())
     }
@@ -165,7 +166,9 @@ impl AdcArgs {
         session: &'s Session,
     ) -> Result<(Device<'s, dyn Controller + 's>, Which), Failure> {
         let settings = self.settings()?;
-        let settings = settings.with_mode(settings.mode | session.mode(settings.chip_select));
+        let mode = session.mode(settings.chip_select);
+        let probed = self.probe.then(|| self.probe(session, mode)).transpose()?;
+        let settings = settings.with_mode(settings.mode | mode);
         let device = session.open.bus().device(&settings)?;
         let effective = device.effective();
         session.note_clock(settings.speed_hz, effective.speed_hz);
@@ -178,6 +181,7 @@ impl AdcArgs {
             vref_mv: self.vref_mv(),
             speed_hz: settings.speed_hz,
             effective_speed_hz: effective.speed_hz,
+            probed,
         };
         Ok((device, which))
     }

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
-use crate::shared::output::note;
 use crate::shared::real_time::RealTimeArgs;
 use crate::shared::session::{Place, Request, Settled, TellArgs};
 use crate::shared::text::number;
@@ -18,9 +17,9 @@ use crate::shared::text::number;
 /// What all of them take.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct CanArgs {
-    /// The bus, as for the other commands; sim:imx8mp has a CAN controller [default: sim:imx8mp]
+    /// The bus, as for the other commands; sim:imx8mp has a CAN controller
     #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
-    pub(super) bus: Option<String>,
+    pub(super) bus: String,
     /// The chip select, by its number in `barewire list` [default: the CAN controller's on a
     /// simulated board, else 0]
     #[arg(long = "cs", value_name = "N", value_parser = number::count::<u8>)]
@@ -64,8 +63,6 @@ pub(super) struct CanArgs {
     pub(super) tell: TellArgs,
 }
 
-/// The bus used without `--bus`.
-pub(super) const DEFAULT_BUS: &str = "sim:imx8mp";
 /// What clocks the chip.
 const OSCILLATOR_HZ: RangeInclusive<u32> = 1_000_000..=40_000_000;
 
@@ -99,16 +96,12 @@ pub(super) struct Rates {
 }
 
 impl CanArgs {
-    pub(super) fn bus(&self) -> &str {
-        self.bus.as_deref().unwrap_or(DEFAULT_BUS)
-    }
-
     /// The chip select of the options, else the one of a simulated board's CAN controller.
     pub(super) fn chip_select(&self) -> Result<u8, Failure> {
         if let Some(chip_select) = self.chip_select {
             return Ok(chip_select);
         }
-        match bus_name::parse(self.bus()).map_err(Failure::Usage)? {
+        match bus_name::parse(&self.bus).map_err(Failure::Usage)? {
             BusName::Sim(options) => match options.board.can() {
                 Some(can) => Ok(can.cs),
                 None => {
@@ -134,10 +127,10 @@ impl CanArgs {
         if self.int_line()?.is_none() {
             return Ok(());
         }
-        match bus_name::parse(self.bus()).map_err(Failure::Usage)? {
+        match bus_name::parse(&self.bus).map_err(Failure::Usage)? {
             BusName::Sim(_) | BusName::Qemu(_) => Err(Failure::Usage(format!(
                 "--int: a GPIO line of this machine is at no chip of {}; a simulated chip's INT is waited for anyway",
-                self.bus()
+                self.bus
             ))),
             BusName::Spidev(_) | BusName::Mapped(_) => Ok(()),
             BusName::Null => Err(Failure::Usage("null: has no chips".into())),
@@ -149,8 +142,7 @@ impl CanArgs {
         self.check_int_line()?;
         self.real_time.apply()?;
         let chip_select = self.chip_select()?;
-        self.note_default_bus();
-        let request = Request::at(self.bus(), chip_select, &self.tell, Settled::AsSent);
+        let request = Request::at(&self.bus, chip_select, &self.tell, Settled::AsSent);
         Ok(request.for_can(self.times()?))
     }
 
@@ -163,12 +155,6 @@ impl CanArgs {
                     .into(),
             )),
             false => Ok(()),
-        }
-    }
-
-    pub(super) fn note_default_bus(&self) {
-        if self.bus.is_none() && !self.tell.quiet {
-            note!("no --bus given: using {DEFAULT_BUS}, a simulated board");
         }
     }
 

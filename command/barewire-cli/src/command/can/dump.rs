@@ -121,7 +121,7 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    args.far.check_bus(args.can.bus())?;
+    args.far.check_bus(&args.can.bus)?;
     let far = args.far.settle(args.can.fd, Far::default())?;
     let filters = args.filter.iter().map(|wanted| wanted.filters.len()).sum::<usize>();
     if filters > FILTERS_MAX {
@@ -352,7 +352,9 @@ mod tests {
 
     #[test]
     fn errors_are_printed_among_the_frames() {
-        let words = ["dump", "-g", "1", "-n", "3", "-I", "7", "-D", "AA", "--json"];
+        let sim = ["dump", "--bus", "sim:imx8mp"];
+        let words = ["-g", "1", "-n", "3", "-I", "7", "-D", "AA", "--json"];
+        let words = sim.into_iter().chain(words);
         let Only { args } = Only::try_parse_from(words).expect("options");
         let far = args.far.settle(false, Far::default()).expect("a far node");
         let dir = tempfile::tempdir().expect("a directory");

@@ -52,7 +52,10 @@ impl Report {
         writeln!(out, "          bus use inside transfers: {inside} %\n")?;
         self.access.write(out, self.speed_hz)?;
         self.compare(out)?;
-        writeln!(out, "\nnext: barewire list; barewire flash id; barewire flash --help")
+        writeln!(
+            out,
+            "\nnext: barewire list; barewire flash id --bus sim:imx8mp; barewire flash --help"
+        )
     }
 
     fn compare(&self, out: &mut String) -> std::fmt::Result {

@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
-use crate::shared::output::note;
 use crate::shared::session::{Place, Request, Session, Settled, TellArgs, Wanted};
 use crate::shared::text::{figure, number};
 use chips::Chip;
@@ -40,9 +39,9 @@ enum Verb {
 /// What all of them take.
 #[derive(clap::Args, Clone, Debug)]
 struct RegsArgs {
-    /// The bus, as for the other commands [default: sim:imx8mp]
+    /// The bus, as for the other commands; sim:imx8mp has such a chip
     #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
-    bus: Option<String>,
+    bus: String,
     /// The chip: mcp2518fd or mcp2517fd
     #[arg(long, value_name = "CHIP", value_parser = Chip::find)]
     chip: &'static Chip,
@@ -95,7 +94,6 @@ struct Which {
 /// Where the chip is, and how fast it is talked to.
 struct Target<'a> {
     args: &'a RegsArgs,
-    bus: &'a str,
     chip: &'static Chip,
     settings: Settings,
 }
@@ -104,8 +102,7 @@ impl RegsArgs {
     /// What can be known and refused before the bus is opened.
     fn target(&self) -> Result<Target<'_>, Failure> {
         let chip = self.chip;
-        let bus = self.bus.as_deref().unwrap_or(bus_name::DEFAULT);
-        let bus_name = bus_name::parse(bus).map_err(Failure::Usage)?;
+        let bus_name = bus_name::parse(&self.bus).map_err(Failure::Usage)?;
         let on_board = match &bus_name {
             BusName::Sim(options) => options.board.can().filter(|can| is(can, chip)),
             _ => None,
@@ -143,7 +140,7 @@ impl RegsArgs {
                 chip.map.name()
             )));
         }
-        Ok(Target { args: self, bus, chip, settings: Settings::new(chip_select, speed_hz) })
+        Ok(Target { args: self, chip, settings: Settings::new(chip_select, speed_hz) })
     }
 }
 
@@ -153,11 +150,8 @@ fn is(can: &CanSpec, chip: &Chip) -> bool {
 
 impl Target<'_> {
     fn request(&self) -> Request<'_> {
-        let Self { args, bus, chip, settings } = self;
-        if args.bus.is_none() && !args.tell.quiet {
-            note!("no --bus given: using {bus}, a simulated board");
-        }
-        Request::at(bus, settings.chip_select, &args.tell, Settled::Promised)
+        let Self { args, chip, settings } = self;
+        Request::at(&args.bus, settings.chip_select, &args.tell, Settled::Promised)
             .for_chip(Wanted::Registers(chip.map.name()))
     }
 

@@ -318,12 +318,8 @@ impl Begun {
     /// Opens the bus that is asked for.
     pub(crate) fn new(request: &Request<'_>) -> Result<Self, Failure> {
         let Request { name, tell, selftest, linux_process, can, .. } = *request;
-        let mut bus_name =
-            bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Usage)?;
+        let mut bus_name = bus_name::parse(name).map_err(Failure::Usage)?;
         request.check(&bus_name)?;
-        if name.is_none() {
-            note!("no --bus given: using {}, a simulated board", bus_name::DEFAULT);
-        }
         request.note_forgotten(&bus_name);
         if let BusName::Sim(options) = &mut bus_name {
             options.costs = tell.costs.unwrap_or_default().level();
@@ -397,7 +393,7 @@ pub(crate) fn rerun<R>(
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let Request { name, linux_process, can, .. } = *request;
-    let name = bus_name::parse(name.unwrap_or(bus_name::DEFAULT)).map_err(Failure::Usage)?;
+    let name = bus_name::parse(name).map_err(Failure::Usage)?;
     let BusName::Sim(options) = name else {
         return Err(Failure::Failed(format!("{name} is no simulated board")));
     };

@@ -18,9 +18,9 @@ use crate::shared::text::number;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct BusArgs {
     /// The bus: sim:BOARD, qemu:BOARD, spidev:/dev/spidevB.C, uio:… or mem:…, and options; `barewire list` names
-    /// them, `barewire --help` the options [default: sim:imx8mp; for what changes a chip, none]
+    /// them, `barewire --help` the options
     #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
-    pub(crate) bus: Option<String>,
+    pub(crate) bus: String,
     /// The chip select, by its number in `barewire list` [default: 0; for flash commands, where the chip is on a
     /// simulated board]
     #[arg(long = "cs", value_name = "N", value_parser = number::count::<u8>)]
@@ -82,7 +82,7 @@ pub(crate) enum Wanted {
 /// What a command asks of a bus.
 #[derive(Clone, Debug)]
 pub(crate) struct Request<'r> {
-    pub(super) name: Option<&'r str>,
+    pub(super) name: &'r str,
     chip_select: Option<u8>,
     pub(super) tell: &'r TellArgs,
     pub(super) settled: Settled,
@@ -102,10 +102,9 @@ impl<'r> Request<'r> {
     /// What was asked on the command line.
     pub(crate) fn of(args: &'r BusArgs, settled: Settled) -> Self {
         let BusArgs { bus, chip_select, tell, .. } = args;
-        let (name, chip_select) = (bus.as_deref(), *chip_select);
         Self {
-            name,
-            chip_select,
+            name: bus,
+            chip_select: *chip_select,
             tell,
             settled,
             selftest: None,
@@ -125,7 +124,6 @@ impl<'r> Request<'r> {
 
     /// That chip select of that bus.
     pub(crate) fn at(name: &'r str, chip_select: u8, tell: &'r TellArgs, settled: Settled) -> Self {
-        let name = Some(name);
         Self {
             name,
             chip_select: Some(chip_select),
@@ -146,7 +144,7 @@ impl<'r> Request<'r> {
         Self { wanted: Some(wanted), ..self }
     }
 
-    /// Requires that the bus is named: what changes a chip has no default.
+    /// The command changes the chip. A note says so if a simulated chip forgets the change.
     pub(crate) fn that_changes_the_chip(self) -> Self {
         Self { changes: true, ..self }
     }
@@ -207,13 +205,6 @@ impl<'r> Request<'r> {
 
     /// Refuses what no bus of that name can do, before it is opened.
     pub(super) fn check(&self, name: &BusName) -> Result<(), Failure> {
-        if self.name.is_none() && self.changes {
-            return Err(Failure::Usage(
-                "what changes a chip has no default bus: name it by --bus or BAREWIRE_BUS \
-                 (a simulated one that is kept: sim:imx8mp,flash=FILE)"
-                    .into(),
-            ));
-        }
         self.check_files(name)?;
         match name {
             BusName::Sim(_) => return Ok(()),

@@ -13,7 +13,7 @@ const VALUES: &str = "ARCHITECTURE amd64, BOARD sabrelite, BOOT mapped, BUS sim:
 /// What a page leaves out.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("mem:…", "mem:0x30820000,reference-hz=80M,cs=gpio@0x30240000.9"),
-    ("flash\n…", "flash\nread\n--length\n64K\npart.bin"),
+    ("flash\n…", "flash\nread\n--bus\nsim:imx8mp\n--length\n64K\npart.bin"),
     ("--bus\n…", "--bus\nsim:imx8mp"),
 ];
 const BUSES: [&str; 6] = ["sim:", "null:", "qemu:", "spidev:", "mem:", "uio:"];

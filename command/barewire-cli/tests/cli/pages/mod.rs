@@ -191,6 +191,7 @@ fn what_is_wrong_on_a_page_is_found() {
         ("a\n`barewire flash id --jsn`", "page:2: `barewire flash id --jsn`: error: unexpected"),
         ("`barewire flsh id`", "unrecognized subcommand 'flsh'"),
         ("```\nbarewire flash\n```", "lacks a subcommand"),
+        ("```\nbarewire serve --serprog /tmp/chip\n```", "required arguments were not provided"),
         ("```\nbarewire flash id --bus sim:imx8mq\n```", "imx8mq"),
         ("`barewire run --map /dev/spidev0.0=sim:rpi33,cs=1 -- a`", "rpi33"),
         ("`cargo xtask ci --step clipy`", "invalid value 'clipy'"),
@@ -218,9 +219,10 @@ fn what_is_wrong_on_a_page_is_found() {
         assert_eq!(wrong(page), "", "{page}");
     }
     let read = "barewire flash read --bus null: x.bin";
-    let page = format!("```\n{read}\nbarewire xfer 9f  # must fail\nbarewire xfer 05\n```\n");
+    let xfer = "barewire xfer --bus sim:imx8mp";
+    let page = format!("```\n{read}\n{xfer} 9f  # must fail\n{xfer} 05\n```\n");
     assert_eq!((wrong(&page), findings.run()), (String::new(), 4));
     let said = findings.problems.join("\n");
     assert!(said.contains("page:2: `barewire flash read") && said.lines().count() == 2, "{said}");
-    assert!(said.contains("page:3: `barewire xfer 9f` ends with Some(0), not 1: "), "{said}");
+    assert!(said.contains(&format!("page:3: `{xfer} 9f` ends with Some(0), not 1: ")), "{said}");
 }

@@ -20,9 +20,11 @@
 //!    far as it exceeds half a clock (in MODE_0 data is stable half a clock before the first edge).
 //! 4. Presence: DOUT floats until the null bit, and a pull-up makes it 1; the null bit is 0. So
 //!    every exchange detects a missing chip: [`AdcError::NoChip`].
+//! 5. Part: a code read as that of another part is plausible and wrong. [`probe()`] tells which part answers,
+//!    or that it cannot be told.
 //!
 //! # Not supported
-//! Least significant bit first, with the MCP3002; MCP3001, 3201 and 3301, which have no DIN.
+//! Reading codes least significant bit first; MCP3001, 3201 and 3301, which have no DIN.
 //!
 //! # Example
 //! ```
@@ -39,11 +41,13 @@
 
 mod error;
 mod part;
+mod probe;
 #[cfg(test)]
 mod tests;
 
 pub use error::AdcError;
 pub use part::{Command, MCP3002, MCP3004, MCP3008, MCP3204, MCP3208, PARTS, Part};
+pub use probe::{Probed, probe, probe_settings};
 
 use super::{AsyncPort, Port};
 use crate::spi::Transfer;

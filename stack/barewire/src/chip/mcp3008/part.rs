@@ -32,7 +32,7 @@ pub struct Part {
     /// Zeros before the start bit, so that the code ends with the last byte.
     leading_zeros: u8,
     /// From the start bit to the null bit, in clocks.
-    start_to_null: u8,
+    pub(super) start_to_null: u8,
 }
 
 /// 8 channels of 10 bits. Its clock below 5 V is 1 MHz, which users choose at 3.3 V; DS21295

@@ -99,7 +99,7 @@ impl Port for Node<'_> {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    args.far.check_bus(args.can.bus())?;
+    args.far.check_bus(&args.can.bus)?;
     let far = args.far.settle(args.can.fd, Far::default())?;
     // Before the board: the likeliest thing to be missing.
     let socket = Interface::open(&args.iface)?;

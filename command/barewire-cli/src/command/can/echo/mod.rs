@@ -20,7 +20,7 @@ use barewire_sim::model::can::Pattern;
 use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Who};
 use serde::Serialize;
 
-use super::args::{CanArgs, DEFAULT_BUS, Rates};
+use super::args::{CanArgs, Rates};
 use super::far::{Far, FarArgs, IdMode};
 use crate::shared::bus_name::{self, BusName, SimOptions};
 use crate::shared::costs::{Costs, Headline, LowHigh, Ranges, low_and_high};
@@ -294,7 +294,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 .into(),
         ));
     }
-    can.note_default_bus();
     let rates = can.rates()?;
     // Whatever is settled here is sent with the thread's frames where nothing else was asked.
     let far = far.settle(can.fd, default_far())?;
@@ -368,10 +367,10 @@ fn hide_what_is_for_boards(arg: clap::Arg) -> clap::Arg {
 
 /// The board, which must be a simulated one with a CAN controller.
 fn simulated(can: &CanArgs) -> Result<SimOptions, Failure> {
-    let name = can.bus();
+    let name = &can.bus;
     let BusName::Sim(options) = bus_name::parse(name).map_err(Failure::Usage)? else {
         return Err(Failure::Usage(format!(
-            "can echo needs the far node and the clock of a simulated board ({DEFAULT_BUS}), not {name}: on a \
+            "can echo needs the far node and the clock of a simulated board (sim:imx8mp), not {name}: on a \
              real bus, `can dump` and `can gen` are there, and `can bridge` with canecho"
         )));
     };
@@ -382,7 +381,7 @@ fn simulated(can: &CanArgs) -> Result<SimOptions, Failure> {
             "--cs: the CAN controller of {name} is behind chip select {}",
             spec.cs
         ))),
-        None => Err(Failure::Failed(format!("{name} has no CAN controller; {DEFAULT_BUS} has"))),
+        None => Err(Failure::Failed(format!("{name} has no CAN controller; sim:imx8mp has"))),
     }
 }
 
