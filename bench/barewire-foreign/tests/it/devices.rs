@@ -36,12 +36,11 @@ fn transaction(operation: Transaction<u8>) -> [Transaction<u8>; 3] {
     [Transaction::transaction_start(), operation, Transaction::transaction_end()]
 }
 
-/// An SST25VF016B: it is ready, its id is known, and it has no SFDP.
+/// An SST25VF016B: it is ready, and its id is all that is asked, since it has no SFDP.
 fn identifies() -> Vec<Transaction<u8>> {
     let id = Transaction::transfer_in_place(vec![0x9f, 0, 0, 0], vec![0xff, 0xbf, 0x25, 0x41]);
     let ready = Transaction::transfer_in_place(vec![5, 0], vec![0xff, 0]);
-    let sfdp = reads(&[0x5a, 0, 0, 0, 0], &[0xff; 8]);
-    [transaction(ready).to_vec(), transaction(id).to_vec(), sfdp].concat()
+    [transaction(ready), transaction(id)].concat()
 }
 
 fn reads(command: &[u8], answer: &[u8]) -> Vec<Transaction<u8>> {

@@ -5,6 +5,7 @@ use super::layout::Layout;
 
 /// What is taken as given, instead of what the chip says. The default is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Assume {
     /// The size in bytes.

@@ -81,12 +81,15 @@ fn identify(
 ) -> Result<Geometry, NorError> {
     let parse =
         |bytes, port: &mut _| sfdp::parse(id, assume, |ask, into| answer(port, bytes, ask, into));
+    if let Some(geometry) = part::never_with_sfdp(id) {
+        return Ok(assumed(geometry, assume));
+    }
     let mut parsed = parse(ADDRESS_BYTES, port)?;
     let late = parsed.is_err_and(is_late);
     if late {
         parsed = parse(ADDRESS_BYTES + 1, port)?;
     }
-    let geometry = match (parsed, part::without_sfdp(id)) {
+    let geometry = match (parsed, part::perhaps_without_sfdp(id)) {
         (Ok(geometry), _) => part::refine(id, geometry),
         (Err(_), Some(geometry)) => assumed(geometry, assume),
         (Err(sfdp), None) => return Err(symptom::of(id, read_id(port)?, sfdp)),

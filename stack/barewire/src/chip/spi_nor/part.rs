@@ -241,8 +241,8 @@ pub(super) fn ids() -> impl Iterator<Item = JedecId> {
 const SST25VF016B: JedecId = JedecId([0xbf, 0x25, 0x41]);
 const S25FL512S: JedecId = JedecId([0x01, 0x02, 0x20]);
 
-/// The geometry of a part that may have no SFDP. One with the same id that has it (S25FS512S) describes itself.
-pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
+/// The geometry of a part that has no SFDP and whose id is no other's.
+pub(super) fn never_with_sfdp(id: JedecId) -> Option<Geometry> {
     match id {
         // SST25VF016B datasheet: command table; AC characteristics FCLK 25 MHz for READ, 50 MHz
         // else; TBP 10 us, TSE and TBE 25 ms, TSCE 50 ms at most.
@@ -267,6 +267,13 @@ pub(super) fn without_sfdp(id: JedecId) -> Option<Geometry> {
                 ..plain(id, 2 << 20, erase_types)
             })
         }
+        _ => None,
+    }
+}
+
+/// The geometry of a part that may have no SFDP. One with the same id that has it (S25FS512S) describes itself.
+pub(super) fn perhaps_without_sfdp(id: JedecId) -> Option<Geometry> {
+    match id {
         // S25FL512S datasheet: command summary; SDR AC characteristics FSCK,R 50 MHz for READ, FSCK,C
         // 133 MHz else; embedded algorithm performance tPP, tSE, tBE, tW.
         S25FL512S => {

@@ -69,6 +69,7 @@ impl core::error::Error for SfdpError {}
 
 /// What parsing asks of a chip. None of it changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Ask {
     /// Bytes of SFDP from an address.
     Sfdp {
