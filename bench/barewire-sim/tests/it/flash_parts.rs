@@ -269,7 +269,10 @@ fn a_chip_is_left_as_it_was_found_after_a_drop_an_error_and_a_stop() {
 
 #[test]
 fn a_chip_that_somebody_left_in_4_byte_mode_is_read_right() {
-    let large = |name: &String| Part::named(name).is_some_and(|part| part.size > 16 << 20);
+    // The S25FL064L is small, has the mode, and takes four address bytes for its SFDP in it.
+    let large = |name: &String| {
+        name == "s25fl064l" || Part::named(name).is_some_and(|part| part.size > 16 << 20)
+    };
     for name in names().into_iter().filter(large) {
         let bench = Bench::new(&name);
         let left = Left { four_byte_mode: Some(true), ..Left::default() };
@@ -281,6 +284,47 @@ fn a_chip_that_somebody_left_in_4_byte_mode_is_read_right() {
             assert!(read.iter().all(|&byte| byte == bench.expected[at as usize]), "{name} {at:#x}");
         }
     }
+}
+
+#[test]
+fn four_byte_mode_is_noticed_by_a_signature_that_comes_late_and_left() {
+    let bench = Bench::new("s25fl064l");
+    let left = Left { four_byte_mode: Some(true), ..Left::default() };
+    bench.flash.borrow_mut().leave(&left);
+    let chip = bench.chip();
+    assert!(chip.geometry().notes.iter().any(|note| note == Note::WasInFourByteMode));
+    drop(chip);
+    bench.assert_rests("s25fl064l");
+}
+
+#[test]
+fn a_change_that_the_chip_ignores_is_an_error_with_and_without_reading_back() {
+    for read_back in [true, false] {
+        let bench = Bench::new("sst26vf064b");
+        // A lock that the driver is told not to open.
+        let mut assume = Assume::default();
+        assume.protection = Some(Layout::None);
+        let mut chip = bench.assuming(&assume).expect("identifies");
+        chip.set_read_back(read_back);
+        let erased = chip.erase(0..4096, &mut no_observer);
+        assert!(matches!(erased, Err(NorError::Ignored { address: 0, .. })), "{erased:?}");
+        let written = chip.write(0x2_0000, &[0; 4], &mut [0; 4096], &mut no_observer);
+        assert!(matches!(written, Err(NorError::Ignored { .. })), "{written:?}");
+        drop(chip);
+        bench.assert_holds("sst26vf064b");
+        bench.assert_rests("sst26vf064b");
+    }
+}
+
+#[test]
+fn a_flag_status_that_somebody_left_unread_is_read() {
+    let mut bench = Bench::new("mt25qu256a");
+    bench.flash.borrow_mut().leave(&Left { flag_status_unread: true, ..Left::default() });
+    let mut chip = bench.chip();
+    chip.erase(0..4096, &mut no_observer).expect("the chip takes commands again");
+    drop(chip);
+    bench.expected[..4096].fill(0xff);
+    bench.assert_holds("mt25qu256a");
 }
 
 #[test]
