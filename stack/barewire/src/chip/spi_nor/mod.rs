@@ -111,6 +111,8 @@ pub struct SpiNor<P: Port, T: Timer> {
     ignored: Option<u8>,
     /// What the extended address register holds, if that is known.
     upper: Option<u8>,
+    /// The lock that an SST26 part sets at power-up was opened.
+    unlocked: bool,
 }
 
 impl<P: Port, T: Timer> SpiNor<P, T> {

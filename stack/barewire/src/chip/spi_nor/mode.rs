@@ -22,7 +22,8 @@ pub(super) fn enter(port: &mut impl Port, way: Enter) -> Result<(), NorError> {
         Enter::En4b => send(port, &[&[EN4B]]),
         // Parts differ in whether the latch stays set after the command.
         Enter::WrenEn4b => send(port, &[&[WREN], &[EN4B], &[WRDI]]),
-        Enter::Bank => send(port, &[&[WRBR, EXTADD]]),
+        // Parts differ in whether the register needs write enable.
+        Enter::Bank => send(port, &[&[WREN], &[WRBR, EXTADD], &[WRDI]]),
     }
 }
 
@@ -35,7 +36,7 @@ pub(super) fn exit(
     match way {
         Exit::Ex4b => send(port, &[&[EX4B]]),
         Exit::WrenEx4b => send(port, &[&[WREN], &[EX4B], &[WRDI]]),
-        Exit::Bank => send(port, &[&[WRBR, 0]]),
+        Exit::Bank => send(port, &[&[WREN], &[WRBR, 0], &[WRDI]]),
         Exit::Ex4bInfineon => send(port, &[&[EX4B_INFINEON]]),
         Exit::Reset | Exit::ResetF0 => {
             let commands: &[&[u8]] =

@@ -64,6 +64,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             unsettled: false,
             ignored: None,
             upper: None,
+            unlocked: false,
         };
         if sharing == Sharing::Alone {
             this.enter()?;

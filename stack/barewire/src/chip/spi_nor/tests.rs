@@ -29,6 +29,8 @@ struct Flash {
     upper: u64,
     enabled: bool,
     busy_polls: u32,
+    /// See [`sfdp`].
+    extended: bool,
 }
 
 /// The initial byte at an address. The upper half is erased.
@@ -36,7 +38,8 @@ fn factory(address: u64) -> u8 {
     if address >= SIZE / 2 + MIB { 0xff } else { (address.wrapping_mul(0x9e37_79b9) >> 13) as u8 }
 }
 
-fn sfdp() -> Vec<u8> {
+/// Of that part; or, `extended`, of one whose only way above 16 MiB is an extended address register.
+fn sfdp(extended: bool) -> Vec<u8> {
     let mut image = vec![0xff; 0x100];
     image[..8].copy_from_slice(b"SFDP\x00\x01\x00\xff");
     image[8..16].copy_from_slice(&[0, 0, 1, 9, 0x80, 0, 0, 0xff]);
@@ -44,13 +47,18 @@ fn sfdp() -> Vec<u8> {
     for (index, word) in words.iter().enumerate() {
         image[0x80 + 4 * index..][..4].copy_from_slice(&word.to_le_bytes());
     }
+    if extended {
+        image[11] = 16;
+        image[0x80 + 36..0x80 + 60].fill(0);
+        image[0x80 + 60..][..4].copy_from_slice(&(1_u32 << 26 | 1 << 16).to_le_bytes());
+    }
     image
 }
 
 impl Flash {
     fn new() -> Self {
         let changed = BTreeMap::new();
-        Self { changed, four_byte: false, upper: 0, enabled: false, busy_polls: 0 }
+        Self { changed, four_byte: false, upper: 0, enabled: false, busy_polls: 0, extended: false }
     }
 
     fn at(&self, address: u64) -> u8 {
@@ -79,7 +87,7 @@ impl Flash {
             0x9f => answer[1..4].copy_from_slice(&[0xef, 0x40, 0x19]),
             0x5a => {
                 let from = address(3) as usize & 0xff_ffff;
-                answer[5..].copy_from_slice(&sfdp()[from..from + sent.len() - 5]);
+                answer[5..].copy_from_slice(&sfdp(self.extended)[from..from + sent.len() - 5]);
             }
             0x35 => answer[1..].fill(0),
             0x03 => {
@@ -350,6 +358,28 @@ fn a_user_alone_enters_the_mode_once_and_leaves_it_in_the_end() {
     assert_eq!(world.messages.get() - before, 1);
     drop(chip);
     assert!(world.chip.borrow().rests());
+}
+
+#[test]
+fn an_extended_address_register_reaches_all_and_is_left_at_0() {
+    for sharing in [Sharing::Alone, Sharing::Shared] {
+        let world = World::new(sharing);
+        world.chip.borrow_mut().extended = true;
+        let mut chip = User::open(&world, true, None).expect("opens");
+        assert_eq!(chip.geometry().addressing, Addressing::ExtendedAddress);
+        let from = SIZE / 2 - 100;
+        let mut read = [0; 200];
+        chip.read(from, &mut read).expect("reads");
+        assert!((from..).zip(read).all(|(at, byte)| byte == factory(at)), "across 16 MiB");
+        let data = bytes(4, 300);
+        chip.write(HIGH + 5, &data, &mut [0; 4096], &mut no_observer).expect("writes");
+        chip.read(0x1000, &mut read).expect("reads");
+        assert!((0x1000..).zip(read).all(|(at, byte)| byte == factory(at)), "and back below");
+        drop(chip);
+        let chip = world.chip.borrow();
+        assert!((HIGH + 5..).zip(data).all(|(at, byte)| chip.at(at) == byte));
+        assert!(chip.rests(), "{sharing:?}: {} in the register", chip.upper);
+    }
 }
 
 #[test]

@@ -63,6 +63,14 @@ impl Protection {
     }
 }
 
+/// The write-locked blocks of an SST26 part.
+struct Locked {
+    /// From the first to the last.
+    range: Range<u64>,
+    /// All blocks are, as at power-up; some are somebody's choice.
+    all: bool,
+}
+
 impl<P: Port, T: Timer> SpiNor<P, T> {
     /// The protected range.
     ///
@@ -75,9 +83,12 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     pub(super) fn protection_now(&mut self) -> Result<Protection, NorError> {
         let status = self.status_now()?;
         if self.geometry.protection == Layout::SstBlocks {
-            let locked = self.locked_blocks()?.unwrap_or(0..self.geometry.size);
-            let Range { start, end } = locked;
-            return Ok(Protection { status, status_2: 0, start, end, power_up: true });
+            // Without an answer the chip is as it powers up.
+            let whole = 0..self.geometry.size;
+            let Locked { range, all } =
+                self.locked_blocks()?.unwrap_or(Locked { range: whole, all: true });
+            let Range { start, end } = range;
+            return Ok(Protection { status, status_2: 0, start, end, power_up: all });
         }
         let needed = self.geometry.protection.needs_status_2();
         let status_2 = if needed { read_register(&mut self.port, RDSR2)? } else { 0 };
@@ -98,8 +109,15 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     pub(super) fn check_protection(&mut self, range: &Range<u64>) -> Result<(), NorError> {
         self.operation(|chip| {
             let mut protection = chip.protection_now()?;
-            if protection.power_up && protection.covers_any(range) {
+            let locked = protection.power_up && protection.covers_any(range);
+            // A register that reads as zeros may be one that does not answer.
+            let unsure = chip.geometry.protection == Layout::SstBlocks
+                && protection.is_none()
+                && !chip.unlocked;
+            if locked || unsure {
                 protection = chip.open_lock()?;
+            }
+            if locked {
                 chip.geometry.notes.add(Note::LockOpened);
             }
             protection.check(range)
@@ -138,8 +156,10 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
                 let mut enabled = self.write_enable(0)?;
                 enabled.chip().port.run(&mut [Transfer::write(&[ULBPR])])?;
                 enabled.finish(0, ULBPR_MAX_NS, 0)?;
+                self.unlocked = true;
                 // Without an answer reading back decides.
-                let Range { start, end } = self.locked_blocks()?.unwrap_or(0..0);
+                let none = Locked { range: 0..0, all: false };
+                let Range { start, end } = self.locked_blocks()?.unwrap_or(none).range;
                 let status = self.status_now()?;
                 return Ok(Protection { status, status_2: 0, start, end, power_up: false });
             }
@@ -153,7 +173,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// SST26VF064B datasheet, *Block-Protection Register*: most significant bit first; a read lock and a write
     /// lock for each block of 8 KiB at the top and then at the bottom, each from its upper end; the 32 KiB below
     /// the top and above the bottom; then the blocks of 64 KiB from the top.
-    fn locked_blocks(&mut self) -> Result<Option<Range<u64>>, NorError> {
+    fn locked_blocks(&mut self) -> Result<Option<Locked>, NorError> {
         const KIB: u64 = 1 << 10;
         let size = self.geometry.size;
         let mut register = [0; BPR_MAX];
@@ -179,6 +199,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let set = |bit: &usize| register[bit / 8] >> (7 - bit % 8) & 1 == 1;
         let locked = (0..bits).filter(locks).filter(set).map(place);
         let around = |a: Range<u64>, b: Range<u64>| a.start.min(b.start)..a.end.max(b.end);
-        Ok(Some(locked.reduce(around).unwrap_or(0..0)))
+        let range = locked.reduce(around).unwrap_or(0..0);
+        Ok(Some(Locked { range, all: (0..bits).filter(locks).all(|bit| set(&bit)) }))
     }
 }

@@ -331,6 +331,50 @@ fn a_bank_register_and_four_bytes_only() {
     assert!(chip.volatile_protection);
 }
 
+/// A W25Q512JV without its 4BAIT, and with this word 16.
+fn with_word_16(word: u32) -> Geometry {
+    let mut bytes = image(&[
+        (0, "53464450060100ff00060110800000ff"),
+        (
+            0x80,
+            "e520fbffffffff1f44eb086b083b42bbfeffffffffff0000ffff40eb0c200f5210d800003602a60082ea14e2e96376337a757a75f7a2d55c19f74dff",
+        ),
+    ]);
+    bytes[0xbc..0xc0].copy_from_slice(&word.to_le_bytes());
+    parse_as(ID, &Assume::default(), &bytes, &mut |_| 0).expect("parses")
+}
+
+#[test]
+fn each_way_that_word_16_names_is_used_and_no_other() {
+    let (enter, exit) = (|bit: u32| 1 << (24 + bit), |bit: u32| 1 << (14 + bit));
+    let mode = |enter| Addressing::FourByteMode { enter };
+    let out_of_reach = (Addressing::ThreeByte, 16);
+    let rows = [
+        (enter(0) | exit(0), (mode(Enter::En4b), 64), Some(Exit::Ex4b)),
+        (enter(1) | exit(1), (mode(Enter::WrenEn4b), 64), Some(Exit::WrenEx4b)),
+        (enter(3) | exit(3), (mode(Enter::Bank), 64), Some(Exit::Bank)),
+        (enter(0) | exit(3), (mode(Enter::En4b), 64), Some(Exit::Bank)),
+        (enter(3) | exit(0) | exit(3), (mode(Enter::Bank), 64), Some(Exit::Bank)),
+        // A reset, by the opcodes that bits 12 and 11 name.
+        (enter(0) | exit(6) | 1 << 12, (mode(Enter::En4b), 64), Some(Exit::Reset)),
+        (enter(0) | exit(6) | 1 << 11, (mode(Enter::En4b), 64), Some(Exit::ResetF0)),
+        (enter(2) | exit(2), (Addressing::ExtendedAddress, 64), None),
+        (enter(6), (Addressing::FourByteOnly, 64), None),
+        // In, and no way out but power; a non-volatile register; opcodes that no table grants; nothing.
+        (enter(0) | exit(7), out_of_reach, None),
+        (enter(4) | exit(4), out_of_reach, None),
+        (enter(5), out_of_reach, None),
+        (0, out_of_reach, None),
+    ];
+    for (word, (addressing, reach), way_out) in rows {
+        let chip = with_word_16(word);
+        assert_eq!((chip.addressing, chip.reach >> 20), (addressing, reach), "{word:08x}");
+        assert_eq!(chip.exit, way_out, "{word:08x}");
+        let told = chip.notes.iter().any(|note| matches!(note, Note::Reach { .. }));
+        assert_eq!(told, reach == 16, "{word:08x}");
+    }
+}
+
 #[test]
 fn a_size_that_contradicts_the_id_is_noted_and_can_be_given() {
     // A ZD25Q128C.
