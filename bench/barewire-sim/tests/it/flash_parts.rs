@@ -191,8 +191,8 @@ const SECONDS: [u8; 2] = [0x02, 0x42];
 fn what_any_bit_protects_is_refused_until_it_is_unprotected_and_no_other_bit_changes() {
     for name in names() {
         let mut protected = 0;
+        let mut bench = Bench::new(&name);
         for (bit, second) in (2..8).flat_map(|bit| SECONDS.map(|second| (bit, second))) {
-            let bench = Bench::new(&name);
             // Bit 7 is the registers' lock, which the pin holds off.
             let first = if bit < 7 { 1 << bit } else { 0 };
             let left = Left { status: [Some(first), Some(second), None], ..Left::default() };
@@ -229,11 +229,9 @@ fn what_any_bit_protects_is_refused_until_it_is_unprotected_and_no_other_bit_cha
             chip.erase(block.start..block.end(), &mut no_observer)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             drop(chip);
-            let erased = block.start as usize..block.end() as usize;
-            assert!(
-                bench.flash.borrow().content()[erased].iter().all(|&byte| byte == 0xff),
-                "{what}"
-            );
+            let erased = bench.range(block.start..block.end());
+            bench.expected[erased].fill(0xff);
+            bench.assert_holds(&what);
             bench.assert_rests(&what);
         }
         let none = ["sst26vf064b", "atxp032"];

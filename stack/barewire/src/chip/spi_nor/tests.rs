@@ -361,6 +361,7 @@ fn a_user_alone_enters_the_mode_once_and_leaves_it_in_the_end() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many messages, without unsafe code")]
 fn an_extended_address_register_reaches_all_and_is_left_at_0() {
     for sharing in [Sharing::Alone, Sharing::Shared] {
         let world = World::new(sharing);
