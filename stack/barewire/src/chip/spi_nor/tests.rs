@@ -447,3 +447,49 @@ fn a_chip_that_is_sampled_late_or_not_there_is_told_from_an_unknown_one() {
     assert!(matches!(open(true), NorError::Shifted { late: true, .. }), "{:?}", open(true));
     assert!(matches!(open(false), NorError::Unstable { .. }), "{:?}", open(false));
 }
+
+/// A chip that has an id and SFDP, and is otherwise zeros.
+struct Says {
+    id: [u8; 3],
+    sfdp: Vec<u8>,
+}
+
+impl Port for Says {
+    fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        let sent = message[0].data().tx().expect("a command").to_vec();
+        for byte in message.iter_mut().filter_map(Transfer::rx_mut) {
+            byte.fill(0);
+            match sent[0] {
+                0x9f => byte[1..].copy_from_slice(&self.id),
+                0x5a => byte.copy_from_slice(&self.sfdp[usize::from(sent[3])..][..byte.len()]),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn speed_hz(&self) -> u32 {
+        20_000_000
+    }
+}
+
+/// Both were found by fuzzing.
+#[test]
+fn a_lock_register_of_no_known_form_and_a_register_at_the_end_of_all_addresses() {
+    // An SST26 of 1 KiB, with blocks of 256 bytes.
+    let mut small = sfdp(false);
+    small[0x84..0x88].copy_from_slice(&0x1fff_u32.to_le_bytes());
+    small[0x9c..0xa0].copy_from_slice(&[8, 0x20, 0, 0]);
+    let says = Says { id: [0xbf, 0x26, 0x43], sfdp: small };
+    let mut chip = SpiNor::new(says, Clock(0)).expect("opens");
+    assert!(chip.protection().expect("reads").power_up, "it is taken for locked");
+    // A sector map that is chosen by a register at ffffffffh.
+    let mut far = sfdp(false);
+    far[6] = 1;
+    far[16..24].copy_from_slice(&[0x81, 0, 1, 2, 0xc0, 0, 0, 0xff]);
+    let command = 1_u32 << 24 | 3 << 22 | 15 << 16 | 0x65 << 8;
+    far[0xc0..0xc4].copy_from_slice(&command.to_le_bytes());
+    let says = Says { id: [0x77, 0, 0], sfdp: far };
+    let chip = SpiNor::new(says, Clock(0)).expect("opens");
+    assert!(chip.geometry().notes.iter().any(|note| note == super::Note::SectorMap));
+}

@@ -83,8 +83,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     pub(super) fn protection_now(&mut self) -> Result<Protection, NorError> {
         let status = self.status_now()?;
         if self.geometry.protection == Layout::SstBlocks {
-            // Without an answer the chip is as it powers up.
-            let whole = 0..self.geometry.size;
+            // Without an answer the chip is as it powers up, until it was told otherwise.
+            let whole = if self.unlocked { 0..0 } else { 0..self.geometry.size };
             let Locked { range, all } =
                 self.locked_blocks()?.unwrap_or(Locked { range: whole, all: true });
             let Range { start, end } = range;
@@ -178,7 +178,11 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let size = self.geometry.size;
         let mut register = [0; BPR_MAX];
         let (blocks, ends) = ((size / (64 * KIB)) as usize, 4 * ENDS);
-        let bits = (blocks + ends).min(8 * BPR_MAX);
+        let bits = blocks + ends;
+        // The family has 2 to 8 MiB. Of another size the register's form is not known.
+        if !size.is_multiple_of(64 * KIB) || blocks < 2 || bits > 8 * BPR_MAX {
+            return Ok(None);
+        }
         let register = &mut register[..bits.div_ceil(8)];
         self.port.run(&mut [Transfer::write(&[RBPR]), Transfer::read(register)])?;
         if register.iter().all(|&byte| byte == 0xff) {
