@@ -27,7 +27,7 @@ use embedded_hal_async::delay::DelayNs;
 use embedded_storage_async::nor_flash::{ErrorType, MultiwriteNorFlash, NorFlash, ReadNorFlash};
 
 use super::erase::{ERASED, PIECE};
-use super::fault::{Flags, Report};
+use super::fault::Report;
 use super::opcode::{RDFSR, RDSR, RDSR2, WRDI, WREAR, WREN};
 use super::wait::Wait;
 use super::write::bit_is_cleared;
@@ -92,12 +92,7 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> AsyncStorage
             let status = self.register(RDSR).await?;
             let mut judged = wait.judge(status, late);
             if judged == Poll::Ready(Ok(())) && report == Report::FlagStatus {
-                judged = match Flags::of(self.register(RDFSR).await?) {
-                    Flags::Good => judged,
-                    Flags::Busy if late => Poll::Ready(Err(wait.stays_busy(status))),
-                    Flags::Busy => Poll::Pending,
-                    Flags::Failed(operation) => Poll::Ready(Err(wait.failed(operation, status))),
-                };
+                judged = wait.judge_flags(self.register(RDFSR).await?, status, late);
             }
             match judged {
                 Poll::Ready(Ok(())) => return Ok(status),

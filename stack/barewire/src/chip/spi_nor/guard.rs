@@ -12,7 +12,7 @@
 
 use core::task::Poll;
 
-use super::fault::{Flags, Operation, Report};
+use super::fault::Report;
 use super::opcode::{RDFSR, WRDI, WREN};
 use super::wait::Wait;
 use super::{NorError, SpiNor, WEL, read_register};
@@ -76,45 +76,32 @@ impl<P: Port, T: Timer> WriteEnabled<'_, P, T> {
     /// Sleeps the typical time, then polls at intervals until the maximum has passed. Returns the status.
     pub(super) fn wait_ready(&mut self, times: (u64, u64), address: u64) -> Result<u8, NorError> {
         let chip = &mut *self.chip;
+        let report = chip.geometry.report;
         let mut wait = Wait::new(&chip.geometry, &mut chip.timer, times, self.status, address);
         chip.timer.sleep_ns(wait.first_ns);
         loop {
             let late = wait.is_late(&mut chip.timer);
             let status = chip.status_now()?;
-            match wait.judge(status, late) {
-                Poll::Ready(Ok(())) if chip.geometry.report == Report::FlagStatus => {
-                    match Flags::of(read_register(&mut chip.port, RDFSR)?) {
-                        Flags::Good => return Ok(status),
-                        Flags::Busy if late => return Err(wait.stays_busy(status)),
-                        Flags::Busy => {}
-                        Flags::Failed(operation) => return Err(chip.failed(operation, address)),
-                    }
-                }
+            let mut judged = wait.judge(status, late);
+            if judged == Poll::Ready(Ok(())) && report == Report::FlagStatus {
+                judged = wait.judge_flags(read_register(&mut chip.port, RDFSR)?, status, late);
+            }
+            match judged {
                 Poll::Ready(Ok(())) => return Ok(status),
                 Poll::Ready(Err(error)) => {
-                    if let NorError::Failed { operation, .. } = error {
-                        return Err(chip.failed(operation, address));
+                    if let (NorError::Failed { .. }, Some(clear)) = (error, report.clear()) {
+                        // The latch stays set, and the drop clears it. The failure itself is what is returned.
+                        let _ = chip.port.run(&mut [Transfer::write(&[clear])]);
+                    } else {
+                        // A chip that is busy for good or gone accepts no command.
+                        self.disabled = true;
                     }
-                    // A chip that is busy for good or gone accepts no command.
-                    self.disabled = true;
                     return Err(error);
                 }
                 Poll::Pending => {}
             }
             chip.timer.sleep_ns(wait.next_ns());
         }
-    }
-}
-
-impl<P: Port, T: Timer> SpiNor<P, T> {
-    /// Clears what the chip reports. The latch stays set; the guard's drop clears it.
-    fn failed(&mut self, operation: Operation, address: u64) -> NorError {
-        let status = self.status_now().unwrap_or(0);
-        if let Some(clear) = self.geometry.report.clear() {
-            // The failure itself is what is returned.
-            let _ = self.port.run(&mut [Transfer::write(&[clear])]);
-        }
-        NorError::Failed { operation, address, status }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use core::task::Poll;
 
-use super::fault::{Operation, Report};
+use super::fault::{Flags, Operation, Report};
 use super::{BUSY, Geometry, NorError, WEL};
 use crate::time::{Timer, ticks_at_least};
 
@@ -83,11 +83,26 @@ impl Wait {
         if late { Poll::Ready(Err(self.stays_busy(status))) } else { Poll::Pending }
     }
 
-    pub(super) fn failed(&self, operation: Operation, status: u8) -> NorError {
+    /// The same of the flag status register, on a chip whose status says that it is ready.
+    pub(super) fn judge_flags(
+        &self,
+        flags: u8,
+        status: u8,
+        late: bool,
+    ) -> Poll<Result<(), NorError>> {
+        match Flags::of(flags) {
+            Flags::Good => Poll::Ready(Ok(())),
+            Flags::Busy if late => Poll::Ready(Err(self.stays_busy(status))),
+            Flags::Busy => Poll::Pending,
+            Flags::Failed(operation) => Poll::Ready(Err(self.failed(operation, status))),
+        }
+    }
+
+    fn failed(&self, operation: Operation, status: u8) -> NorError {
         NorError::Failed { operation, address: self.address, status }
     }
 
-    pub(super) fn stays_busy(&self, status: u8) -> NorError {
+    fn stays_busy(&self, status: u8) -> NorError {
         NorError::StaysBusy { limit_ns: self.limit_ns, status }
     }
 

@@ -165,25 +165,22 @@ const fn four_byte_mode(opcode: u8, on: bool, needs_wel: bool) -> Command {
     command(opcode, Op::FourByteMode { on, needs_wel, then_bank: None })
 }
 
-/// What every part of JESD216 has; 5Ah has three address bytes in either mode.
-pub(super) const COMMON: &[Command] = &[
-    command(0x06, Op::WriteEnable),
-    command(0x04, Op::WriteDisable),
-    command(0x05, Op::ReadStatus(StatusRegister::One)),
-    command(0x01, Op::WriteStatus),
-    command(0x9f, Op::ReadJedecId),
-    command(0x5a, Op::ReadSfdp(AddressWidth::Three)),
-];
+/// What every part of JESD216 has.
+const fn common(sfdp_address: AddressWidth) -> [Command; 6] {
+    [
+        command(0x06, Op::WriteEnable),
+        command(0x04, Op::WriteDisable),
+        command(0x05, Op::ReadStatus(StatusRegister::One)),
+        command(0x01, Op::WriteStatus),
+        command(0x9f, Op::ReadJedecId),
+        command(0x5a, Op::ReadSfdp(sfdp_address)),
+    ]
+}
 
-/// [`COMMON`], but for 5Ah, whose address has four bytes in 4-byte mode.
-pub(super) const COMMON_SFDP_BY_MODE: &[Command] = &[
-    command(0x06, Op::WriteEnable),
-    command(0x04, Op::WriteDisable),
-    command(0x05, Op::ReadStatus(StatusRegister::One)),
-    command(0x01, Op::WriteStatus),
-    command(0x9f, Op::ReadJedecId),
-    command(0x5a, Op::ReadSfdp(AddressWidth::ByMode)),
-];
+/// With three address bytes for 5Ah in either mode.
+pub(super) const COMMON: &[Command] = &common(AddressWidth::Three);
+/// With four in 4-byte mode.
+pub(super) const COMMON_SFDP_BY_MODE: &[Command] = &common(AddressWidth::ByMode);
 
 /// Reads and program whose addresses have four bytes in 4-byte mode. 03h has the limit that most parts have.
 pub(super) const READ_PROGRAM: &[Command] = &[
