@@ -207,6 +207,10 @@ pub(super) const ERASE_4K_4B: &[Command] = &[erase(0x21, AddressWidth::Four, 4 *
 pub(super) const ERASE_32K_4B: &[Command] = &[erase(0x5c, AddressWidth::Four, 32 * KIB)];
 pub(super) const ERASE_64K_4B: &[Command] = &[erase(0xdc, AddressWidth::Four, 64 * KIB)];
 
+/// All of them.
+pub(super) const ALL_4B: &[Command] =
+    &[READ_4B[0], FAST_READ_4B[0], PROGRAM_4B[0], ERASE_4K_4B[0], ERASE_32K_4B[0], ERASE_64K_4B[0]];
+
 /// Ways into and out of 4-byte mode, each by itself.
 pub(super) const ENTER_B7: &[Command] = &[four_byte_mode(0xb7, true, false)];
 pub(super) const ENTER_B7_WEL: &[Command] = &[four_byte_mode(0xb7, true, true)];

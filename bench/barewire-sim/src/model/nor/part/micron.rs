@@ -16,7 +16,7 @@ const DIE_ERASE: &[Command] = &[erase(0xc4, AddressWidth::ByMode, 64 * MIB)];
 macro_rules! mt25q {
     ($($more:ident),*) => {
         &[
-            COMMON, READ_PROGRAM, ERASES, READ_4B, FAST_READ_4B, PROGRAM_4B, ERASE_4K_4B, ERASE_32K_4B, ERASE_64K_4B,
+            COMMON, READ_PROGRAM, ERASES, ALL_4B,
             ENTER_B7_WEL, EXIT_E9_WEL, EXTENDED_ADDRESS, NONVOLATILE, FLAG_STATUS, RESET, POWER_DOWN $(, $more)*
         ]
     };
