@@ -1,6 +1,6 @@
 //! Instructions of one operation: boards × paths, compared with a reviewed table.
 //!
-//! Ours and the hand-written loop gate within [`TOLERANCE`]. Rows with the kernel's work in them
+//! Ours and the hand-written loop gate within [`TOLERANCE`] or [`FLUTTER`]. Rows with the kernel's work in them
 //! inform, since they change with each of Debian's kernels.
 
 use std::collections::BTreeMap;
@@ -14,6 +14,11 @@ pub(super) type Counts = BTreeMap<(String, String), f64>;
 /// The share by which a gated count may differ from the table.
 const TOLERANCE: f64 = 0.02;
 
+/// The instructions by which it may differ in any case. The compiler spills one register more or less around a
+/// call when code elsewhere changes: `sync-4` of raspi3b went from 185 to 179 and to 184 by commits that
+/// touched nothing it runs. The count of what ships gates exactly (`tests/snapshots/instructions.txt`).
+const FLUTTER: f64 = 6.0;
+
 /// Whether a path is the kernel's, whose count only informs.
 fn informs(path: &str) -> bool {
     ["chardev", "spidev", "mtd", "libc", "served", "run-handled"]
@@ -25,7 +30,7 @@ fn informs(path: &str) -> bool {
 pub(super) fn table(counts: &Counts) -> String {
     let mut text = String::from(
         "# Instructions of one operation in a guest (`cargo xtask guests`); see docs/guests.md.\n\
-         # Rows with the kernel in them (chardev, spidev, mtd, libc, served, run-handled) inform; the others gate within 2 %.\n",
+         # Rows with the kernel in them (chardev, spidev, mtd, libc, served, run-handled) inform; the others gate within 2 % or 6.\n",
     );
     for ((board, path), count) in counts {
         let _ = writeln!(text, "{board:<12}{path:<24}{count:>10.0}");
@@ -63,7 +68,7 @@ pub(super) fn judge(board: &str, counted: &Counts, reviewed: &Counts) -> Check {
     for (path, count) in &counted {
         match reviewed.iter().find(|(name, _)| name == path) {
             None => wrong.push(format!("{path} {count:.0} is not in guests/instructions.txt")),
-            Some((_, was)) if (count - was).abs() > was * TOLERANCE => {
+            Some((_, was)) if (count - was).abs() > (was * TOLERANCE).max(FLUTTER) => {
                 wrong.push(format!("{path} {count:.0}, reviewed {was:.0}"));
             }
             Some(_) => {}
@@ -116,6 +121,14 @@ mod tests {
         let worse = judged(307.0, 5000.0);
         assert!(worse.why.contains("prepared 307, reviewed 300"), "{worse:?}");
         assert_eq!(judged(293.0, 5000.0).verdict, Verdict::Failed);
+    }
+
+    #[test]
+    fn a_short_path_may_differ_by_a_spill() {
+        let reviewed = counts(&[("pi", "sync-4", 179.0)]);
+        let judged = |now| judge("pi", &counts(&[("pi", "sync-4", now)]), &reviewed).verdict;
+        assert_eq!(judged(185.0), Verdict::Passed);
+        assert_eq!((judged(186.0), judged(172.0)), (Verdict::Failed, Verdict::Failed));
     }
 
     #[test]
