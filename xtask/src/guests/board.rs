@@ -76,6 +76,8 @@ pub(crate) struct Board {
     pub(super) flash_bytes: usize,
     /// Where the flash is wired to, as `guests/wire.c` wants it; without, the board's code does it.
     pub(super) wiring: Option<&'static str>,
+    /// The controller's registers and the bank's of its chip select: first address and size, as `guests/wire.c` wants them.
+    pub(super) registers: [&'static str; 2],
     /// What the kernel's own drivers need.
     pub(super) modules: &'static [&'static str],
     /// Whether it has a second processor for two processes at once.
@@ -100,6 +102,8 @@ pub(super) struct Boot {
     pub(super) modules: &'static [&'static str],
     /// Count instructions: one is a nanosecond of the guest. Slower, and one processor.
     pub(super) counted: bool,
+    /// Count accesses to the board's registers.
+    pub(super) accesses: bool,
     /// On the newer kernel.
     pub(super) newer: bool,
     /// Seconds after which the guest is given up.
@@ -116,6 +120,7 @@ impl Boot {
             kernel_args: "iomem=relaxed",
             modules: &[],
             counted: false,
+            accesses: false,
             newer: false,
             timeout_s,
         }
@@ -151,6 +156,8 @@ const COUNT: Boot = Boot {
     counted: true,
     ..Boot::new("count", 600)
 };
+/// Not together with instructions, since it makes each load and store slow.
+const ACCESSES: Boot = Boot { accesses: true, ..Boot::new("accesses", 600) };
 
 /// All of them; the slowest first, so that the last one to end is a short one.
 pub(crate) const BOARDS: [&Board; 4] = [&HIGHBANK, &RASPI3B, &SABRELITE, &IMX8MP_EVK];
@@ -163,9 +170,10 @@ const IMX8MP_EVK: Board = Board {
     tree: "freescale/imx8mp-evk.dtb",
     flash_bytes: 32 << 20,
     wiring: Some("w25q256:/machine/soc/spi1/spi:fl0:0:/machine/soc/gpio5:-:9"),
+    registers: ["30820000:10000", "30240000:10000"],
     modules: &["gpio-mxc", "imx2_wdt", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &RUN, &IMX8MP_OVERLAY, &COUNT],
+    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &RUN, &IMX8MP_OVERLAY, &COUNT, &ACCESSES],
 };
 
 const SABRELITE: Board = Board {
@@ -176,9 +184,10 @@ const SABRELITE: Board = Board {
     tree: "imx6q-sabrelite.dtb",
     flash_bytes: 2 << 20,
     wiring: None,
+    registers: ["2008000:4000", "20a4000:4000"],
     modules: &["imx2_wdt", "gpio-mxc", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &MAPPED, &PROCESSES, &COUNT],
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &COUNT, &ACCESSES],
 };
 
 const RASPI3B: Board = Board {
@@ -191,10 +200,11 @@ const RASPI3B: Board = Board {
     wiring: Some(
         "w25q256:/machine/soc/peripherals/bcm2835-spi0/spi:fl0:0:/machine/soc/peripherals/gpio:-:8",
     ),
+    registers: ["3f204000:1000", "3f200000:1000"],
     modules: &["bcm2835_wdt", "spi-bcm2835", "spi-nor", "mtdblock"],
     // The model has four and takes no fewer.
     processors: 4,
-    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &UIO, &OVERLAY, &COUNT],
+    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &UIO, &OVERLAY, &COUNT, &ACCESSES],
 };
 
 const HIGHBANK: Board = Board {
@@ -207,9 +217,10 @@ const HIGHBANK: Board = Board {
     wiring: Some(
         "w25q256:/machine/unattached/device[10]/ssi:fl0:0:/machine/unattached/device[5]:-:0",
     ),
+    registers: ["fff39000:1000", "fff30000:1000"],
     modules: &["spi-pl022", "spi-nor", "mtdblock"],
     processors: 1,
-    boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT],
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT, &ACCESSES],
 };
 
 #[cfg(test)]

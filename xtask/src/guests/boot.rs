@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::board::{Board, Boot};
 use super::build::{self, Dirs};
+use super::counts;
 use super::doc;
 use super::flash;
 use super::modules::Module;
@@ -67,6 +68,8 @@ pub(super) struct Parts<'a> {
 pub(super) struct Said {
     pub(super) checks: Vec<Check>,
     pub(super) counts: Vec<(String, f64)>,
+    /// Operations between two marks.
+    accesses: Vec<(String, f64)>,
     wrote: Vec<(usize, usize)>,
     done: bool,
 }
@@ -84,7 +87,14 @@ impl Parts<'_> {
         write(&initrd, &self.initramfs(&content)?)?;
         write(&image, &content)?;
         let log = self.dirs.made("log", &format!("{name}.log"))?;
-        let said = self.boot(&initrd, &image, &log)?;
+        let mut said = self.boot(&initrd, &image, &log)?;
+        if self.boot.accesses {
+            let marks = build::read(&self.marks()?)?;
+            match counts::accesses(&said.accesses, &String::from_utf8_lossy(&marks)) {
+                Ok(rows) => said.counts.extend(rows),
+                Err(why) => said.checks.push(Check::new("accesses", Verdict::Failed, why)),
+            }
+        }
         let after = build::read(&image)?;
         // Some 30 MB each, of no use to anybody after this.
         for path in [&initrd, &image] {
@@ -95,6 +105,11 @@ impl Parts<'_> {
 
     fn made(&self, name: &str) -> Result<PathBuf, String> {
         self.dirs.made("run", name)
+    }
+
+    /// Where the plugin writes what it counted.
+    fn marks(&self) -> Result<PathBuf, String> {
+        self.dirs.made("log", &format!("{}-{}.marks", self.board.name, self.boot.name))
     }
 
     fn initramfs(&self, content: &[u8]) -> Result<Vec<u8>, String> {
@@ -135,7 +150,7 @@ impl Parts<'_> {
     fn boot(&self, initrd: &Path, image: &Path, log: &Path) -> Result<Said, String> {
         let error = |e| format!("cannot write {}: {e}", log.display());
         let mut copy = File::create(log).map_err(error)?;
-        let mut qemu = self.qemu(initrd, image);
+        let mut qemu = self.qemu(initrd, image)?;
         writeln!(copy, "{qemu:?}").map_err(error)?;
         let stderr = copy.try_clone().map_err(error)?;
         let mut child = qemu
@@ -158,7 +173,7 @@ impl Parts<'_> {
         Ok(said)
     }
 
-    fn qemu(&self, initrd: &Path, image: &Path) -> Command {
+    fn qemu(&self, initrd: &Path, image: &Path) -> Result<Command, String> {
         // If this process goes, whatever the reason, QEMU is not left behind.
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL", "nice", "-n", "5", self.board.arch.qemu()]);
@@ -180,16 +195,22 @@ impl Parts<'_> {
             self.board.console, self.boot.kernel_args
         ));
         let file = format!("format=raw,file={},snapshot=off", image.display());
+        let mut plugin = self.wiring.display().to_string();
         match self.boot.wiring.or(self.board.wiring) {
             Some(wiring) => {
-                let plugin = format!("{},add={wiring}", self.wiring.display());
-                qemu.args(["-drive", &format!("if=none,id=fl0,{file}"), "-plugin", &plugin]);
+                plugin += &format!(",add={wiring}");
+                qemu.args(["-drive", &format!("if=none,id=fl0,{file}")]);
             }
             None => {
                 qemu.args(["-drive", &format!("if=mtd,{file}")]);
             }
         }
-        qemu
+        if self.boot.accesses {
+            let [block, bank] = self.board.registers;
+            plugin += &format!(",range={block},range={bank},accesses={}", self.marks()?.display());
+        }
+        qemu.args(["-plugin", &plugin]);
+        Ok(qemu)
     }
 }
 
@@ -204,6 +225,7 @@ impl Said {
         match line {
             Line::Check(check) => self.checks.push(check),
             Line::Count(path, count) => self.counts.push((path, count)),
+            Line::Accesses(path, calls) => self.accesses.push((path, calls)),
             Line::Wrote { offset, length } => self.wrote.push((offset, length)),
             Line::Done => self.done = true,
         }

@@ -19,11 +19,30 @@ const TOLERANCE: f64 = 0.02;
 /// touched nothing it runs. The count of what ships gates exactly (`tests/snapshots/instructions.txt`).
 const FLUTTER: f64 = 6.0;
 
-/// Whether a path is the kernel's, whose count only informs.
+/// What rows of register accesses end with; the others are of instructions.
+const ACCESSES: &str = "-accesses";
+
+/// Whether a path is the kernel's, whose count only informs, or was counted in another boot than instructions are.
 fn informs(path: &str) -> bool {
-    ["chardev", "spidev", "mtd", "libc", "served", "run-handled"]
-        .iter()
-        .any(|kernel| path.starts_with(kernel))
+    let kernels = ["chardev", "spidev", "mtd", "libc", "served", "run-handled"];
+    path.ends_with(ACCESSES) || kernels.iter().any(|kernel| path.starts_with(kernel))
+}
+
+/// Register accesses of one operation by path: of what was told between each two marks, and the counts at all marks, a
+/// line each.
+///
+/// # Errors
+/// If there are not two marks for each.
+pub(super) fn accesses(told: &[(String, f64)], marks: &str) -> Result<Vec<(String, f64)>, String> {
+    let counts: Vec<f64> = marks.lines().filter_map(|line| line.parse().ok()).collect();
+    if counts.is_empty() || counts.len() != 2 * told.len() {
+        return Err(format!("{} marks for {} loops", counts.len(), told.len()));
+    }
+    let each = told.iter().zip(counts.chunks_exact(2));
+    let each = each.filter(|((path, _), _)| path != "-");
+    Ok(each
+        .map(|((path, calls), pair)| (format!("{path}{ACCESSES}"), (pair[1] - pair[0]) / calls))
+        .collect())
 }
 
 /// The reviewed table, a line each: board, path, count.
@@ -86,10 +105,13 @@ pub(super) fn judge(board: &str, counted: &Counts, reviewed: &Counts) -> Check {
     Check::new(NAME, Verdict::Failed, why)
 }
 
-/// The reviewed table with the boards that were counted now in place of what it had of them.
+/// The reviewed table with what was counted now of a board, instructions or accesses, in place of what it had of them.
 pub(super) fn blessed(reviewed: &Counts, counted: &Counts) -> Counts {
-    let is_new = |board: &String| counted.keys().any(|(name, _)| name == board);
-    let kept = reviewed.iter().filter(|((board, _), _)| !is_new(board));
+    let kind = |path: &String| path.ends_with(ACCESSES);
+    let is_new = |(board, path): &(String, String)| {
+        counted.keys().any(|(name, other)| name == board && kind(other) == kind(path))
+    };
+    let kept = reviewed.iter().filter(|(row, _)| !is_new(row));
     kept.chain(counted).map(|(key, count)| (key.clone(), *count)).collect()
 }
 
@@ -142,11 +164,32 @@ mod tests {
 
     #[test]
     fn blessing_replaces_the_boards_that_ran() {
-        let reviewed = counts(&[("evk", "prepared", 300.0), ("sab", "sync", 400.0)]);
+        let accesses = ("evk", "spidev-4-accesses", 18.0);
+        let reviewed = counts(&[("evk", "prepared", 300.0), accesses, ("sab", "sync", 400.0)]);
         let now = counts(&[("evk", "sync", 330.0)]);
         assert_eq!(
             blessed(&reviewed, &now),
-            counts(&[("evk", "sync", 330.0), ("sab", "sync", 400.0)])
+            counts(&[("evk", "sync", 330.0), accesses, ("sab", "sync", 400.0)])
         );
+        let now = counts(&[("evk", "mtd-1024-accesses", 805.0)]);
+        assert_eq!(
+            blessed(&reviewed, &now),
+            counts(&[
+                ("evk", "prepared", 300.0),
+                ("evk", "mtd-1024-accesses", 805.0),
+                ("sab", "sync", 400.0)
+            ])
+        );
+    }
+
+    #[test]
+    fn accesses_are_what_lies_between_two_marks() {
+        let told = [("spidev-4".to_owned(), 1_000.0), ("-".to_owned(), 100.0)];
+        assert_eq!(
+            accesses(&told, "7\n18007\n18007\n99999\n"),
+            Ok(vec![("spidev-4-accesses".to_owned(), 18.0)])
+        );
+        assert!(accesses(&told, "7\n18007\n18007\n").is_err());
+        assert!(accesses(&[], "").is_err(), "nothing was counted");
     }
 }

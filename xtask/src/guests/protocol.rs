@@ -5,6 +5,7 @@
 //! CHECK name failed why
 //! CHECK name skipped why
 //! COUNT path value        instructions, a fraction allowed
+//! ACCESSES path calls     between the next two marks, so many operations ran on that path (or -: of no interest)
 //! WROTE offset length     the flash now has the first length bytes of /new there
 //! DONE                    the script came to its end
 //! ```
@@ -56,6 +57,8 @@ pub(super) enum Line {
     Check(Check),
     /// Instructions of one operation on a path.
     Count(String, f64),
+    /// Operations between two marks (`guests/wire.c`).
+    Accesses(String, f64),
     Wrote {
         offset: usize,
         length: usize,
@@ -72,7 +75,8 @@ pub(super) fn parse(line: &str) -> Option<Line> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let understood = match word {
         "CHECK" => check(rest).map(Line::Check),
-        "COUNT" => count(rest),
+        "COUNT" => path_and_number(rest).map(|(path, count)| Line::Count(path, count)),
+        "ACCESSES" => path_and_number(rest).map(|(path, calls)| Line::Accesses(path, calls)),
         "WROTE" => wrote(rest),
         "DONE" if rest.is_empty() => Some(Line::Done),
         _ => return None,
@@ -91,10 +95,10 @@ fn check(rest: &str) -> Option<Check> {
         .then(|| Check::new(name, verdict, why))
 }
 
-fn count(rest: &str) -> Option<Line> {
+fn path_and_number(rest: &str) -> Option<(String, f64)> {
     let (path, value) = rest.split_once(' ')?;
     let value: f64 = value.trim().parse().ok()?;
-    (value.is_finite() && value >= 0.0).then(|| Line::Count(path.to_owned(), value))
+    (value.is_finite() && value >= 0.0).then(|| (path.to_owned(), value))
 }
 
 fn wrote(rest: &str) -> Option<Line> {

@@ -16,7 +16,7 @@ const PAGE: usize = 4096;
 fn domains_with_a_root_of_several_tables_come_and_go() {
     with_arena(Granule::Size4K, 33, |arena| {
         // Without the run lists, 15 cycles use the arena up.
-        for cycle in 0..if cfg!(miri) { 20 } else { 512 } {
+        for cycle in 0..if cfg!(miri) { 4 } else { 512 } {
             let config =
                 Config { stage: Stage::Two, input_bits: 40, output_bits: 40, ..Config::default() };
             let mut table = PageTable::new(config, arena)
@@ -64,7 +64,7 @@ fn next(state: &mut u64) -> usize {
 /// only if there is no place for it.
 #[test]
 fn an_allocation_fails_only_if_nothing_fits() {
-    let rounds = if cfg!(miri) { 300 } else { 20_000 };
+    let rounds = if cfg!(miri) { 60 } else { 20_000 };
     for (seed, tables) in [(1, 16), (2, 33), (3, 64), (4, 65)] {
         with_arena(Granule::Size4K, tables, |arena| {
             let index = |table: PhysAddr| ((table.0 - BASE) / PAGE as u64) as usize;

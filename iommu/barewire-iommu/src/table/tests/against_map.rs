@@ -21,7 +21,7 @@ impl Numbers {
 }
 
 fn steps() -> usize {
-    if cfg!(miri) { 8 } else { 600 }
+    if cfg!(miri) { 5 } else { 600 }
 }
 
 /// Runs calls on a few windows that straddle tables, and compares every page after each call.

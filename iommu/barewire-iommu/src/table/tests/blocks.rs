@@ -119,6 +119,7 @@ fn segments_that_continue_each_other_become_blocks() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the same calls on larger tables")]
 fn map_pages_makes_no_larger_leaves() {
     with_arena(Granule::Size4K, 16, |arena| {
         let mut table = PageTable::new(K4, arena).expect("a root");

@@ -1,6 +1,6 @@
 //! The integration tests of this crate: one program, so that the crate and what it needs are linked once.
 //!
-//! A module a subject: `cargo test -p barewire-qemu --test it flash::` runs one of them.
+//! A module a subject: `cargo test -p barewire-qemu --test on_qemu flash::` runs one of them.
 
 mod bad_input;
 mod bcm2835_driver;
