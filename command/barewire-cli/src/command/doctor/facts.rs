@@ -3,7 +3,7 @@
 use barewire_linux::map::clock::{Clock, ClockState};
 use barewire_linux::survey::{Child, Controller, Machine, Pins, Refused, Select, SelectAt, Use};
 
-use super::refused;
+use super::{cost, refused};
 use super::report::{Finding, Level, Step};
 use crate::shared::text::figure;
 
@@ -29,6 +29,7 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
     };
     let all = controller.selects.iter().enumerate().filter(told);
     findings.extend(all.map(|(number, select)| chip_select(controller, number, select)));
+    findings.extend(cost::finding(controller));
     findings.extend(refused::findings(controller));
     findings
 }

@@ -6,6 +6,7 @@
 
 mod board;
 mod config;
+mod cost;
 mod facts;
 mod machine;
 mod overlay;
