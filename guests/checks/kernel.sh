@@ -13,6 +13,17 @@ read_and_compare spidev-read-1m "$SPIDEV" 1048576
 # bufsiz is 4,096 unless told otherwise: a message is cut below it, and above it too.
 [ "$(cat /sys/module/spidev/parameters/bufsiz)" = 4096 ] || fail spidev-bufsiz "not 4096"
 for length in 4096 8192 65536; do read_and_compare "spidev-read-$length" "$SPIDEV" $length; done
+# A name that leads to stdout, or to nothing yet, is no file to be replaced, by root least of all.
+[ -e /dev/stdout ] || ln -s /proc/self/fd/1 /dev/stdout
+ln -s /proc/self/fd/2 /tmp/stderr; ln -s made /tmp/dangling
+part 0 65536 /ref
+barewire flash read /dev/stdout --length 65536 --bus "$SPIDEV" 2>/tmp/err | cat >/tmp/piped
+same stdout-by-name /tmp/piped /tmp/part
+if [ -L /dev/stdout ]; then pass stdout-is-still-a-link; else fail stdout-is-still-a-link "$(ls -l /dev/stdout)"; fi
+barewire xfer --vcd /tmp/stderr --bus sim:imx8mp 9f000000 2>&1 >/dev/null | cat >/tmp/piped
+if [ -L /tmp/stderr ] && grep -q enddefinitions /tmp/piped; then pass stderr-by-name; else fail stderr-by-name "$(errors /tmp/piped)"; fi
+check dangling-link barewire flash read /tmp/dangling --length 65536 --bus "$SPIDEV"
+if [ -L /tmp/dangling ]; then same dangling-link-followed /tmp/made /tmp/part; else fail dangling-link-followed "it was replaced"; fi
 # With the option that cuts a message anywhere, a read is right too: on PL022 the driver drops CS
 # between messages, whatever is asked.
 refused spidev-split-refused "no option" barewire flash id --bus "$SPIDEV,split-with-cs-held"
