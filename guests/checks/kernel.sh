@@ -86,6 +86,30 @@ else
 	skip spidev-selftest "QEMU's model has no loopback"
 fi
 
+# What doctor's steps leave behind, however many were taken, restore gives back.
+chip=$(ls /sys/bus/spi/devices | grep '\.0$' | head -n 1)
+barewire doctor "spidev:/dev/${chip/spi/spidev}" 2>/dev/null | sed -n 's/^ *\$ //p' >/tmp/steps
+restored() {
+	if check "$1" barewire restore; then
+		awaited /dev/mtd0 || fail "$1" "no mtd: $(cat /tmp/out)"
+	fi
+}
+check doctor-has-steps grep -q unbind /tmp/steps
+steps=$(wc -l </tmp/steps)
+while [ "$steps" -gt 0 ]; do
+	head -n "$steps" /tmp/steps >/tmp/paste
+	sh -e /tmp/paste
+	restored "restore-after-$steps"
+	steps=$((steps - 1))
+done
+check restore-nothing sh -c 'barewire restore | grep "^Nothing to restore"'
+# What no driver takes is an error with the remedy.
+echo "$chip" >"/sys/bus/spi/devices/$chip/driver/unbind"
+echo nobody >"/sys/bus/spi/devices/$chip/driver_override"
+refused restore-not-taken "only nobody may.*driver_override" barewire restore
+echo >"/sys/bus/spi/devices/$chip/driver_override"
+restored restore-once-allowed
+
 # Frames both ways between simulated CAN buses over a vcan of this kernel.
 if ip link add dev vcan0 type vcan 2>/tmp/err && ip link set vcan0 up; then
 	barewire can bridge --json --bus sim:imx8mp --iface vcan0 --duration-ms 12000 >/tmp/a 2>/tmp/a.err &

@@ -3,8 +3,8 @@
 use barewire_linux::map::clock::{Clock, ClockState};
 use barewire_linux::survey::{Child, Controller, Machine, Pins, Refused, Select, SelectAt, Use};
 
-use super::refused;
 use super::report::{Finding, Level, Step};
+use super::{lines, refused};
 use crate::shared::text::figure;
 
 /// A bus has at most four chip selects.
@@ -20,7 +20,9 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
     findings.extend(controller.clock.as_ref().map(|clock| of_clock(controller, clock)));
     findings.extend(power(controller));
     findings.extend(pins(machine, controller));
-    findings.push(interrupt(controller));
+    if controller.device.base().is_some() {
+        findings.push(interrupt(controller));
+    }
     findings.extend(users(controller));
     let told = |(number, select): &(usize, &Select)| {
         *number < SELECTS
@@ -29,6 +31,7 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
     };
     let all = controller.selects.iter().enumerate().filter(told);
     findings.extend(all.map(|(number, select)| chip_select(controller, number, select)));
+    findings.extend(lines::findings(controller));
     findings.extend(refused::findings(controller));
     findings
 }
@@ -37,6 +40,13 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
 fn driver(controller: &Controller) -> Option<Finding> {
     if controller.device.driver.is_some() {
         return None;
+    }
+    // It would be offered in vain.
+    let hindrance = super::held(controller)
+        .or_else(|| (!controller.awaits.is_empty()).then(|| waits(&controller.awaits)));
+    if let Some(why) = hindrance {
+        let text = format!("none has it, and none can: {why}");
+        return Some(Finding::new(Level::Problem, "driver", text));
     }
     let lines = controller.selects.iter().any(|it| matches!(it.at, SelectAt::Gpio { .. }));
     let lines = if lines {
@@ -51,6 +61,14 @@ fn driver(controller: &Controller) -> Option<Finding> {
         controller.device.name, controller.device.bus
     );
     Some(Finding::new(Level::Note, "driver", text).with(step.undone_by(undo)))
+}
+
+/// What a device waits for, and what to do about it.
+pub(crate) fn waits(awaits: &[String]) -> String {
+    format!(
+        "it waits for {}, which its node names, and until that has a driver itself the kernel binds none here: load that driver, or correct the node (`cat /sys/kernel/debug/devices_deferred` lists all that waits)",
+        awaits.join(" and ")
+    )
 }
 
 fn of_clock(controller: &Controller, clock: &Clock) -> Finding {
@@ -169,7 +187,7 @@ fn chip_select(controller: &Controller, number: usize, select: &Select) -> Findi
 }
 
 /// Where a chip select's line is, in words.
-fn line(select: &Select) -> String {
+pub(super) fn line(select: &Select) -> String {
     let active = if select.active_high { ", active high" } else { "" };
     match &select.at {
         SelectAt::Native { channel } => format!("the controller's line {channel}{active}"),
