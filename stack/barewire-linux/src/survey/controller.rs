@@ -97,7 +97,7 @@ impl Controller {
         let mappings = mappings(root);
         let of = |device| Self::of(root, device, version, &mappings);
         let mut all: Vec<Self> = spi_controllers(root).into_iter().map(of).collect();
-        let shared: Vec<_> = all.iter().map(|it| SharedLine::of(it, &all)).collect();
+        let shared: Vec<_> = all.iter().map(|it| shared_lines(it, &all)).collect();
         all.iter_mut().zip(shared).for_each(|(controller, shared)| controller.shared = shared);
         all
     }
@@ -245,6 +245,32 @@ fn selects(mut lines: Vec<Option<SelectAt>>, children: &[Child]) -> Vec<Select> 
             Select { at: line.unwrap_or(SelectAt::Native { channel }), active_high }
         })
         .collect()
+}
+
+/// The lines that a controller shares with others. Lines beyond the SoC are not compared: the names of their chips may
+/// repeat.
+fn shared_lines(controller: &Controller, all: &[Controller]) -> Vec<SharedLine> {
+    let line = |at: &SelectAt| match at {
+        SelectAt::Gpio { address, offset, .. } => Some((*address, *offset)),
+        SelectAt::Native { .. } | SelectAt::Elsewhere { .. } => None,
+    };
+    let lines = |controller: &Controller| -> Vec<_> {
+        let selects = controller.selects.iter().enumerate();
+        selects.filter_map(|(number, select)| Some((number, line(&select.at)?))).collect()
+    };
+    let mut shared = Vec::new();
+    for other in all.iter().filter(|other| other.device.name != controller.device.name) {
+        for (chip_select, at) in lines(controller) {
+            let same = lines(other).into_iter().filter(|(_, there)| *there == at);
+            shared.extend(same.map(|(other_chip_select, _)| SharedLine {
+                chip_select,
+                other: other.device.name.clone(),
+                other_chip_select,
+                held_by: other.device.rival().map(str::to_owned),
+            }));
+        }
+    }
+    shared
 }
 
 /// The other devices in the pages of a device's registers.

@@ -3,7 +3,6 @@
 //! The kernel gives a GPIO line to one driver. A controller requests all lines of its `cs-gpios` when its driver is
 //! bound, so of two controllers that name one line the second gets no driver.
 
-use super::Controller;
 use super::rights::Access;
 
 /// Where a chip select's line is.
@@ -43,31 +42,4 @@ pub struct SharedLine {
     pub other_chip_select: usize,
     /// The kernel driver that holds the line there, if there is one.
     pub held_by: Option<String>,
-}
-
-impl SharedLine {
-    /// Those of a controller. Lines beyond the SoC are not compared: the names of their chips may repeat.
-    pub(super) fn of(controller: &Controller, all: &[Controller]) -> Vec<Self> {
-        let line = |at: &SelectAt| match at {
-            SelectAt::Gpio { address, offset, .. } => Some((*address, *offset)),
-            SelectAt::Native { .. } | SelectAt::Elsewhere { .. } => None,
-        };
-        let lines = |controller: &Controller| -> Vec<_> {
-            let selects = controller.selects.iter().enumerate();
-            selects.filter_map(|(number, select)| Some((number, line(&select.at)?))).collect()
-        };
-        let mut shared = Vec::new();
-        for other in all.iter().filter(|other| other.device.name != controller.device.name) {
-            for (chip_select, at) in lines(controller) {
-                let same = lines(other).into_iter().filter(|(_, there)| *there == at);
-                shared.extend(same.map(|(other_chip_select, _)| Self {
-                    chip_select,
-                    other: other.device.name.clone(),
-                    other_chip_select,
-                    held_by: other.device.rival().map(str::to_owned),
-                }));
-            }
-        }
-        shared
-    }
 }

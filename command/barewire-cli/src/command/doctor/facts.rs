@@ -42,7 +42,7 @@ fn driver(controller: &Controller) -> Option<Finding> {
         return None;
     }
     // It would be offered in vain.
-    let hindrance = super::held(controller)
+    let hindrance = lines::held(controller)
         .or_else(|| (!controller.awaits.is_empty()).then(|| waits(&controller.awaits)));
     if let Some(why) = hindrance {
         let text = format!("none has it, and none can: {why}");
@@ -175,7 +175,7 @@ fn users(controller: &Controller) -> Vec<Finding> {
 }
 
 fn chip_select(controller: &Controller, number: usize, select: &Select) -> Finding {
-    let line = line(select);
+    let line = lines::line(select);
     let about = format!("--cs {number}");
     let refused = |it: &&Refused| it.reg.iter().any(|&value| value as usize == number);
     let chip = match (controller.child(number), controller.refused.iter().find(refused)) {
@@ -184,21 +184,6 @@ fn chip_select(controller: &Controller, number: usize, select: &Select) -> Findi
         (None, None) => "no chip in the device tree".into(),
     };
     Finding::new(Level::Ok, &about, format!("{line}: {chip}"))
-}
-
-/// Where a chip select's line is, in words.
-pub(super) fn line(select: &Select) -> String {
-    let active = if select.active_high { ", active high" } else { "" };
-    match &select.at {
-        SelectAt::Native { channel } => format!("the controller's line {channel}{active}"),
-        SelectAt::Gpio { address, offset, chip } => {
-            let chip = chip.as_ref().map(|chip| format!(" ({})", chip.path)).unwrap_or_default();
-            format!("line {offset} of the GPIO chip at {address:#x}{chip}{active}")
-        }
-        SelectAt::Elsewhere { node, offset } => {
-            format!("line {offset} of {node}, a chip beyond the SoC{active}")
-        }
-    }
 }
 
 /// A chip, and what the kernel makes of it.

@@ -1,9 +1,23 @@
-//! A chip select's line that two controllers name: only one of them can have a driver.
+//! Lines of chip selects: in words, and those that two controllers name, of which only one can have a driver.
 
-use barewire_linux::survey::{Controller, SharedLine};
+use barewire_linux::survey::{Controller, Select, SelectAt, SharedLine};
 
-use super::facts::line;
 use super::report::{Finding, Level, Way};
+
+/// Where a chip select's line is, in words.
+pub(super) fn line(select: &Select) -> String {
+    let active = if select.active_high { ", active high" } else { "" };
+    match &select.at {
+        SelectAt::Native { channel } => format!("the controller's line {channel}{active}"),
+        SelectAt::Gpio { address, offset, chip } => {
+            let chip = chip.as_ref().map(|chip| format!(" ({})", chip.path)).unwrap_or_default();
+            format!("line {offset} of the GPIO chip at {address:#x}{chip}{active}")
+        }
+        SelectAt::Elsewhere { node, offset } => {
+            format!("line {offset} of {node}, a chip beyond the SoC{active}")
+        }
+    }
+}
 
 pub(super) fn findings(controller: &Controller) -> Vec<Finding> {
     let finding = |shared: &SharedLine| {
