@@ -64,15 +64,15 @@ else
 fi
 
 # rebound NAME COMMAND…: the kernel's driver comes back while the command drives the registers: an error that names
-# it, not wrong data with exit 0. The command must be running when it does: it is started later before the bind each
-# time.
+# it, not wrong data with exit 0. The command must have mapped them when it does, and not be done.
 rebound() {
 	name=$1 tries=0 met=; shift
 	while [ -z "$met" ] && [ $tries -lt 4 ]; do
 		[ -e "/sys/bus/$DRIVER_BUS/drivers/$DRIVER/$DEVICE" ] && unbind
 		"$@" >/dev/null 2>/tmp/err3 &
 		user=$!
-		sleep "0.$((4 - tries))"
+		until grep -qs /dev/mem /proc/$user/maps || ended $user; do sleep 0.02; done
+		sleep 0.2
 		ended $user || met=1
 		bind
 		waited $user 100
