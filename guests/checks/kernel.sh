@@ -13,6 +13,17 @@ read_and_compare spidev-read-1m "$SPIDEV" 1048576
 # bufsiz is 4,096 unless told otherwise: a message is cut below it, and above it too.
 [ "$(cat /sys/module/spidev/parameters/bufsiz)" = 4096 ] || fail spidev-bufsiz "not 4096"
 for length in 4096 8192 65536; do read_and_compare "spidev-read-$length" "$SPIDEV" $length; done
+# A name that leads to stdout, or to nothing yet, is no file to be replaced, by root least of all.
+[ -e /dev/stdout ] || ln -s /proc/self/fd/1 /dev/stdout
+ln -s /proc/self/fd/2 /tmp/stderr; ln -s made /tmp/dangling
+part 0 65536 /ref
+barewire flash read /dev/stdout --length 65536 --bus "$SPIDEV" 2>/tmp/err | cat >/tmp/piped
+same stdout-by-name /tmp/piped /tmp/part
+if [ -L /dev/stdout ]; then pass stdout-is-still-a-link; else fail stdout-is-still-a-link "$(ls -l /dev/stdout)"; fi
+barewire xfer --vcd /tmp/stderr --bus sim:imx8mp 9f000000 2>&1 >/dev/null | cat >/tmp/piped
+if [ -L /tmp/stderr ] && grep -q enddefinitions /tmp/piped; then pass stderr-by-name; else fail stderr-by-name "$(errors /tmp/piped)"; fi
+check dangling-link barewire flash read /tmp/dangling --length 65536 --bus "$SPIDEV"
+if [ -L /tmp/dangling ]; then same dangling-link-followed /tmp/made /tmp/part; else fail dangling-link-followed "it was replaced"; fi
 # With the option that cuts a message anywhere, a read is right too: on PL022 the driver drops CS
 # between messages, whatever is asked.
 refused spidev-split-refused "no option" barewire flash id --bus "$SPIDEV,split-with-cs-held"
@@ -74,6 +85,30 @@ if [ -n "$LOOPBACK" ]; then
 else
 	skip spidev-selftest "QEMU's model has no loopback"
 fi
+
+# What doctor's steps leave behind, however many were taken, restore gives back.
+chip=$(ls /sys/bus/spi/devices | grep '\.0$' | head -n 1)
+barewire doctor "spidev:/dev/${chip/spi/spidev}" 2>/dev/null | sed -n 's/^ *\$ //p' >/tmp/steps
+restored() {
+	if check "$1" barewire restore; then
+		awaited /dev/mtd0 || fail "$1" "no mtd: $(cat /tmp/out)"
+	fi
+}
+check doctor-has-steps grep -q unbind /tmp/steps
+steps=$(wc -l </tmp/steps)
+while [ "$steps" -gt 0 ]; do
+	head -n "$steps" /tmp/steps >/tmp/paste
+	sh -e /tmp/paste
+	restored "restore-after-$steps"
+	steps=$((steps - 1))
+done
+check restore-nothing sh -c 'barewire restore | grep "^Nothing to restore"'
+# What no driver takes is an error with the remedy.
+echo "$chip" >"/sys/bus/spi/devices/$chip/driver/unbind"
+echo nobody >"/sys/bus/spi/devices/$chip/driver_override"
+refused restore-not-taken "only nobody may.*driver_override" barewire restore
+echo >"/sys/bus/spi/devices/$chip/driver_override"
+restored restore-once-allowed
 
 # Frames both ways between simulated CAN buses over a vcan of this kernel.
 if ip link add dev vcan0 type vcan 2>/tmp/err && ip link set vcan0 up; then

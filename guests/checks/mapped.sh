@@ -63,24 +63,41 @@ else
 	fail mtd-after-mem "the kernel's driver does not find the chip"
 fi
 
-# The kernel's driver comes back while registers are read: an error that names it, not wrong data
-# with exit 0. One read must be running when it does: it is started later before the bind each time.
-tries=0 met=
-while [ -z "$met" ] && [ $tries -lt 4 ]; do
-	[ -e "/sys/bus/$DRIVER_BUS/drivers/$DRIVER/$DEVICE" ] && unbind
-	rm -f /tmp/rebound
-	barewire flash read /tmp/rebound --quiet --bus "$REGISTERS" >/dev/null 2>/tmp/err3 &
-	reader=$!
-	sleep "0.$((4 - tries))"
-	kill -0 $reader 2>/dev/null && ! grep -q '^State:.Z' /proc/$reader/status && met=1
-	bind
-	waited $reader 100
-	status=$?
-	tries=$((tries + 1))
-done
-if [ -z "$met" ]; then fail mem-rebind-noticed "no read took long enough to be met"
-elif [ $status = 124 ]; then fail mem-rebind-noticed "it reads on and on"
-elif [ $status = 0 ]; then fail mem-rebind-noticed "exit 0"
-elif [ $status -ge 128 ]; then fail mem-rebind-noticed "killed by signal $((status - 128))"
-elif ! grep -q "$DRIVER" /tmp/err3; then fail mem-rebind-noticed "exit $status, the message lacks $DRIVER: $(errors /tmp/err3)"
-else pass mem-rebind-noticed; fi
+# rebound NAME COMMAND…: the kernel's driver comes back while the command drives the registers: an error that names
+# it, not wrong data with exit 0. The command must have mapped them when it does, and not be done.
+rebound() {
+	name=$1 tries=0 met=; shift
+	while [ -z "$met" ] && [ $tries -lt 4 ]; do
+		[ -e "/sys/bus/$DRIVER_BUS/drivers/$DRIVER/$DEVICE" ] && unbind
+		"$@" >/dev/null 2>/tmp/err3 &
+		user=$!
+		until grep -qs /dev/mem /proc/$user/maps || ended $user; do sleep 0.02; done
+		sleep 0.2
+		ended $user || met=1
+		bind
+		waited $user 100
+		status=$?
+		tries=$((tries + 1))
+	done
+	if [ -z "$met" ]; then fail "$name" "it never took long enough to be met"; else names_driver "$name" $status; fi
+}
+# names_driver NAME STATUS: what said its reason in /tmp/err3 failed by itself, because of the kernel's driver.
+names_driver() {
+	if [ "$2" = 124 ]; then fail "$1" "it goes on and on"
+	elif [ "$2" = 0 ]; then fail "$1" "exit 0"
+	elif [ "$2" -ge 128 ]; then fail "$1" "killed by signal $(($2 - 128))"
+	elif ! grep -q "$DRIVER" /tmp/err3; then fail "$1" "exit $2, the message lacks $DRIVER: $(errors /tmp/err3)"
+	else pass "$1"; fi
+}
+rebound mem-rebind-noticed barewire flash read /tmp/rebound --quiet --bus "$REGISTERS"
+rebound bench-rebind-noticed barewire bench --board "$REGISTERS" --json
+
+# A server ends, though no program is connected.
+ip link set lo up
+unbind
+barewire serve --serprog 127.0.0.1:0 --bus "$REGISTERS" >/dev/null 2>/tmp/err3 &
+server=$! tries=0
+until grep -q 'serprog at' /tmp/err3 || [ $tries -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+bind
+waited $server 20
+names_driver serve-rebind-noticed $?

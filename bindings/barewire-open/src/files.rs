@@ -1,8 +1,9 @@
 //! Files that a bus's name mentions.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use crate::OpenError;
 
@@ -33,4 +34,34 @@ pub fn read_text(path: &Path) -> Result<String, OpenError> {
     }
     String::from_utf8(bytes)
         .map_err(|_| OpenError::Failed(format!("cannot {}: it is no text", doing())))
+}
+
+/// More links than these lead round, as for the kernel.
+const LINKS_MAX: usize = 40;
+
+/// What `path` leads to by its last component's links, one after the other: it need not exist. `None` where one is
+/// a link of procfs to what a process has open: its text is no path then.
+///
+/// # Errors
+/// The links lead round.
+pub fn target(path: &Path) -> io::Result<Option<PathBuf>> {
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let Ok(link) = fs::read_link(&path) else { return Ok(Some(path)) };
+        let parent = parent(&path);
+        if device(parent) == device(Path::new("/proc/self")) {
+            return Ok(None);
+        }
+        path = parent.join(link);
+    }
+    Err(io::Error::from_raw_os_error(libc::ELOOP))
+}
+
+/// The directory that a path's last component is in.
+pub fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+}
+
+fn device(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|found| found.dev())
 }

@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::OpenError;
+use crate::{OpenError, files};
 
 /// The erased state.
 const ERASED: u8 = 0xff;
@@ -35,6 +35,9 @@ impl FlashFile {
         tell: &mut dyn FnMut(&str),
     ) -> Result<(Self, Vec<u8>), OpenError> {
         let doing = |what: &str| format!("{what} flash file {}", path.display());
+        // A link that leads nowhere yet: the file is made there.
+        let target = files::target(path).map_err(|e| OpenError::io(doing("open"), &e))?;
+        let path = target.as_deref().unwrap_or(path);
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let (file, created) = match options.clone().create_new(true).open(path) {

@@ -41,6 +41,6 @@ pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, SimFigures, Steady
 pub use error::OpenError;
 pub use first_read::first_read;
 pub use flash_file::FlashFile;
-pub use out_file::OutFile;
+pub use out_file::{OutFile, is_stdout};
 pub use owned_message::{OwnedMessage, OwnedPrepared, Shape};
 pub use sim_board::{Fitted, SimBoard, SimCan};

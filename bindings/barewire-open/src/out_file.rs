@@ -2,15 +2,19 @@
 //!
 //! # How it works
 //! Bytes go to a file beside it, which takes its name in [`OutFile::commit`] and is removed if
-//! that is never reached. What is not a regular file (`/dev/null`, a pipe) cannot be renamed
-//! over: its bytes are kept and written at the end.
+//! that is never reached. Where the name is a link, the link stays, and the file that it leads to is
+//! replaced, or made if there is none. What is not a regular file (a pipe, a terminal, `/dev/null`) is never
+//! replaced: its bytes are kept and written at the end. So is what a process has open (`/dev/stdout`,
+//! `/dev/fd/5`), also if that is a regular file: its bytes are added at its end.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
 
-use crate::OpenError;
+use crate::{OpenError, files};
 
 /// The output in the making.
 #[derive(Debug)]
@@ -39,30 +43,58 @@ impl OutFile {
     /// Begins `path`. That it can be written is known from here on, disk space aside.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// It cannot be written, it is a socket, or its links lead round.
     pub fn create(path: &Path) -> Result<Self, OpenError> {
-        Self::try_create(path)
-            .map_err(|error| OpenError::io(format_args!("write {}", path.display()), &error))
+        Self::try_create(path).map_err(|error| {
+            let link = match fs::read_link(path) {
+                Ok(target) => format!(" (a link to {})", target.display()),
+                Err(_) => String::new(),
+            };
+            OpenError::io(format_args!("write {}{link}", path.display()), &error)
+        })
     }
 
     fn try_create(path: &Path) -> io::Result<Self> {
-        // Where it is a link, the file it leads to is replaced, not the link.
-        let (path, permissions) = match fs::canonicalize(path) {
-            Ok(path) => {
-                let file = OpenOptions::new().write(true).open(&path)?;
-                let metadata = file.metadata()?;
-                if !metadata.is_file() {
-                    return Ok(Self { path, sink: Sink::Kept { file, bytes: Vec::new() } });
-                }
-                (path, Some(metadata.permissions()))
+        let there = match fs::metadata(path) {
+            Ok(there) => there,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Self::beside(files::target(path)?.ok_or(error)?, None);
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (path.to_path_buf(), None),
             Err(error) => return Err(error),
         };
-        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
+        // These are used as they are: opened again, a file would be written from its beginning, and a
+        // socket not at all.
+        for own in [io::stdout().as_fd(), io::stderr().as_fd()] {
+            let file = File::from(own.try_clone_to_owned()?);
+            if is_open_as(&there, &file)? {
+                return Ok(Self::kept(path, file));
+            }
+        }
+        if there.file_type().is_socket() {
+            let why = "it is a socket, which cannot be opened: name a file or a pipe";
+            return Err(io::Error::other(why));
+        }
+        match files::target(path)? {
+            Some(target) if there.is_file() => {
+                OpenOptions::new().write(true).open(&target)?;
+                Self::beside(target, Some(there.permissions()))
+            }
+            Some(_) => Ok(Self::kept(path, OpenOptions::new().write(true).open(path)?)),
+            None => Ok(Self::kept(path, OpenOptions::new().append(true).open(path)?)),
+        }
+    }
+
+    fn beside(path: PathBuf, permissions: Option<Permissions>) -> io::Result<Self> {
+        let name = path.file_name().ok_or(ErrorKind::IsADirectory)?.to_string_lossy();
         let partial = path.with_file_name(format!(".{name}.partial-{}", process::id()));
-        let file = File::create(&partial)?;
+        // A killed process may have left one, and a link of that name is not followed.
+        let _ = fs::remove_file(&partial);
+        let file = File::create_new(&partial)?;
         Ok(Self { path, sink: Sink::Beside { file, partial, permissions } })
+    }
+
+    fn kept(path: &Path, file: File) -> Self {
+        Self { path: path.to_path_buf(), sink: Sink::Kept { file, bytes: Vec::new() } }
     }
 
     /// Adds bytes.
@@ -111,4 +143,19 @@ impl Drop for OutFile {
             let _ = fs::remove_file(partial);
         }
     }
+}
+
+/// Whether a path leads to this process's standard output, by whatever name.
+pub fn is_stdout(path: &Path) -> bool {
+    let is_open =
+        |there| is_open_as(&there, &File::from(io::stdout().as_fd().try_clone_to_owned()?));
+    fs::metadata(path).and_then(is_open).unwrap_or(false)
+}
+
+/// Whether `file` is what is there. Any number of files may have the same device open, so of devices only the
+/// terminal counts.
+fn is_open_as(there: &Metadata, file: &File) -> io::Result<bool> {
+    let open = file.metadata()?;
+    let is_same = (there.dev(), there.ino()) == (open.dev(), open.ino());
+    Ok(is_same && (!there.file_type().is_char_device() || file.is_terminal()))
 }

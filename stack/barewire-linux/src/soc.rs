@@ -56,6 +56,6 @@ pub(crate) fn directory(bus: &str, name: &str) -> String {
 }
 
 /// The address in a device's name.
-fn address_of(name: &str) -> Option<u64> {
+pub(crate) fn address_of(name: &str) -> Option<u64> {
     u64::from_str_radix(name.split_once('.')?.0, 16).ok()
 }

@@ -2,15 +2,17 @@
 //!
 //! Nothing is remembered between commands: what doctor's steps leave behind can be seen. A controller
 //! without a driver is offered to the kernel's drivers again (`drivers_probe`), which also sets its pins
-//! and clock. A chip that was asked for spidev (`driver_override`) loses the override and is offered
-//! too. Overlays and the kernel's command line are not undone here: doctor prints how.
+//! and clock. A chip without a driver is offered too, and one that was asked for spidev (`driver_override`)
+//! loses that first. What no driver takes is an error. Overlays and the kernel's command line are not undone here: doctor prints how.
 
+use std::fmt;
 use std::fs;
 
 use barewire_linux::Root;
 use barewire_linux::survey::{Child, Controller, Survey};
 use serde::Serialize;
 
+use super::doctor::{held, waits};
 use crate::shared::failure::Failure;
 use crate::shared::output;
 
@@ -32,9 +34,9 @@ pub(crate) struct Args {
 struct Action {
     device: String,
     commands: Vec<String>,
-    /// The driver that has it afterwards; `None` if it was not done, or no driver took it.
+    /// The driver that has it afterwards.
     driver: Option<String>,
-    /// Why it was not done.
+    /// Why none has.
     problem: Option<String>,
 }
 
@@ -44,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::json(&actions)?;
     } else {
-        output::text(&text(&actions, args.dry_run))?;
+        output::text(&text(&actions))?;
     }
     let failed: Vec<String> = actions.iter().filter_map(Action::failure).collect();
     match failed.is_empty() {
@@ -69,7 +71,7 @@ fn restore(root: &Root, args: &Args) -> Vec<Action> {
 fn of_controller(root: &Root, args: &Args, controller: &Controller) -> Action {
     let device = &controller.device;
     let probe = Write::new(&device.name, format!("/sys/bus/{}/drivers_probe", device.bus));
-    let link = format!("/sys/bus/{}/devices/{}/driver", device.bus, device.name);
+    let directory = format!("/sys/bus/{}/devices/{}", device.bus, device.name);
     let mut action = Action::new(&device.name);
     if !controller.mapped_by.is_empty() && !args.force {
         let processes: Vec<String> = controller.mapped_by.iter().map(u32::to_string).collect();
@@ -79,23 +81,66 @@ fn of_controller(root: &Root, args: &Args, controller: &Controller) -> Action {
         ));
         return action;
     }
-    action.run(root, args, &[probe], &link);
+    let hindrance = held(controller).or_else(|| waiting(&controller.awaits));
+    let why = Untaken { directory: &directory, asked: None, hindrance };
+    action.run(root, args, &[probe], &why);
     action
 }
 
 fn of_child(root: &Root, args: &Args, child: &Child) -> Option<Action> {
     let device = child.device.as_deref()?;
-    child.asked_driver.as_deref().filter(|asked| *asked == "spidev")?;
+    let lent = |asked: &&str| *asked == "spidev";
+    let asked = child.asked_driver.as_deref();
+    let driver = child.driver.as_deref();
+    if asked.filter(lent).is_none() && driver.is_some() {
+        return None;
+    }
     let directory = format!("/sys/bus/spi/devices/{device}");
     let mut writes = Vec::new();
-    if child.driver.as_deref() == Some("spidev") {
+    if asked.and(driver).filter(lent).is_some() {
         writes.push(Write::new(device, "/sys/bus/spi/drivers/spidev/unbind".into()));
     }
-    writes.push(Write::new("", format!("{directory}/driver_override")));
+    if asked.filter(lent).is_some() {
+        writes.push(Write::new("", format!("{directory}/driver_override")));
+    }
     writes.push(Write::new(device, "/sys/bus/spi/drivers_probe".into()));
     let mut action = Action::new(device);
-    action.run(root, args, &writes, &format!("{directory}/driver"));
+    let asked = asked.filter(|asked| !lent(asked));
+    let why = Untaken { directory: &directory, asked, hindrance: waiting(&child.awaits) };
+    action.run(root, args, &writes, &why);
     Some(action)
+}
+
+fn waiting(awaits: &[String]) -> Option<String> {
+    (!awaits.is_empty()).then(|| waits(awaits))
+}
+
+/// What may keep drivers from a device that was offered to them.
+struct Untaken<'a> {
+    /// The device's.
+    directory: &'a str,
+    /// The one driver that may take it.
+    asked: Option<&'a str>,
+    /// What keeps all of them from it.
+    hindrance: Option<String>,
+}
+
+impl fmt::Display for Untaken<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { directory, asked, hindrance } = self;
+        f.write_str("offered, and no driver took it: ")?;
+        match (asked, hindrance) {
+            (Some(asked), _) => write!(
+                f,
+                "only {asked} may (driver_override), and did not; `echo > {directory}/driver_override` lets all, then run this again"
+            ),
+            (None, Some(why)) => f.write_str(why),
+            (None, None) => write!(
+                f,
+                "`modprobe \"$(cat {directory}/modalias)\"` loads the kernel's driver for it; if that is loaded, `dmesg` says why it failed"
+            ),
+        }
+    }
 }
 
 /// A line written to a file of sysfs.
@@ -125,14 +170,17 @@ impl Action {
         Self { device: device.to_owned(), commands: Vec::new(), driver: None, problem: None }
     }
 
-    fn run(&mut self, root: &Root, args: &Args, writes: &[Write], link: &str) {
+    fn run(&mut self, root: &Root, args: &Args, writes: &[Write], why: &Untaken<'_>) {
         self.commands = writes.iter().map(Write::command).collect();
         if args.dry_run {
             return;
         }
         self.problem = writes.iter().find_map(|write| write.run(root).err());
-        let driver = fs::read_link(root.path(link)).ok();
+        let driver = fs::read_link(root.path(format!("{}/driver", why.directory))).ok();
         self.driver = driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+        if self.driver.is_none() {
+            self.problem.get_or_insert_with(|| why.to_string());
+        }
     }
 
     fn failure(&self) -> Option<String> {
@@ -141,9 +189,9 @@ impl Action {
     }
 }
 
-fn text(actions: &[Action], dry_run: bool) -> String {
+fn text(actions: &[Action]) -> String {
     if actions.is_empty() {
-        return "Nothing to restore: every controller has a driver, and no chip was asked for spidev.\n"
+        return "Nothing to restore: every controller and chip has a driver, and no chip was asked for spidev.\n"
             .into();
     }
     let mut text = String::new();
@@ -151,8 +199,7 @@ fn text(actions: &[Action], dry_run: bool) -> String {
         let end = match (problem, driver) {
             (Some(_), _) => "not restored".to_owned(),
             (None, Some(driver)) => format!("restored to {driver}"),
-            (None, None) if dry_run => "would be restored".to_owned(),
-            (None, None) => "offered, and no driver took it".to_owned(),
+            (None, None) => "would be restored".to_owned(),
         };
         text += &format!("{device}: {end}\n");
         commands.iter().for_each(|command| text += &format!("  {command}\n"));
@@ -187,6 +234,10 @@ mod tests {
         (dir, root)
     }
 
+    fn write(root: &Root, path: &str, text: &str) {
+        fs::write(root.path(path), text).expect("a file");
+    }
+
     fn read(root: &Root, path: &str) -> Option<String> {
         fs::read_to_string(root.path(path)).ok()
     }
@@ -206,7 +257,40 @@ mod tests {
             Some("\n")
         );
         assert_eq!(read(&root, "/sys/bus/spi/drivers_probe").as_deref(), Some("spi1.0\n"));
-        assert!(text(&actions, false).contains("30820000.spi: offered, and no driver took it"));
+    }
+
+    /// As doctor's first step leaves it: no driver, and no other asked for.
+    #[test]
+    fn a_chip_that_was_only_unbound_is_offered() {
+        let (dir, root) = tree();
+        fs::remove_file(dir.path().join("sys/bus/spi/devices/spi1.0/driver")).expect("unbound");
+        write(&root, "/sys/bus/spi/devices/spi1.0/driver_override", "(null)\n");
+        let actions = restore(&root, &NOT_DRY);
+        assert_eq!(actions[1].commands, ["echo spi1.0 > /sys/bus/spi/drivers_probe"]);
+        assert_eq!(read(&root, "/sys/bus/spi/drivers_probe").as_deref(), Some("spi1.0\n"));
+    }
+
+    #[test]
+    fn what_no_driver_takes_is_an_error_with_its_remedy() {
+        let (dir, root) = tree();
+        let failures = || -> Vec<String> {
+            restore(&root, &NOT_DRY).iter().filter_map(Action::failure).collect()
+        };
+        let [controller] = &failures()[..] else { panic!("spi1.0 is still linked to a driver") };
+        let modprobe = "modprobe \"$(cat /sys/bus/platform/devices/30820000.spi/modalias)\"";
+        assert!(controller.starts_with("30820000.spi: ") && controller.contains(modprobe));
+        fs::remove_file(dir.path().join("sys/bus/spi/devices/spi1.0/driver")).expect("unbound");
+        write(&root, "/sys/bus/platform/devices/30820000.spi/waiting_for_supplier", "1\n");
+        write(&root, "/sys/bus/spi/devices/spi1.0/driver_override", "mine\n");
+        let [controller, chip] = &failures()[..] else { panic!("neither has a driver") };
+        assert!(controller.contains("waits for"), "{controller}");
+        assert!(chip.contains("only mine may"), "{chip}");
+        assert!(chip.contains("echo > /sys/bus/spi/devices/spi1.0/driver_override"), "{chip}");
+        assert_eq!(
+            read(&root, "/sys/bus/spi/devices/spi1.0/driver_override").as_deref(),
+            Some("mine\n"),
+            "it is not barewire's"
+        );
     }
 
     #[test]
@@ -218,7 +302,8 @@ mod tests {
             read(&root, "/sys/bus/spi/devices/spi1.0/driver_override").as_deref(),
             Some("spidev\n")
         );
-        let text = text(&actions, true);
+        assert!(actions.iter().all(|action| action.failure().is_none()), "{actions:?}");
+        let text = text(&actions);
         assert!(text.contains("  echo 30820000.spi > /sys/bus/platform/drivers_probe\n"), "{text}");
         assert!(text.contains("  echo > /sys/bus/spi/devices/spi1.0/driver_override\n"), "{text}");
     }
@@ -232,6 +317,7 @@ mod tests {
         let action = &restore(&root, &NOT_DRY)[0];
         assert!(action.failure().is_some_and(|why| why.contains("process 77")), "{action:?}");
         assert_eq!(read(&root, "/sys/bus/platform/drivers_probe"), None);
-        assert_eq!(restore(&root, &Args { force: true, ..NOT_DRY })[0].problem, None);
+        let _ = restore(&root, &Args { force: true, ..NOT_DRY });
+        assert!(read(&root, "/sys/bus/platform/drivers_probe").is_some(), "it was offered");
     }
 }

@@ -1,32 +1,98 @@
-//! The files of one command: an output must not be a file that the command uses otherwise.
+//! The files of one command: an output must not be a file that the command uses otherwise, and stdout is either
+//! an output or has what the command prints.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) use barewire_open::files::Named;
+use barewire_open::files::{parent, target};
+use barewire_open::{OutFile, is_stdout};
 
 use crate::shared::failure::Failure;
+use crate::shared::output;
 
 /// The text in a file, all of which has to fit into memory.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     Ok(barewire_open::files::read_text(path)?)
 }
 
-/// Refuses an output that is another file of the command, because it would overwrite that.
+/// An output, which is there only when it is whole.
+pub(crate) enum Output {
+    File(OutFile),
+    /// What the command prints goes to stderr then.
+    Stdout(Vec<u8>),
+}
+
+impl Output {
+    /// Begins it: stdout for `-`, and for whatever else leads there. `json` asks for a result on stdout.
+    pub(crate) fn create(output: Named<'_>, json: bool) -> Result<Self, Failure> {
+        match has_stdout(output, json)? {
+            true => Ok(Self::Stdout(Vec::new())),
+            false => Ok(Self::File(OutFile::create(output.path)?)),
+        }
+    }
+
+    /// Adds bytes.
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::File(file) => file.write_all(bytes)?,
+            Self::Stdout(kept) => kept.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    /// Writes all of it.
+    pub(crate) fn write(mut self, text: &str) -> Result<(), Failure> {
+        self.write_all(text.as_bytes())?;
+        self.commit()
+    }
+
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout(_))
+    }
+
+    /// It is whole.
+    pub(crate) fn commit(self) -> Result<(), Failure> {
+        match self {
+            Self::File(file) => Ok(file.commit()?),
+            Self::Stdout(bytes) => output::data(&bytes),
+        }
+    }
+}
+
+/// Whether an output is stdout: then nothing else is printed there.
+pub(crate) fn has_stdout(Named { by, path }: Named<'_>, json: bool) -> Result<bool, Failure> {
+    if path != Path::new("-") && !is_stdout(path) {
+        return Ok(false);
+    }
+    if json {
+        let path = path.display();
+        let text = format!("--json and {by} {path} would mix on stdout: name a file");
+        return Err(Failure::Usage(text));
+    }
+    output::keep_stdout_for_data();
+    Ok(true)
+}
+
+/// Refuses an output that is another file of the command, because it would overwrite that, and two outputs that
+/// would mix.
 pub(crate) fn check(outputs: &[Named<'_>], inputs: &[Named<'_>]) -> Result<(), Failure> {
     for (nth, output) in outputs.iter().enumerate() {
-        let mut others = inputs.iter().chain(&outputs[..nth]);
-        if let Some(other) = others.find(|other| is_same(output.path, other.path)) {
-            return Err(Failure::Usage(format!(
-                "{} {} would overwrite the file of {}: name another",
-                output.by,
-                output.path.display(),
-                other.by
-            )));
+        let overwrites = |other: &&Named<'_>| is_same(output.path, other.path);
+        if let Some(other) = inputs.iter().chain(&outputs[..nth]).find(overwrites) {
+            return Err(refused(output, "overwrite", other));
+        }
+        if let Some(other) = outputs[..nth].iter().find(|other| mix(output.path, other.path)) {
+            return Err(refused(output, "mix with", other));
         }
     }
     Ok(())
+}
+
+fn refused(output: &Named<'_>, how: &str, other: &Named<'_>) -> Failure {
+    let (by, path) = (output.by, output.path.display());
+    Failure::Usage(format!("{by} {path} would {how} the file of {}: name another", other.by))
 }
 
 /// Whether both lead to one file, by links too. A device, as /dev/null, is not overwritten.
@@ -42,8 +108,18 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 fn place(path: &Path) -> Option<PathBuf> {
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    Some(fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()?.join(path.file_name()?))
+    let path = target(path).ok()??;
+    Some(fs::canonicalize(parent(&path)).ok()?.join(path.file_name()?))
+}
+
+/// Whether both lead to one pipe or socket, which `-` may be too.
+fn mix(one: &Path, other: &Path) -> bool {
+    let found = |path: &Path| {
+        let stdout = path == Path::new("-");
+        fs::metadata(if stdout { Path::new("/dev/stdout") } else { path }).ok()
+    };
+    let (Some(one), Some(other)) = (found(one), found(other)) else { return false };
+    !one.file_type().is_char_device() && (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 #[cfg(test)]
@@ -58,6 +134,7 @@ mod tests {
         fs::write(path("there"), "x").expect("writes");
         fs::write(path("other"), "x").expect("writes");
         std::os::unix::fs::symlink(path("there"), path("link")).expect("links");
+        std::os::unix::fs::symlink("missing", path("dangling")).expect("links");
         fs::hard_link(path("there"), path("hard")).expect("links");
         for (one, other, same) in [
             ("there", "there", true),
@@ -68,6 +145,7 @@ mod tests {
             ("there", "missing", false),
             ("missing", "sub/../missing", true),
             ("missing", "sub/missing", false),
+            ("missing", "dangling", true),
             ("none/missing", "none/missing", false),
         ] {
             assert_eq!(is_same(&path(one), &path(other)), same, "{one} {other}");

@@ -2,10 +2,19 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
+
+/// Whether stdout has an output's data. It is the process's, as stdout is.
+static HAS_DATA: AtomicBool = AtomicBool::new(false);
+
+/// From here on results go to stderr: stdout is for [`data`].
+pub(crate) fn keep_stdout_for_data() {
+    HAS_DATA.store(true, Ordering::Relaxed);
+}
 
 /// Prints text that ends its own lines.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
@@ -24,8 +33,17 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     Ok(line + "\n")
 }
 
-/// Writes bytes as they are.
+/// Writes bytes of a result as they are.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    if HAS_DATA.load(Ordering::Relaxed) {
+        let _ = io::stderr().write_all(bytes);
+        return Ok(());
+    }
+    data(bytes)
+}
+
+/// Writes an output's bytes to stdout.
+pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::BrokenPipe,

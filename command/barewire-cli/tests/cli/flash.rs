@@ -178,12 +178,6 @@ fn an_output_file_is_replaced_whole_and_keeps_its_permissions() {
 }
 
 #[test]
-fn stdout_has_the_data_alone() {
-    let read = run(&["flash", "read", "--bus", "sim:imx8mp", "--length", "16", "-"]).ok();
-    assert_eq!(read.stdout, [0xff; 16]);
-}
-
-#[test]
 fn the_chip_is_found_on_each_simulated_board_unless_a_chip_select_is_named() {
     for (board, cs) in [("imx8mp", 0), ("rpi3", 1), ("rpi5", 2), ("unleashed", 1)] {
         let bus = format!("sim:{board}");

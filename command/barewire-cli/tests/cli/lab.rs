@@ -197,7 +197,7 @@ fn a_sweep_takes_one_range_and_writes_each_file_once() {
     sweep(&["--delay", "0..12"]).misused("no unit");
     sweep(&["--delay", "12us..0"]).misused("smaller");
     sweep(&["--batch", "0..5"]).misused("batch");
-    sweep(&["--delay", "0..1us", "--csv", "-", "--json"]).misused("--csv - and --json");
+    sweep(&["--delay", "0..1us", "--csv", "-", "--json"]).misused("--json and --csv -");
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("one");
     sweep(&["--delay", "0..1us", "--csv", text(&file), "--svg", text(&file)])

@@ -13,6 +13,7 @@ mod interrupt;
 mod lab;
 mod loses_nothing;
 mod measure;
+mod outputs;
 mod pages;
 #[path = "../program/mod.rs"]
 mod program;

@@ -10,7 +10,8 @@
 //! not a register block.
 //!
 //! # Not supported
-//! Devices that the kernel names without an address (no device tree) are not found. The range of a
+//! Devices that the kernel names without an address (no device tree) are not found, but for SPI controllers that a
+//! driver has: they have a directory in `/sys/class/spi_master`. The range of a
 //! device without `reg` and `resource` is unknown: it is found by its first address only.
 
 use super::Block;
@@ -32,9 +33,10 @@ pub enum Kind {
 pub struct PlatformDevice {
     /// Its name in the directory of its bus.
     pub name: String,
-    /// The kernel's bus it is on: `platform` or `amba`.
+    /// The kernel's bus it is on: `platform` or `amba`; of a controller without a known address also `pci` or `usb`.
     pub bus: &'static str,
-    /// The address of its first register.
+    /// The address of its first register; 0 if none is known, as of a controller made of GPIO lines: see
+    /// [`PlatformDevice::base`].
     pub address: u64,
     /// The kernel driver bound to it.
     pub driver: Option<String>,
@@ -73,6 +75,12 @@ impl PlatformDevice {
         let own = (self.address, self.address);
         let touches = self.ranges.iter().chain([&own]).any(touched);
         touches && !root.path(format!("{}/of_node/ranges", self.directory())).exists()
+    }
+
+    /// The address of its first register, if it is known to have any.
+    #[must_use]
+    pub fn base(&self) -> Option<u64> {
+        (self.address != 0).then_some(self.address)
     }
 
     /// The first and last byte of its first register range.
@@ -140,11 +148,23 @@ pub fn devices_in(root: &Root, address: u64, len: u32) -> Vec<PlatformDevice> {
     found
 }
 
-/// The SPI controllers among all devices.
+/// The SPI controllers among all devices, and those that only their driver makes known, as `spi-gpio`.
 #[must_use]
 pub fn spi_controllers(root: &Root) -> Vec<PlatformDevice> {
+    const CLASS: &str = "/sys/class/spi_master";
     let mut found = devices(root, |_| true);
     found.retain(|device| device.is(Kind::Spi));
+    for bus in root.names(CLASS) {
+        let Some(name) = root.link_name(format!("{CLASS}/{bus}/device")) else { continue };
+        if found.iter().any(|device| device.name == name) {
+            continue;
+        }
+        let has = |bus: &&str| root.path(soc::directory(bus, &name)).exists();
+        if let Some(bus) = ["platform", "amba", "pci", "usb"].into_iter().find(has) {
+            let address = soc::address_of(&name).unwrap_or(0);
+            found.push(PlatformDevice::named(root, bus, address, name));
+        }
+    }
     found
 }
 

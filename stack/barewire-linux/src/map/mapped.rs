@@ -264,6 +264,12 @@ impl Mapped {
         self.watch.clone().telling(self.parts.selects.fault())
     }
 
+    /// A watch that fails no message and so costs none anything: ask it at the end.
+    #[must_use]
+    pub fn silent_watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
     /// The state of the controller's clock.
     #[must_use]
     pub fn clock(&self) -> ClockState {

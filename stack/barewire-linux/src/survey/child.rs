@@ -5,6 +5,7 @@ use crate::node;
 use crate::root::{Root, number};
 
 use super::refusal::{Refusal, Rules};
+use super::supplier;
 
 /// A chip: a node below the controller's, or a device of the kernel without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Child {
     pub driver: Option<String>,
     /// The driver that was asked for in its place (`driver_override`).
     pub asked_driver: Option<String>,
+    /// The devices that must have drivers before it can have one, as far as they have none.
+    pub awaits: Vec<String>,
     /// What the kernel makes of it.
     pub uses: Vec<Use>,
     /// Whether its chip select is active high (`spi-cs-high`).
@@ -112,6 +115,7 @@ impl Child {
             device: None,
             driver: None,
             asked_driver: None,
+            awaits: Vec::new(),
             uses: Vec::new(),
             active_high: false,
             max_speed_hz: None,
@@ -133,6 +137,7 @@ impl Child {
         self.driver = root.link_name(format!("{directory}/driver"));
         let asked = root.text(format!("{directory}/driver_override")).unwrap_or_default();
         self.asked_driver = Some(asked).filter(|asked| !asked.is_empty() && asked != "(null)");
+        self.awaits = supplier::awaited(root, &directory, name);
         if self.compatible.is_empty() {
             self.compatible = node::strings(root, &format!("{directory}/of_node/compatible"));
         }

@@ -2,8 +2,9 @@
 
 use super::child::{Child, Refused};
 use super::cs_gpios;
-use super::line::SelectAt;
+use super::line::{SelectAt, SharedLine};
 use super::refusal::{Fault, Rules};
+use super::supplier;
 use crate::iomem;
 use crate::map::Block;
 use crate::map::Uio;
@@ -30,10 +31,14 @@ pub struct Controller {
     pub clock: Option<Clock>,
     /// Runtime power management: `active`, `suspended`, `unsupported`.
     pub runtime_status: Option<String>,
+    /// The devices that must have drivers before it can have one, as far as they have none.
+    pub awaits: Vec<String>,
     /// Why it cannot be offered at all.
     pub fault: Option<Fault>,
     /// Its chip selects, by number; none if it has a fault.
     pub selects: Vec<Select>,
+    /// Lines of its chip selects that other controllers have too.
+    pub shared: Vec<SharedLine>,
     /// The chips on its bus.
     pub children: Vec<Child>,
     /// Nodes of chips that are refused.
@@ -91,7 +96,10 @@ impl Controller {
     pub(super) fn all(root: &Root, version: (u64, u64)) -> Vec<Self> {
         let mappings = mappings(root);
         let of = |device| Self::of(root, device, version, &mappings);
-        spi_controllers(root).into_iter().map(of).collect()
+        let mut all: Vec<Self> = spi_controllers(root).into_iter().map(of).collect();
+        let shared: Vec<_> = all.iter().map(|it| shared_lines(it, &all)).collect();
+        all.iter_mut().zip(shared).for_each(|(controller, shared)| controller.shared = shared);
+        all
     }
 
     fn of(
@@ -103,7 +111,8 @@ impl Controller {
         let directory = device.directory();
         let of_node = format!("{directory}/of_node");
         let bus = bus_number(root, &device);
-        let uio = UioNode::at(root, device.address);
+        let base = device.base();
+        let uio = base.and_then(|address| UioNode::at(root, address));
         let clock = device.block.map(|block| {
             let name = uio.as_ref().map(UioNode::name);
             clock::examine(root, block, device.address, None, name)
@@ -127,8 +136,10 @@ impl Controller {
             bus_address: node::bus_address(root, &of_node),
             clock,
             runtime_status: root.text(format!("{directory}/power/runtime_status")).ok(),
+            awaits: supplier::awaited(root, &directory, &device.name),
             fault,
             selects,
+            shared: Vec::new(),
             children,
             refused,
             spidev: nodes.filter(own).filter_map(|path| Access::of(root, &path)).collect(),
@@ -136,9 +147,13 @@ impl Controller {
                 .iter()
                 .any(|name| root.path(format!("{of_node}/{name}")).exists()),
             pins: Pins::of(root, &device.name),
-            claimed_by: iomem::claims(root, device.range().0, device.registers_len()),
-            neighbours: neighbours(root, &device),
-            mapped_by: mapped_by(mappings, device.range(), uio.as_ref()),
+            claimed_by: base
+                .map(|_| iomem::claims(root, device.range().0, device.registers_len()))
+                .unwrap_or_default(),
+            neighbours: base.map(|_| neighbours(root, &device)).unwrap_or_default(),
+            mapped_by: base
+                .map(|_| mapped_by(mappings, device.range(), uio.as_ref()))
+                .unwrap_or_default(),
             uio,
             device,
         }
@@ -230,6 +245,32 @@ fn selects(mut lines: Vec<Option<SelectAt>>, children: &[Child]) -> Vec<Select> 
             Select { at: line.unwrap_or(SelectAt::Native { channel }), active_high }
         })
         .collect()
+}
+
+/// The lines that a controller shares with others. Lines beyond the SoC are not compared: the names of their chips may
+/// repeat.
+fn shared_lines(controller: &Controller, all: &[Controller]) -> Vec<SharedLine> {
+    let line = |at: &SelectAt| match at {
+        SelectAt::Gpio { address, offset, .. } => Some((*address, *offset)),
+        SelectAt::Native { .. } | SelectAt::Elsewhere { .. } => None,
+    };
+    let lines = |controller: &Controller| -> Vec<_> {
+        let selects = controller.selects.iter().enumerate();
+        selects.filter_map(|(number, select)| Some((number, line(&select.at)?))).collect()
+    };
+    let mut shared = Vec::new();
+    for other in all.iter().filter(|other| other.device.name != controller.device.name) {
+        for (chip_select, at) in lines(controller) {
+            let same = lines(other).into_iter().filter(|(_, there)| *there == at);
+            shared.extend(same.map(|(other_chip_select, _)| SharedLine {
+                chip_select,
+                other: other.device.name.clone(),
+                other_chip_select,
+                held_by: other.device.rival().map(str::to_owned),
+            }));
+        }
+    }
+    shared
 }
 
 /// The other devices in the pages of a device's registers.

@@ -1,4 +1,7 @@
-//! Where a chip select's line is.
+//! Where a chip select's line is, and who else has it.
+//!
+//! The kernel gives a GPIO line to one driver. A controller requests all lines of its `cs-gpios` when its driver is
+//! bound, so of two controllers that name one line the second gets no driver.
 
 use super::rights::Access;
 
@@ -26,4 +29,17 @@ pub enum SelectAt {
         /// The line.
         offset: u32,
     },
+}
+
+/// A line that another controller has as a chip select too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedLine {
+    /// The chip select here.
+    pub chip_select: usize,
+    /// The other controller.
+    pub other: String,
+    /// The chip select there.
+    pub other_chip_select: usize,
+    /// The kernel driver that holds the line there, if there is one.
+    pub held_by: Option<String>,
 }

@@ -18,11 +18,12 @@ mod line;
 mod processor;
 mod refusal;
 mod rights;
+mod supplier;
 mod system;
 
 pub use child::{Child, Refused, Use};
 pub use controller::{Controller, Pins, Select, UioNode};
-pub use line::SelectAt;
+pub use line::{SelectAt, SharedLine};
 pub use processor::{IdleState, Processor};
 pub use refusal::{BadEntry, Fault, Refusal};
 pub use rights::{Access, Capability, Rights};

@@ -248,7 +248,10 @@ fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure>
         note!("barewire: warning: {warning}");
     }
     let lock = mapped.lock().map_err(failed)?;
-    mapped.start_each(Timing { report: &mut report, settings, syscalls, lock })?;
+    let watch = mapped.silent_watch();
+    let timed = mapped.start_each(Timing { report: &mut report, settings, syscalls, lock });
+    // A kernel driver that came back is why messages failed, or what they were timed beside.
+    watch.final_check().map_err(failed).and(timed)?;
     let (_place, lock) = own_lock()?;
     report.time("libc-lock", 0, 0, || {
         lock.acquire_and_release().map_err(|error| error.to_string())

@@ -10,9 +10,9 @@ use super::candump::{Line, Stamp};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, Logged, id_of};
 use super::node::{Counters, Node};
-use barewire_open::OutFile;
 
 use crate::shared::failure::Failure;
+use crate::shared::files::{Named, Output};
 use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::session::{self, Figures, Session};
@@ -133,13 +133,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if !args.filter.is_empty() && filters == 0 {
         return Err(Failure::Usage("--filter: no identifier can pass".into()));
     }
-    let out = args.out.as_deref().map(OutFile::create).transpose()?;
+    let named = args.out.as_deref().map(|path| Named { by: "--out", path });
+    let out = named.map(|out| Output::create(out, args.can.tell.json)).transpose()?;
     let mut request = args.can.request()?;
     if let Some(path) = args.far.replay() {
         request = request.reading("--replay", path);
     }
-    if let Some(path) = &args.out {
-        request = request.writing("--out", path);
+    if let Some(out) = named {
+        request = request.writing(out);
     }
     session::run(&request, |session| dump(args, &far, out, session))
 }
@@ -153,7 +154,7 @@ struct Entry {
 /// Where lines go.
 struct Printer<'a> {
     args: &'a Args,
-    out: Option<OutFile>,
+    out: Option<Output>,
     before_us: Option<u64>,
     first_us: u64,
 }
@@ -171,7 +172,7 @@ impl Printer<'_> {
             }
         };
         match &mut self.out {
-            Some(out) => Ok(out.write_all(format!("{text}\n").as_bytes())?),
+            Some(out) => out.write_all(format!("{text}\n").as_bytes()),
             None if json => output::json(&Entry { log: text }),
             None => output::text(&format!("{text}\n")),
         }
@@ -186,12 +187,7 @@ struct Came {
     overflows: u64,
 }
 
-fn dump(
-    args: &Args,
-    far: &Far,
-    out: Option<OutFile>,
-    session: &Session,
-) -> Result<Report, Failure> {
+fn dump(args: &Args, far: &Far, out: Option<Output>, session: &Session) -> Result<Report, Failure> {
     let (mut node, which) = args.can.open(session, args.can.config())?;
     let filters: Vec<Filter> = args.filter.iter().flat_map(|w| w.filters.clone()).collect();
     node.set_filters(&filters)?;
@@ -233,7 +229,7 @@ fn dump(
     let accesses = node.accesses().zip(accesses_before).map(|(now, before)| now - before);
     let counters = Counters::of(node.error_counters()?);
     node.stop()?;
-    printer.out.map_or(Ok(()), OutFile::commit)?;
+    printer.out.map_or(Ok(()), Output::commit)?;
     let lost = simulated.zip(before).map(|(can, (taken, dropped))| {
         let (now_taken, now_dropped) = can.chip.borrow().taken_and_dropped();
         // What is in the chip when Ctrl-C or a timeout comes is not lost.
@@ -359,7 +355,7 @@ mod tests {
         let far = args.far.settle(false, Far::default()).expect("a far node");
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
-        let out = Some(OutFile::create(&path).expect("creates"));
+        let out = Some(Output::create(Named { by: "--out", path: &path }, false).expect("creates"));
         let mut printer = Printer { args: &args, out, before_us: None, first_us: 0 };
         let (mut came, mut start_us) = (Came::default(), 0);
         rig::on_bus(

@@ -3,8 +3,8 @@
 use barewire_linux::map::clock::{Clock, ClockState};
 use barewire_linux::survey::{Child, Controller, Machine, Pins, Refused, Select, SelectAt, Use};
 
-use super::{cost, refused};
 use super::report::{Finding, Level, Step};
+use super::{cost, lines, refused};
 use crate::shared::text::figure;
 
 /// A bus has at most four chip selects.
@@ -20,7 +20,9 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
     findings.extend(controller.clock.as_ref().map(|clock| of_clock(controller, clock)));
     findings.extend(power(controller));
     findings.extend(pins(machine, controller));
-    findings.push(interrupt(controller));
+    if controller.device.base().is_some() {
+        findings.push(interrupt(controller));
+    }
     findings.extend(users(controller));
     let told = |(number, select): &(usize, &Select)| {
         *number < SELECTS
@@ -29,6 +31,7 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
     };
     let all = controller.selects.iter().enumerate().filter(told);
     findings.extend(all.map(|(number, select)| chip_select(controller, number, select)));
+    findings.extend(lines::findings(controller));
     findings.extend(cost::finding(controller));
     findings.extend(refused::findings(controller));
     findings
@@ -38,6 +41,13 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
 fn driver(controller: &Controller) -> Option<Finding> {
     if controller.device.driver.is_some() {
         return None;
+    }
+    // It would be offered in vain.
+    let hindrance = lines::held(controller)
+        .or_else(|| (!controller.awaits.is_empty()).then(|| waits(&controller.awaits)));
+    if let Some(why) = hindrance {
+        let text = format!("none has it, and none can: {why}");
+        return Some(Finding::new(Level::Problem, "driver", text));
     }
     let lines = controller.selects.iter().any(|it| matches!(it.at, SelectAt::Gpio { .. }));
     let lines = if lines {
@@ -52,6 +62,14 @@ fn driver(controller: &Controller) -> Option<Finding> {
         controller.device.name, controller.device.bus
     );
     Some(Finding::new(Level::Note, "driver", text).with(step.undone_by(undo)))
+}
+
+/// What a device waits for, and what to do about it.
+pub(crate) fn waits(awaits: &[String]) -> String {
+    format!(
+        "it waits for {}, which its node names, and until that has a driver itself the kernel binds none here: load that driver, or correct the node (`cat /sys/kernel/debug/devices_deferred` lists all that waits)",
+        awaits.join(" and ")
+    )
 }
 
 fn of_clock(controller: &Controller, clock: &Clock) -> Finding {
@@ -158,7 +176,7 @@ fn users(controller: &Controller) -> Vec<Finding> {
 }
 
 fn chip_select(controller: &Controller, number: usize, select: &Select) -> Finding {
-    let line = line(select);
+    let line = lines::line(select);
     let about = format!("--cs {number}");
     let refused = |it: &&Refused| it.reg.iter().any(|&value| value as usize == number);
     let chip = match (controller.child(number), controller.refused.iter().find(refused)) {
@@ -167,21 +185,6 @@ fn chip_select(controller: &Controller, number: usize, select: &Select) -> Findi
         (None, None) => "no chip in the device tree".into(),
     };
     Finding::new(Level::Ok, &about, format!("{line}: {chip}"))
-}
-
-/// Where a chip select's line is, in words.
-fn line(select: &Select) -> String {
-    let active = if select.active_high { ", active high" } else { "" };
-    match &select.at {
-        SelectAt::Native { channel } => format!("the controller's line {channel}{active}"),
-        SelectAt::Gpio { address, offset, chip } => {
-            let chip = chip.as_ref().map(|chip| format!(" ({})", chip.path)).unwrap_or_default();
-            format!("line {offset} of the GPIO chip at {address:#x}{chip}{active}")
-        }
-        SelectAt::Elsewhere { node, offset } => {
-            format!("line {offset} of {node}, a chip beyond the SoC{active}")
-        }
-    }
 }
 
 /// A chip, and what the kernel makes of it.

@@ -8,6 +8,7 @@ mod board;
 mod config;
 mod cost;
 mod facts;
+mod lines;
 mod machine;
 mod overlay;
 mod probe;
@@ -21,6 +22,8 @@ use barewire_linux::map::{MapSpec, Via};
 use barewire_linux::survey::{Controller, Survey};
 use barewire_linux::{Root, bus_text};
 
+pub(crate) use facts::waits;
+pub(crate) use lines::held;
 use report::{Finding, Level, Report, Way};
 
 use crate::shared::failure::Failure;
@@ -253,10 +256,11 @@ impl report::Controller {
     fn of(survey: &Survey, controller: &Controller) -> Self {
         let mut ways = spidev::ways(&survey.machine, controller);
         ways.extend(registers::ways(survey, controller));
+        lines::close(controller, &mut ways);
         refused::close(controller, &mut ways);
         Self {
             name: controller.device.name.clone(),
-            base: format!("{:#x}", controller.device.address),
+            base: controller.device.base().map(|base| format!("{base:#x}")),
             block: controller.block().map(|block| block.name()),
             driver: controller.device.driver.clone(),
             kernel_bus: controller.bus,

@@ -3,7 +3,7 @@
 use barewire_linux::survey::{Access, Child, Controller, Driver, Machine};
 
 use super::board::Board;
-use super::facts::used;
+use super::facts::{used, waits};
 use super::report::{Step, Way};
 
 pub(super) fn ways(machine: &Machine, controller: &Controller) -> Vec<Way> {
@@ -64,6 +64,10 @@ fn hand_over(machine: &Machine, child: &Child, way: &mut Way) {
         );
         return;
     };
+    if !child.awaits.is_empty() {
+        way.obstacles.push(waits(&child.awaits));
+        return;
+    }
     match machine.spidev {
         Driver::Loaded => {}
         Driver::Module => {

@@ -67,6 +67,7 @@ impl Tree {
     }
 }
 
+mod others;
 mod refused;
 
 const TREE: &str = "sys/firmware/devicetree/base";

@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Chip, FlashArgs, PIECE, Which, extent, with_chip};
-use barewire_open::OutFile;
-
 use crate::shared::failure::Failure;
+use crate::shared::files::{Named, Output};
 use crate::shared::interrupt;
-use crate::shared::output;
 use crate::shared::progress::Progress;
 use crate::shared::session::{self, Figures, Request, Session, Settled, Wanted};
 use crate::shared::text::{figure, number};
@@ -38,36 +36,19 @@ struct Report {
     bytes: u64,
 }
 
-/// Where the bytes go: both keep a part from passing for the whole.
-enum Sink {
-    File(OutFile),
-    Stdout(Vec<u8>),
-}
-
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    let sink = if args.out == Path::new("-") {
-        if bus.tell.json {
-            let text = "--json and OUT - would mix on stdout: name a file";
-            return Err(Failure::Usage(text.into()));
-        }
-        Sink::Stdout(Vec::new())
-    } else {
-        Sink::File(OutFile::create(&args.out)?)
-    };
-    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash);
-    let request = match sink {
-        Sink::File(_) => request.writing("OUT", &args.out),
-        Sink::Stdout(_) => request,
-    };
+    let out = Named { by: "OUT", path: &args.out };
+    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash).writing(out);
+    let out = Output::create(out, bus.tell.json)?;
     session::run(&request, |session| {
-        with_chip(session, &args.flash, |chip, which| read(args, sink, session, chip, which))
+        with_chip(session, &args.flash, |chip, which| read(args, out, session, chip, which))
     })
 }
 
 fn read(
     args: &Args,
-    mut sink: Sink,
+    mut out: Output,
     session: &Session,
     chip: &mut Chip<'_>,
     which: Which,
@@ -85,19 +66,13 @@ fn read(
         let len = (bytes - done).min(PIECE as u64) as usize;
         let piece = &mut piece[..len];
         chip.read(args.offset + done, piece)?;
-        match &mut sink {
-            Sink::File(file) => file.write_all(piece)?,
-            Sink::Stdout(bytes) => bytes.extend_from_slice(piece),
-        }
+        out.write_all(piece)?;
         done += len as u64;
         progress.set(done);
     }
     drop(progress);
     session.check_rules()?;
-    match sink {
-        Sink::File(file) => file.commit()?,
-        Sink::Stdout(bytes) => output::bytes(&bytes)?,
-    }
+    out.commit()?;
     Ok(Report { which, out: args.out.clone(), offset: args.offset, bytes })
 }
 

@@ -1,13 +1,11 @@
 //! What the verbs are given: a lab with the user's experiments, names that may be mistyped, files to write.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use barewire_lab::{Lab, LabError};
-use barewire_open::OutFile;
 
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, Named};
-use crate::shared::output;
 use crate::shared::text::near;
 
 /// More names than these are not listed in an error.
@@ -77,14 +75,4 @@ pub(super) fn one_of(what: &'static str, name: &str, known: &[&str]) -> Result<(
     }
     let known = known.iter().map(|name| (*name).into()).collect();
     Err(refused(LabError::Unknown { what, name: name.into(), known }))
-}
-
-/// Writes a whole file, or stdout for `-`.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        return output::text(text);
-    }
-    let mut file = OutFile::create(path)?;
-    file.write_all(text.as_bytes())?;
-    Ok(file.commit()?)
 }

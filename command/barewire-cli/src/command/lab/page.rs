@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use barewire_lab::outcome::SweepRequest;
 use barewire_lab::report::{self, Page, TELLING};
 
-use super::given::{self, Experiments};
+use super::given::Experiments;
 use super::run::outcome;
 use crate::shared::failure::Failure;
-use crate::shared::files::Named;
+use crate::shared::files::{Named, Output};
 use crate::shared::output::note;
 
 #[derive(clap::Args, Debug)]
@@ -25,7 +25,9 @@ const DELAYS: u32 = 25;
 
 /// Writes it.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    args.experiments.check(&[Named { by: "--out", path: &args.out }])?;
+    let out = Named { by: "--out", path: &args.out };
+    args.experiments.check(&[out])?;
+    let out = Output::create(out, false)?;
     let lab = args.experiments.lab()?;
     // What the page does without is said, not hidden.
     let missing = |what: &str, error: &dyn std::fmt::Display| {
@@ -48,8 +50,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         sweeps: &sweeps,
         rules: lab.rules(),
     };
-    given::write(&args.out, &report::html(&page))?;
-    if args.out.as_os_str() != "-" {
+    let to_stdout = out.is_stdout();
+    out.write(&report::html(&page))?;
+    if !to_stdout {
         note!("written: {}", args.out.display());
     }
     Ok(())

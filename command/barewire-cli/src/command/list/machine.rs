@@ -51,7 +51,8 @@ struct Map {
 #[derive(Serialize)]
 struct Controller {
     name: String,
-    base: String,
+    /// The address of its registers, if it has any.
+    base: Option<String>,
     /// What `controller=` calls it, if it is one that can be mapped.
     block: Option<&'static str>,
     driver: Option<String>,
@@ -95,7 +96,7 @@ impl Machine {
                 path,
             }),
             Found::Controller { device, bus } => self.controllers.push(Controller {
-                base: format!("{:#x}", device.address),
+                base: device.base().map(|base| format!("{base:#x}")),
                 block: device.block.map(Block::name),
                 name: device.name,
                 driver: device.driver,
@@ -131,7 +132,8 @@ impl Machine {
             };
             let bus = kernel_bus.map(|bus| format!(", bus {bus}")).unwrap_or_default();
             let block = block.map(|block| format!(" ({block})")).unwrap_or_default();
-            row(name, &format!("  controller at {base}{block}, {driver}{bus}"), &None);
+            let at = base.as_ref().map(|base| format!(" at {base}{block}")).unwrap_or_default();
+            row(name, &format!("  controller{at}, {driver}{bus}"), &None);
         }
         for bus in &self.ready {
             let _ = writeln!(text, "  ready: --bus {bus}");
@@ -194,7 +196,10 @@ mod tests {
         assert_eq!(node.remedy, None);
         let controller = &machine.controllers[0];
         assert_eq!(controller.driver.as_deref(), Some("spi_imx"));
-        assert_eq!((controller.base.as_str(), controller.kernel_bus), ("0x30820000", Some(1)));
+        assert_eq!(
+            (controller.base.as_deref(), controller.kernel_bus),
+            (Some("0x30820000"), Some(1))
+        );
         let uio = &machine.uio[0];
         assert_eq!((uio.name.as_str(), uio.accessible), ("ecspi1", false), "there is no node");
         assert!(uio.remedy.is_some());

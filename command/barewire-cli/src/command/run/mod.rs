@@ -33,9 +33,8 @@ use barewire_spidev_abi::{BUFSIZ, NodeName, Setup, tree};
 use serde::Serialize;
 use tempfile::TempDir;
 
-use barewire_open::OutFile;
-
 use crate::shared::failure::Failure;
+use crate::shared::files::{Named, Output};
 use crate::shared::output::note;
 use crate::shared::session::{Begun, Figures, Place, Report, Request, Session, Settled, TellArgs};
 use crate::shared::text::number;
@@ -160,7 +159,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .map(|bus| Request::at(bus, 0, &tell, Settled::AsServed).that_changes_the_chip())
         .collect();
     signals::block_ends(true);
-    let mut report = args.report.as_deref().map(OutFile::create).transpose()?;
+    let report = args.report.as_deref().map(|path| Named { by: "--report", path });
+    let mut report = report.map(|report| Output::create(report, false)).transpose()?;
     let mut open = Vec::new();
     let served = requests
         .iter()
@@ -177,13 +177,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Served { place, exit_code }
         });
         if let (Some(report), Ok(served)) = (&mut report, &result) {
-            ended = ended
-                .and(begun.line(served).and_then(|line| Ok(report.write_all(line.as_bytes())?)));
+            ended =
+                ended.and(begun.line(served).and_then(|line| report.write_all(line.as_bytes())));
         }
         ended = ended.and(begun.end(request, result));
     }
     let exit_code = served?;
-    let reported = report.map_or(Ok(()), OutFile::commit).map_err(Failure::from);
+    let reported = report.map_or(Ok(()), Output::commit);
     match exit_code {
         // A bus that ended badly outweighs a program that ended well.
         0 => ended.and(reported),

@@ -92,9 +92,14 @@ impl Listener {
         }
     }
 
-    /// The next program's connection; `None` if somebody asks to stop.
-    pub(super) fn next(&mut self) -> Result<Option<Line>, Failure> {
+    /// The next program's connection; `None` if somebody asks to stop. While there is none, `check` is asked
+    /// whether to go on.
+    pub(super) fn next(
+        &mut self,
+        check: impl Fn() -> Result<(), Failure>,
+    ) -> Result<Option<Line>, Failure> {
         loop {
+            check()?;
             if interrupt::asked() {
                 return Ok(None);
             }
@@ -191,5 +196,17 @@ impl Write for Line {
             Self::Stream(stream) => stream.flush(),
             Self::Terminal(file) => file.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_the_server_does_so_while_no_program_is_connected() {
+        let mut listener = Listener::open(&"localhost:0".parse().expect("a place")).expect("open");
+        let taken = Failure::Failed("taken by spi_imx".into());
+        assert_eq!(listener.next(|| Err(taken.clone())).map(|_| ()), Err(taken));
     }
 }

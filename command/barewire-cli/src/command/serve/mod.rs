@@ -5,6 +5,9 @@
 //! One program at a time has the chip. While it is connected, the chip's lock between processes is held:
 //! nobody's write comes between its write enable and its page. Between connections others may use the chip.
 //!
+//! A kernel driver that comes back to the controller ends the command, with its name: also while no program is
+//! connected. The programs' operations fail from then on.
+//!
 //! A simulated board's time goes on with the clock on the wall, and by the delays that the program asks for:
 //! those are not waited for.
 
@@ -102,7 +105,7 @@ fn serve(args: &Args, session: &Session) -> Result<Report, Failure> {
         bytes_sent: 0,
         bytes_received: 0,
     };
-    while let Some(line) = listener.next()? {
+    while let Some(line) = listener.next(|| session.open.check())? {
         let kept = match session.keep_chip(chip_select) {
             Ok(kept) => kept,
             Err(failure) => {
@@ -156,7 +159,12 @@ impl<'s, 'r> Serving<'s, 'r> {
             while let Next::Command(command, bytes) = protocol::next(&asked) {
                 let answer = self.answer(command);
                 asked.drain(..bytes);
-                if self.line.write_all(&answer).is_err() {
+                let written = self.line.write_all(&answer);
+                // Behind the answer, which tells the program that its operation failed.
+                if answer == protocol::nak() {
+                    self.session.open.check()?;
+                }
+                if written.is_err() {
                     return Ok(());
                 }
             }
@@ -170,6 +178,7 @@ impl<'s, 'r> Serving<'s, 'r> {
                     if interrupt::asked() {
                         return Ok(());
                     }
+                    self.session.open.check()?;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return Ok(()),

@@ -32,8 +32,8 @@ use barewire::controller::Controller;
 use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_linux::shared::{ChipLock, ChipLocks};
-use barewire_open::OutFile;
 pub(crate) use barewire_open::SimCan;
+use barewire_open::is_stdout;
 use barewire_sim::vcd::Capture;
 use barewire_sim::{Board, Selection, Violation};
 use serde::Serialize;
@@ -52,6 +52,7 @@ use spidev::SpidevBus;
 use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
+use crate::shared::files::{self, Named, Output};
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
 
@@ -310,7 +311,7 @@ pub(crate) fn run<R: Report>(
 pub(crate) struct Begun {
     /// What the command works with.
     pub(crate) session: Session,
-    vcd: Option<OutFile>,
+    vcd: Option<Output>,
     begun: Instant,
 }
 
@@ -324,7 +325,12 @@ impl Begun {
         if let BusName::Sim(options) = &mut bus_name {
             options.costs = tell.costs.unwrap_or_default().level();
         }
-        let vcd = tell.vcd.as_deref().map(OutFile::create).transpose()?;
+        // The picture of a display is written by the bus.
+        for file in bus_name.files().into_iter().filter(|file| is_stdout(file.path)) {
+            files::has_stdout(file, tell.json)?;
+        }
+        let vcd = tell.vcd.as_deref().map(|path| Named { by: "--vcd", path });
+        let vcd = vcd.map(|vcd| Output::create(vcd, tell.json)).transpose()?;
         let latencies = tell.latency.then(Latencies::new).transpose()?;
         let around = Around { selftest, latencies: latencies.clone(), linux_process, can };
         let session = Session {
@@ -413,7 +419,7 @@ pub(crate) fn rerun<R>(
     Ok(report)
 }
 
-fn write_vcd(mut vcd: OutFile, session: &Session) -> Result<(), Failure> {
+fn write_vcd(mut vcd: Output, session: &Session) -> Result<(), Failure> {
     let capture = session.open.simulated().and_then(Simulated::take_vcd);
     let Some(Capture { vcd: bytes, lost_events }) = capture else { return Ok(()) };
     vcd.write_all(&bytes)?;

@@ -155,8 +155,8 @@ impl<'r> Request<'r> {
     }
 
     /// The command writes that file.
-    pub(crate) fn writing(self, by: &'static str, path: &'r Path) -> Self {
-        Self { output: Some(Named { by, path }), ..self }
+    pub(crate) fn writing(self, output: Named<'r>) -> Self {
+        Self { output: Some(output), ..self }
     }
 
     /// Lets Linux's timer ticks interrupt a simulated board's processor.

@@ -10,7 +10,7 @@ use barewire_lab::report::{self, exact, number};
 
 use super::given::{self, Experiments};
 use crate::shared::failure::Failure;
-use crate::shared::files::Named;
+use crate::shared::files::{Named, Output};
 use crate::shared::output;
 
 #[derive(clap::Args, Debug)]
@@ -37,8 +37,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     args.experiments.check(&outputs)?;
     let lab = args.experiments.lab()?;
     let explanation = lab.explain(&args.id, &args.without).map_err(given::refused)?;
-    if let Some(path) = &args.svg {
-        given::write(path, &report::timeline_svg(&explanation))?;
+    if let Some(&svg) = outputs.first() {
+        Output::create(svg, args.json)?.write(&report::timeline_svg(&explanation))?;
     }
     if args.json {
         return output::json(&explanation);

@@ -11,7 +11,7 @@ use barewire_lab::report;
 
 use super::given;
 use crate::shared::failure::Failure;
-use crate::shared::files::{self, Named};
+use crate::shared::files::{self, Named, Output};
 use crate::shared::output;
 use range::{Dimension, Range};
 
@@ -96,16 +96,9 @@ impl Args {
 
 /// Sweeps.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let to_stdout = args.csv.as_ref().is_some_and(|path| path.as_os_str() == "-");
-    if to_stdout && args.json {
-        return Err(Failure::Usage("--csv - and --json both write to stdout: name a file".into()));
-    }
-    let outputs = [("--csv", &args.csv), ("--svg", &args.svg)];
-    let outputs: Vec<Named<'_>> = outputs
-        .iter()
-        .filter_map(|(by, path)| Some(Named { by, path: path.as_deref()? }))
-        .collect();
-    files::check(&outputs, &[])?;
+    let [csv, svg] = [("--csv", &args.csv), ("--svg", &args.svg)]
+        .map(|(by, path)| Some(Named { by, path: path.as_deref()? }));
+    files::check(&csv.into_iter().chain(svg).collect::<Vec<_>>(), &[])?;
     let (parameter, range) = args
         .varied()
         .ok_or_else(|| Failure::Usage("name what varies: --delay, --batch…".into()))?;
@@ -116,12 +109,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         values: range.values(),
     };
     let sweep = Lab::new().sweep(&request).map_err(given::refused)?;
-    if let Some(path) = &args.svg {
-        given::write(path, &report::sweep_svg(&sweep))?;
-    }
-    if let Some(path) = &args.csv {
-        given::write(path, &table::csv(&sweep))?;
-    }
+    let begin = |output: Option<Named<'_>>| {
+        output.map(|output| Output::create(output, args.json)).transpose()
+    };
+    let (csv, svg) = (begin(csv)?, begin(svg)?);
+    let to_stdout = csv.as_ref().is_some_and(Output::is_stdout);
+    svg.map_or(Ok(()), |svg| svg.write(&report::sweep_svg(&sweep)))?;
+    csv.map_or(Ok(()), |csv| csv.write(&table::csv(&sweep)))?;
     match (to_stdout, args.json) {
         (true, _) => Ok(()),
         (_, true) => output::json(&sweep),
