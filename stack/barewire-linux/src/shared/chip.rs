@@ -269,7 +269,7 @@ impl ChipLock {
 }
 
 /// Retries `take` until no other process has the lock. `begun` is when the waiting began.
-fn until_free(
+pub(super) fn until_free(
     begun: &mut Option<Instant>,
     on_wait: &mut Option<impl FnMut(Duration) -> ControlFlow<()>>,
     mut take: impl FnMut() -> Result<(), Errno>,
