@@ -88,6 +88,7 @@ mod foreign_tests;
 mod lifeline;
 mod lock;
 mod presence;
+mod retry;
 #[cfg(test)]
 mod tests;
 

@@ -26,7 +26,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock, major, minor};
 use rustix::io::Errno;
 
-use super::chip::until_free;
+use super::retry::until_free;
 use crate::sys::record;
 
 /// How long other openers may have the gate, which takes them microseconds.
