@@ -68,8 +68,9 @@ use super::bound::Kind;
 use super::clock::{self, Clock, ClockState, Family};
 use super::cs::Selects;
 use super::facts::{Board, Parts};
+use super::stranger::Search;
 use super::text::text;
-use super::{DevMem, LockAt, MapError, MapSpec, MappedInterrupt, Uio, Via, Watch, bound, stranger};
+use super::{DevMem, LockAt, MapError, MapSpec, MappedInterrupt, Uio, Via, Watch, bound};
 use crate::gpio::{CharacterDevices, Kernel};
 use crate::root::Root;
 use crate::shared::{ChipLocks, SharedLock};
@@ -122,7 +123,7 @@ fn lock(
     spec: &MapSpec,
     address: u64,
     device: &str,
-) -> Result<(SharedLock, Option<ChipLocks>), MapError> {
+) -> Result<(SharedLock, Option<ChipLocks>, Search), MapError> {
     let path = match &spec.lock {
         LockAt::Default => root.path(format!("/run/lock/barewire-{address:x}.lock")),
         LockAt::File(path) => root.path(path),
@@ -133,8 +134,9 @@ fn lock(
         false => SharedLock::open(&path, &like),
     };
     let lock = opened.map_err(MapError::Lock)?;
-    stranger::refuse(root, address, &lock)?;
-    Ok((lock, (!spec.exclusive).then_some(ChipLocks::Beside { lock: path, like })))
+    let search = Search::new(root, address, &lock);
+    search.refuse()?;
+    Ok((lock, (!spec.exclusive).then_some(ChipLocks::Beside { lock: path, like }), search))
 }
 
 impl Mapped {
@@ -242,7 +244,7 @@ impl Mapped {
         parts: Parts,
         clock: Clock,
         watch: Watch,
-        (lock, chips): (SharedLock, Option<ChipLocks>),
+        (lock, chips, search): (SharedLock, Option<ChipLocks>, Search),
     ) -> Self {
         let written_whole = spec.block.facts().written_whole;
         let shared_warning = (spec.unsafe_shared && written_whole).then(|| {
@@ -250,7 +252,7 @@ impl Mapped {
         });
         let (block, board) = (spec.block, spec.board());
         let watched = Cell::new(false);
-        let lock = Some(lock);
+        let (lock, watch) = (Some(lock), watch.searching(search));
         Self { block, board, address, parts, clock, watch, watched, shared_warning, lock, chips }
     }
 

@@ -8,9 +8,12 @@
 //!
 //! # Not supported
 //! Processes that `/proc` does not show to this user: of other users if this one is not root, and of containers that
-//! this one is not above. A process that maps the registers later: it is not asked again.
+//! this one is not above. A process that maps the registers later and unmaps them before the bus is closed: each opening looks, and
+//! [`Watch::final_check`](super::Watch::final_check).
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -25,46 +28,59 @@ use crate::shared::{BusUser, SharedLock};
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// Refuses the controller at `address` if a process has it mapped without having `lock` mapped.
-pub(super) fn refuse(root: &Root, address: u64, lock: &SharedLock) -> Result<(), MapError> {
-    let Ok(metadata) = lock.file().metadata() else { return Ok(()) };
-    let (dev, inode) = (metadata.dev(), metadata.ino());
-    let sought = Sought {
-        page: address - address % rustix::param::page_size() as u64,
-        uio: Uio::find(root, address),
-        lock: (format!("{:02x}:{:02x}", major(dev), minor(dev)), inode.to_string()),
-        lock_path: lock.path().display().to_string(),
-    };
-    let processes = root.names("/proc");
-    for process in processes.iter().filter_map(|name| name.parse::<u32>().ok()) {
-        let is_stranger = || {
-            let maps = root.bytes(format!("/proc/{process}/maps"));
-            maps.is_ok_and(|maps| sought.is_stranger(&String::from_utf8_lossy(&maps)))
-        };
-        let again = || {
-            thread::sleep(BETWEEN_LOOKS);
-            is_stranger()
-        };
-        if is_stranger() && (1..LOOKS).all(|_| again()) {
-            let (user, lock) = (BusUser::of(process), lock.path().to_owned());
-            return Err(MapError::Stranger { address, user, lock });
-        }
-    }
-    Ok(())
-}
-
-/// What lists are searched for.
-struct Sought {
-    /// The address of the controller's page.
-    page: u64,
+/// What the lists of processes are searched for.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    root: Root,
+    address: u64,
     /// The UIO device that has it.
     uio: Option<String>,
     /// The lock's device and inode, as the lists have them, and its path.
     lock: (String, String),
-    lock_path: String,
+    lock_path: PathBuf,
 }
 
-impl Sought {
+impl Search {
+    /// A search for a process that has the controller at `address` mapped without having `lock` mapped.
+    pub(super) fn new(root: &Root, address: u64, lock: &SharedLock) -> Self {
+        let id = |file: Metadata| {
+            let dev = file.dev();
+            (format!("{:02x}:{:02x}", major(dev), minor(dev)), file.ino().to_string())
+        };
+        Self {
+            root: root.clone(),
+            address,
+            uio: Uio::find(root, address),
+            lock: lock.file().metadata().map(id).unwrap_or_default(),
+            lock_path: lock.path().to_owned(),
+        }
+    }
+
+    /// Fails if there is one.
+    pub(super) fn refuse(&self) -> Result<(), MapError> {
+        let processes = self.root.names("/proc").into_iter();
+        let mut others = processes
+            .filter_map(|name| name.parse::<u32>().ok())
+            .filter(|&process| process != std::process::id());
+        match others.find(|&process| self.finds(process)) {
+            None => Ok(()),
+            Some(process) => {
+                let (user, lock) = (BusUser::of(process), self.lock_path.clone());
+                Err(MapError::Stranger { address: self.address, user, lock })
+            }
+        }
+    }
+
+    fn finds(&self, process: u32) -> bool {
+        (0..LOOKS).all(|look| {
+            if look > 0 {
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            let maps = self.root.bytes(format!("/proc/{process}/maps"));
+            maps.is_ok_and(|maps| self.is_stranger(&String::from_utf8_lossy(&maps)))
+        })
+    }
+
     /// Whether the list `maps` has the controller and not the lock.
     fn is_stranger(&self, maps: &str) -> bool {
         let found = maps.lines().filter_map(|line| self.find(line));
@@ -83,13 +99,14 @@ impl Sought {
         let (dev, inode) = (words.next()?, words.next()?);
         // With ` (deleted)`, if it was removed.
         let path = words.collect::<Vec<_>>().join(" ");
-        if (dev, inode) == (&self.lock.0, &self.lock.1) || path == self.lock_path {
+        if (dev, inode) == (&self.lock.0, &self.lock.1) || Path::new(&path) == self.lock_path {
             return Some(true);
         }
         let hex = |text| u64::from_str_radix(text, 16).ok();
         let (begin, end) = range.split_once('-')?;
         let (offset, len) = (hex(offset)?, hex(end)?.checked_sub(hex(begin)?)?);
-        let by_memory = path == "/dev/mem" && (offset..offset + len).contains(&self.page);
+        let page = self.address - self.address % rustix::param::page_size() as u64;
+        let by_memory = path == "/dev/mem" && (offset..offset.saturating_add(len)).contains(&page);
         let by_uio = self.uio.as_ref() == Some(&path) && offset == 0;
         (by_memory || by_uio).then_some(false)
     }
@@ -102,13 +119,14 @@ mod tests {
     const REGISTERS: &str = "7f10-17f10 rw-s 30820000 00:05 4    /dev/mem\n";
 
     fn is_stranger(maps: &str) -> bool {
-        let sought = Sought {
-            page: 0x3082_0000,
+        let search = Search {
+            root: Root::system(),
+            address: 0x3082_0004,
             uio: Some("/dev/uio0".into()),
             lock: ("00:19".into(), "42".into()),
             lock_path: "/run/lock/barewire-30820000.lock".into(),
         };
-        sought.is_stranger(maps)
+        search.is_stranger(maps)
     }
 
     #[test]

@@ -53,6 +53,9 @@ const NAMESPACE_AT: usize = 31;
 
 const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex has its room");
 
+/// What an opener could not do if another keeps the gate.
+const ENTERED: &str = "entered, because a process that opens it does not go on (is it stopped?)";
+
 /// How often a file may be removed or made by others while it is opened; more mean harm.
 const ATTEMPTS: u32 = 100;
 
@@ -153,7 +156,7 @@ impl SharedLock {
         for _ in 0..ATTEMPTS {
             let file = open_file(path, like)?;
             // Step 1: acquire the gate.
-            let gate = Gate::acquire(&file).map_err(os("entered"))?;
+            let gate = Gate::acquire(&file).map_err(os(ENTERED))?;
             if !presence::is_at(&file, path) {
                 continue;
             }

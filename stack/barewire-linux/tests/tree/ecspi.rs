@@ -585,7 +585,12 @@ fn a_process_that_maps_the_controller_without_the_lock_is_refused() {
         let text = error.to_string();
         assert!(text.contains("process 4000000") && text.contains("end that process"), "{text}");
         maps(&tree, "/dev/null");
-        assert!(open().is_ok());
+        let watch = open().expect("none is there").watch();
+        watch.final_check().expect("nor at the end");
+        // One that came later, and is still there.
+        maps(&tree, "/dev/mem");
+        let error = watch.final_check().expect_err("a stranger");
+        assert!(matches!(error, MapError::Stranger { .. }), "{error:?}");
     }
 }
 
