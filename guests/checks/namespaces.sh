@@ -28,7 +28,7 @@ reader() {
 	"$@" barewire flash read /tmp/long --quiet --length "$PROCESS_LENGTH" --bus "$BUS" >/dev/null 2>/tmp/err2 &
 	owner=$!
 	tries=0
-	until grep -q /dev/mem /proc/[0-9]*/maps 2>/dev/null || ended $owner || [ $tries -ge 1000 ]; do tries=$((tries + 1)); done
+	until has_registers $(pidof barewire) || ended $owner || [ $tries -ge 1000 ]; do tries=$((tries + 1)); done
 	stopped=$(pidof barewire)
 	kill -STOP $stopped || fail namespace-reader "it ended: $(errors /tmp/err2)"
 }

@@ -39,9 +39,7 @@ EXCLUSIVE=$(mem "$BANK" exclusive)
 reader() {
 	barewire flash read /tmp/stopped --quiet --bus "$1" >/dev/null 2>/tmp/err2 &
 	owner=$!
-	tries=0
-	until [ -e "/proc/$owner/maps" ] && grep -q /dev/mem "/proc/$owner/maps" || ended $owner || [ $tries -ge 300 ]; do sleep 0.1; tries=$((tries + 1)); done
-	kill -STOP $owner
+	stopped_with_registers $owner || fail exclusive-reader "it ended: $(errors /tmp/err2)"
 }
 gone() { kill -CONT $owner; kill -9 $owner; wait $owner 2>/dev/null; }
 reader "$EXCLUSIVE"
@@ -58,10 +56,7 @@ check exclusive-afterwards barewire flash id --bus "$EXCLUSIVE"
 # A program without a lock has the registers.
 spibench $HAND >/dev/null 2>&1 &
 owner=$!
-tries=0
-until grep -q /dev/mem "/proc/$owner/maps" 2>/dev/null || [ $tries -ge 500 ]; do tries=$((tries + 1)); done
-kill -STOP $owner
-if grep -q /dev/mem "/proc/$owner/maps" 2>/dev/null; then
+if stopped_with_registers $owner; then
 	for word in shared exclusive; do
 		refused "stranger-refused-$word" "process $owner (spibench)" barewire flash id --bus "$(mem "$BANK" $word)"
 	done
