@@ -20,16 +20,16 @@ identify_no_more
 FORGOTTEN=$(mem "$BANK")
 identify_on "$FORGOTTEN"
 wrong=0
-part 0 65536 /ref
+part 0 16384 /ref
 for read in 1 2 3 4 5 6 7 8 9 10; do
 	rm -f /tmp/read
-	barewire flash read /tmp/read --quiet --length 65536 --bus "$SHARED" >/dev/null 2>/tmp/err
+	barewire flash read /tmp/read --quiet --length 16384 --bus "$SHARED" >/dev/null 2>/tmp/err
 	cmp -s /tmp/read /tmp/part || wrong=$((wrong + 1))
 done
 if [ $wrong = 0 ]; then pass forgotten-ten-reads; else fail forgotten-ten-reads "$wrong of 10: $(errors /tmp/err)"; fi
 identify_no_more
 identify_on "$SHARED"
-write_and_verify forgotten "$FORGOTTEN" $((AT + 65536)) 65536
+write_and_verify forgotten "$FORGOTTEN" $((AT + 65536)) 16384
 identify_no_more
 
 # A process that has the bus alone, and one that does not, keep each other out, with number and name. Stopped, they
