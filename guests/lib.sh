@@ -111,6 +111,20 @@ ended_within() {
 	return 1
 }
 
+# has_registers PID…: whether one of those processes has the controller mapped.
+has_registers() {
+	for process in "$@"; do grep -q "$ADDRESS .*/dev/mem" "/proc/$process/maps" 2>/dev/null && return 0; done
+	return 1
+}
+
+# stopped_with_registers PID: stops that process once it has the controller mapped.
+stopped_with_registers() {
+	tries=0
+	until has_registers "$1" || ended "$1" || [ $tries -ge 1000 ]; do tries=$((tries + 1)); done
+	kill -STOP "$1"
+	has_registers "$1"
+}
+
 # waited PID SECONDS: the exit status of a child; 124 if it did not end and was killed.
 waited() {
 	if ended_within "$1" "$2"; then

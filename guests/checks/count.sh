@@ -17,19 +17,24 @@ hand() {
 		esac
 	done
 }
-# ours BUS [PREFIX]: what the command counts, `{"path":"prepared","bytes":4,…,"ns_per_op":297.0,…}`.
+# ours SELECT [PREFIX]: what the command counts, `{"path":"prepared","bytes":4,…,"ns_per_op":297.0,…}`: the paths
+# without a lock of one that has the bus alone, and those under the lock of others.
 ours() {
+	counted "$(mem "$1" exclusive)" "$2"
+	counted "$(mem "$1")" "$2" -locked
+}
+counted() {
 	barewire bench --board "$1" --json >/tmp/out 2>/tmp/err
 	status=$?
 	if [ $status != 0 ]; then
-		fail "${2}count-bench" "exit $status: $(errors /tmp/err)"
+		fail "${2}count-bench$3" "exit $status: $(errors /tmp/err)"
 		return
 	fi
 	tr '{' '\n' </tmp/out | sed -n 's/.*"path":"\([^"]*\)","bytes":\([0-9]*\).*"ns_per_op":\([0-9.]*\).*/\1-\2 \3/p' |
 		while read -r name count; do
 			case $name in spidev-* | mtd-* | libc-*) [ -n "$2" ] || told "$name" "$count" ;; *) told "$2$name" "$count" ;; esac
 		done
-	pass "${2}count-bench"
+	pass "${2}count-bench$3"
 }
 
 awaited /dev/mtd0
@@ -38,9 +43,9 @@ use_spidev
 hand spidev "${SPIDEV#spidev:}"
 unbind
 hand $HAND
-ours "$(mem "$BANK")"
+ours "$BANK"
 # The select through the kernel's character device, two system calls a message.
-ours "$(mem "$LINE")" chardev-
+ours "$LINE" chardev-
 
 # The rest takes a minute more.
 [ -n "$PROGRAMS_ARE_COUNTED" ] || return 0
@@ -54,10 +59,10 @@ program() {
 	if [ $status = 0 ]; then told "$1" "$(sed -n 's/^PER_OP //p' /tmp/out)"
 	else fail "count-$1" "exit $status: $(errors /tmp/err)"; fi
 }
-program served-message-4 "$(mem "$BANK")" count
-program served-syscalls-4 "$(mem "$BANK")" syscalls
+program served-message-4 "$(mem "$BANK" exclusive)" count
+program served-syscalls-4 "$(mem "$BANK" exclusive)" syscalls
 # In the program itself, under the lock between processes; and in one that handles signals.
-program run-message-4 "$(mem "$BANK" shared)" count
-program run-apart-4 "$(mem "$BANK" shared)" apart
-program run-handled-4 "$(mem "$BANK" shared)" handled
-program run-syscalls-4 "$(mem "$BANK" shared)" syscalls
+program run-message-4 "$(mem "$BANK")" count
+program run-apart-4 "$(mem "$BANK")" apart
+program run-handled-4 "$(mem "$BANK")" handled
+program run-syscalls-4 "$(mem "$BANK")" syscalls

@@ -16,6 +16,56 @@ if [ "$SIZE" -gt 16777216 ]; then AT=20971520; else AT=1310720; fi
 write_and_verify shared-beside-id "$SHARED" $AT 65536
 identify_no_more
 
+# One that says `shared` and one that says nothing share the bus all the same.
+FORGOTTEN=$(mem "$BANK")
+identify_on "$FORGOTTEN"
+wrong=0
+part 0 16384 /ref
+for read in 1 2 3 4 5 6 7 8 9 10; do
+	rm -f /tmp/read
+	barewire flash read /tmp/read --quiet --length 16384 --bus "$SHARED" >/dev/null 2>/tmp/err
+	cmp -s /tmp/read /tmp/part || wrong=$((wrong + 1))
+done
+if [ $wrong = 0 ]; then pass forgotten-ten-reads; else fail forgotten-ten-reads "$wrong of 10: $(errors /tmp/err)"; fi
+identify_no_more
+identify_on "$SHARED"
+write_and_verify forgotten "$FORGOTTEN" $((AT + 65536)) 16384
+identify_no_more
+
+# A process that has the bus alone, and one that does not, keep each other out, with number and name. Stopped, they
+# are there for as long as the others look.
+EXCLUSIVE=$(mem "$BANK" exclusive)
+# reader BUS: reads in the background, and is stopped within.
+reader() {
+	barewire flash read /tmp/stopped --quiet --bus "$1" >/dev/null 2>/tmp/err2 &
+	owner=$!
+	stopped_with_registers $owner || fail exclusive-reader "it ended: $(errors /tmp/err2)"
+}
+gone() { kill -CONT $owner; kill -9 $owner; wait $owner 2>/dev/null; }
+reader "$EXCLUSIVE"
+for word in shared exclusive; do
+	refused "exclusive-refuses-$word" "process $owner (barewire)" barewire flash id --bus "$(mem "$BANK" $word)"
+done
+gone
+check exclusive-killed barewire flash id --bus "$FORGOTTEN"
+reader "$SHARED"
+refused exclusive-refused "process $owner (barewire)" barewire flash id --bus "$EXCLUSIVE"
+gone
+check exclusive-afterwards barewire flash id --bus "$EXCLUSIVE"
+
+# A program without a lock has the registers.
+spibench $HAND >/dev/null 2>&1 &
+owner=$!
+if stopped_with_registers $owner; then
+	for word in shared exclusive; do
+		refused "stranger-refused-$word" "process $owner (spibench)" barewire flash id --bus "$(mem "$BANK" $word)"
+	done
+else
+	fail stranger-refused "spibench ended before it was stopped"
+fi
+gone
+check stranger-afterwards barewire flash id --bus "$FORGOTTEN"
+
 # Two readers.
 barewire flash read /tmp/other --quiet --length 524288 --bus "$SHARED" >/dev/null 2>/tmp/err2 &
 other=$!

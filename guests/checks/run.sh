@@ -2,7 +2,7 @@
 # the lock between processes, which another C library's command shares.
 
 bound && unbind
-SHARED=$(mem "$BANK" shared)
+SHARED=$(mem "$BANK")
 NODE=/dev/spidev3.0
 run() { barewire run --quiet --map "$NODE=$SHARED" "$@"; }
 # client: the program that asks for ever, once it had an answer. One that was killed may still be a zombie.

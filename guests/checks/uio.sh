@@ -8,6 +8,8 @@ else
 	# Nothing here keeps the clock, as a simple-pm-bus would: see overlay.sh.
 	UIO="uio:uio0,$OPTIONS,ignore-clock,cs=$BANK"
 	USER_UIO="uio:uio0,$OPTIONS,ignore-clock,cs=$LINE"
+	# Rights on two device nodes, and no others, for later: the lock gets those of the node when it is made.
+	chown user /dev/uio0 /dev/gpiochip*
 	check uio-id barewire flash id --bus "$UIO"
 	read_and_compare uio-read-1m "$UIO" 1048576
 	write_and_verify uio "$UIO" $((SIZE / 8)) 65536
@@ -18,8 +20,7 @@ else
 	after=$(count)
 	if [ "$after" -gt "$before" ]; then pass uio-interrupts
 	else fail uio-interrupts "$before before, $after after: $(grep -i 'uio\|spi\|ssp' /proc/interrupts | tr '\n' ';')"; fi
-	# Rights on two device nodes, and no others: CS through the kernel's GPIO character device.
-	chown user /dev/uio0 /dev/gpiochip*
+	# CS through the kernel's GPIO character device.
 	as_user() { su user -c "barewire $*"; }
 	check uio-as-user as_user flash id --bus "$USER_UIO"
 	rm -f /tmp/as-user

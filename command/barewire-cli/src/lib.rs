@@ -70,7 +70,8 @@ Buses (--bus):
                            the block has no WDRBT), two-words
     ignore-clock           go on where its clock is off or unknown, or has another rate than reference-hz
     poll-limit-us=N        uio: transfers longer than N µs sleep until the interrupt; else none does
-    shared[=PATH]          other processes use it too, and say so
+    exclusive[=PATH]       no other process may use it meanwhile: messages need no lock; else it is
+                           shared, each message under the lock in /run/lock or in shared=PATH
   null:                    no wire and no chip: what everything else costs
 
 Without --bus the environment's BAREWIRE_BUS is used; without both, a command that needs a bus ends with exit code 2.

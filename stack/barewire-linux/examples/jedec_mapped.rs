@@ -8,10 +8,12 @@
 use std::error::Error;
 
 use barewire::bus::Bus;
+use barewire::controller::Controller;
 use barewire::spi::Settings;
 use barewire_linux::Root;
 use barewire_linux::bus_text::parse_mem;
 use barewire_linux::map::Mapped;
+use barewire_linux::shared::ProcessShared;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let text = std::env::args().nth(1).ok_or("name a controller: 0xADDRESS,reference-hz=…,cs=…")?;
@@ -19,7 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for warning in mapped.warnings() {
         eprintln!("warning: {warning}");
     }
-    let bus = Bus::new(mapped.start());
+    let bus: Box<Bus<dyn Controller>> = match mapped.take_lock() {
+        None => Box::new(Bus::new(mapped.start())),
+        Some(lock) => Box::new(Bus::new(ProcessShared::bring_up(lock, || mapped.start())?)),
+    };
     let flash = bus.device(&Settings::new(0, 10_000_000))?;
 
     // Known in advance: validated here once; a run then takes some 130 instructions and the wire's

@@ -143,6 +143,8 @@ const MAPPED: Boot = Boot::new("mapped", 600);
 const PROCESSES: Boot = Boot::new("processes", 600);
 /// Programs of spidev's, on mapped registers of their own.
 const RUN: Boot = Boot::new("run", 900);
+/// Processes of two PID namespaces.
+const NAMESPACES: Boot = Boot::new("namespaces", 600);
 const UIO: Boot = Boot::uio("uio", "uio", false);
 /// The shipped overlay, merged with Debian's tree as docs/boards.md says.
 const OVERLAY: Boot = Boot { merged: true, kernel_args: "", ..Boot::uio("overlay", "bare", true) };
@@ -187,7 +189,7 @@ const SABRELITE: Board = Board {
     registers: ["2008000:4000", "20a4000:4000"],
     modules: &["imx2_wdt", "gpio-mxc", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &MAPPED, &PROCESSES, &COUNT, &ACCESSES],
+    boots: &[&KERNEL, &MAPPED, &PROCESSES, &NAMESPACES, &COUNT, &ACCESSES],
 };
 
 const RASPI3B: Board = Board {
@@ -204,7 +206,7 @@ const RASPI3B: Board = Board {
     modules: &["bcm2835_wdt", "spi-bcm2835", "spi-nor", "mtdblock"],
     // The model has four and takes no fewer.
     processors: 4,
-    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &UIO, &OVERLAY, &COUNT, &ACCESSES],
+    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &NAMESPACES, &UIO, &OVERLAY, &COUNT, &ACCESSES],
 };
 
 const HIGHBANK: Board = Board {

@@ -24,9 +24,9 @@ pub(super) fn open(
     closed: &Arc<AtomicBool>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Arc<Bus<DynController>>, Part), OpenError> {
-    let (mapped, guard) = mapped::open(spec, tell)?;
+    let (mut mapped, guard) = mapped::open(spec, tell)?;
     let locks = mapped.chip_locks();
-    let bus = match mapped.lock().map_err(OpenError::failed)? {
+    let bus = match mapped.take_lock() {
         None => gated(mapped.start(), closed),
         Some(lock) => {
             let shared = ProcessShared::bring_up(lock, || mapped.start());

@@ -338,6 +338,7 @@ mod tests {
             "poll-limit-us",
             "ignore-clock",
             "shared",
+            "exclusive",
         ];
         const BEGINNINGS: [&str; 4] =
             ["", "sim:imx8mp,", "uio:uio0,cs=native0,", "mem:0x3f204000,controller="];

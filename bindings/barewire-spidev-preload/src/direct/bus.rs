@@ -74,8 +74,8 @@ impl OpenBus {
 
     fn map(text: &str) -> Option<Self> {
         let spec = spec(text)?;
-        let mapped = Mapped::open(&Root::system(), &spec).ok()?;
-        let (locks, lock) = (mapped.chip_locks()?, mapped.lock().ok()??);
+        let mut mapped = Mapped::open(&Root::system(), &spec).ok()?;
+        let (locks, lock) = (mapped.chip_locks()?, mapped.take_lock()?);
         let gate: &'static AtomicPtr<Gate> = Box::leak(Box::new(shut()));
         let (controller, limits) = mapped.start_each(Starting { lock, gate })?;
         Some(Self {
@@ -122,7 +122,7 @@ fn spec(text: &str) -> Option<MapSpec> {
         ("uio", rest) => parse_uio(rest).ok()?,
         _ => return None,
     };
-    (spec.shared.is_some() && spec.poll_limit_us.is_none()).then_some(spec)
+    (!spec.exclusive && spec.poll_limit_us.is_none()).then_some(spec)
 }
 
 /// Brings the controller up under its lock: others may be using it.

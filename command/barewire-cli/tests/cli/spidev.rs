@@ -53,7 +53,7 @@ fn a_gpio_chip_is_named_by_what_it_keeps() {
         id(lines).fails(2, "write the address of its registers, gpio@0x30240000:9, or its label");
     }
     id("cs=gpio@0x30240000:9,unsafe-shared").fails(2, "there is none: leave it out");
-    id("cs=gpio@0x30240000:9,shared").fails(2, "the kernel gives a line");
+    id("cs=gpio@0x30240000:9,shared,exclusive").fails(2, "leave one of the two out");
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub enum BusTextError {
         /// The option.
         option: &'static str,
     },
+    /// A bus is to be shared and not to be shared.
+    SharedOrExclusive,
     /// A required option is missing.
     Missing {
         /// The option.
@@ -90,6 +92,9 @@ impl fmt::Display for BusTextError {
                 write!(f, "(known: {})", known.join(", "))
             }
             Self::Duplicate { option } => write!(f, "option {option} is given twice"),
+            Self::SharedOrExclusive => f.write_str(
+                "a bus is shared, which it is without an option, or exclusive: leave one of the two out",
+            ),
             Self::Missing { option, example } => {
                 write!(f, "option {option} is missing: add {example}")
             }

@@ -24,7 +24,8 @@
 //! | `pipe=NAME` | how many words a block without a FIFO (Atmel's) has in flight: `wait-data-read` (the default), `one-word`, `two-words`, see [`Pipe`] |
 //! | `ignore-clock` | continue even if the controller's clock is off or unknown, or has another rate |
 //! | `poll-limit-us=N` | transfers longer than N µs on the wire wait for UIO's interrupt; by default all are polled |
-//! | `shared`, `shared=/PATH` | other processes use the controller too: the lock between them, see [`SharedAt`] |
+//! | `shared=/PATH` | the file of the lock between the processes that use the controller, see [`LockAt`]; `shared` alone means the default |
+//! | `exclusive`, `exclusive=/PATH` | no other process may use the controller while the bus is open: no message needs the lock |
 //! | `unsafe-shared` | write GPIO banks' registers even if others use the bank, see [`gpio`](crate::gpio) |
 //!
 //! All functions are pure: they open nothing.
@@ -41,10 +42,10 @@ use strsim::levenshtein;
 
 use crate::gpio::{GpioChip, GpioLine, Sense};
 use crate::map::text::{
-    CONTROLLER, CS, IGNORE_CLOCK, OPTIONS, PIPE, PIPES, POLL_LIMIT_US, REFERENCE_HZ, SHARED,
-    UNSAFE_SHARED,
+    CONTROLLER, CS, EXCLUSIVE, IGNORE_CLOCK, OPTIONS, PIPE, PIPES, POLL_LIMIT_US, REFERENCE_HZ,
+    SHARED, UNSAFE_SHARED,
 };
-use crate::map::{Block, CsLineAt, CsPin, MapSpec, SharedAt, Via};
+use crate::map::{Block, CsLineAt, CsPin, LockAt, MapSpec, Via};
 
 /// The most digits of a chip's number.
 const CHIP_DIGITS_MAX: usize = 4;
@@ -88,7 +89,7 @@ fn split(rest: &str) -> (&str, Option<&str>) {
 fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextError> {
     let (mut block, mut pipe, mut reference_hz, mut chip_selects) = (None, None, None, None);
     let (mut ignore_clock, mut poll_limit_us, mut shared) = (None, None, None);
-    let mut unsafe_shared = None;
+    let (mut exclusive, mut unsafe_shared) = (None, None);
     for part in options.into_iter().flat_map(|options| options.split(',')) {
         let (key, value) = match part.split_once('=') {
             Some((key, value)) => (key, Some(value)),
@@ -102,7 +103,8 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
             CS => chip_selects.replace(parse_lines(value.unwrap_or(""))?).is_some(),
             IGNORE_CLOCK => ignore_clock.replace(parse_flag(IGNORE_CLOCK, value)?).is_some(),
             UNSAFE_SHARED => unsafe_shared.replace(parse_flag(UNSAFE_SHARED, value)?).is_some(),
-            SHARED => shared.replace(parse_shared(value)?).is_some(),
+            SHARED => shared.replace(parse_lock(SHARED, value)?).is_some(),
+            EXCLUSIVE => exclusive.replace(parse_lock(EXCLUSIVE, value)?).is_some(),
             _ => {
                 return Err(BusTextError::UnknownOption {
                     option: key.to_owned(),
@@ -114,6 +116,9 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
             let option = OPTIONS.into_iter().find(|option| *option == key).unwrap_or_default();
             return Err(BusTextError::Duplicate { option });
         }
+    }
+    if shared.is_some() && exclusive.is_some() {
+        return Err(BusTextError::SharedOrExclusive);
     }
     let missing = |option, example| BusTextError::Missing { option, example };
     let spec = MapSpec {
@@ -127,7 +132,8 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
         pipe,
         ignore_clock: ignore_clock.is_some(),
         poll_limit_us,
-        shared,
+        exclusive: exclusive.is_some(),
+        lock: shared.or(exclusive).unwrap_or_default(),
         unsafe_shared: unsafe_shared.is_some(),
     };
     spec.check().map_err(BusTextError::Spec)?;
@@ -175,14 +181,15 @@ fn parse_limit(value: &str) -> Result<u32, BusTextError> {
     })
 }
 
-fn parse_shared(value: Option<&str>) -> Result<SharedAt, BusTextError> {
+fn parse_lock(option: &'static str, value: Option<&str>) -> Result<LockAt, BusTextError> {
     match value {
-        None => Ok(SharedAt::Default),
-        Some(path) if path.starts_with('/') => Ok(SharedAt::File(path.into())),
+        None => Ok(LockAt::Default),
+        Some(path) if path.starts_with('/') => Ok(LockAt::File(path.into())),
         Some(path) => {
             // Every process must name one file, in whatever directory it was started.
-            let expected = "a path from the root: write shared=/run/lock/spi.lock, or shared alone";
-            Err(BusTextError::Value { option: SHARED, value: path.to_owned(), expected })
+            let expected =
+                "a path from the root: write one as /run/lock/spi.lock, or the option alone";
+            Err(BusTextError::Value { option, value: path.to_owned(), expected })
         }
     }
 }

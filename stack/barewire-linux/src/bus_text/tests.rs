@@ -19,7 +19,8 @@ fn the_documented_texts_are_read() {
         pipe: None,
         ignore_clock: false,
         poll_limit_us: Some(50),
-        shared: None,
+        lock: LockAt::Default,
+        exclusive: false,
         unsafe_shared: false,
     };
     assert_eq!(spec, expected);
@@ -82,12 +83,16 @@ fn options_come_in_any_order_and_numbers_as_people_write_them() {
     let native = |channel| Some(CsLineAt::Native { channel }.into());
     assert_eq!(spec.chip_selects, [gpio(0), gpio(31), native(3), native(1)]);
     assert!(spec.ignore_clock);
-    assert_eq!(spec.shared, None);
+    assert_eq!((&spec.lock, spec.exclusive), (&LockAt::Default, false));
     let shared = |option: &str| {
-        parse_uio(&format!("uio0,{option},reference-hz=80M,cs=native0")).map(|spec| spec.shared)
+        parse_uio(&format!("uio0,{option},reference-hz=80M,cs=native0"))
+            .map(|spec| (spec.lock, spec.exclusive))
     };
-    assert_eq!(shared("shared"), Ok(Some(SharedAt::Default)));
-    assert_eq!(shared("shared=/a/b"), Ok(Some(SharedAt::File("/a/b".into()))));
+    assert_eq!(shared("shared"), Ok((LockAt::Default, false)));
+    assert_eq!(shared("exclusive"), Ok((LockAt::Default, true)));
+    assert_eq!(shared("shared=/a/b"), Ok((LockAt::File("/a/b".into()), false)));
+    assert_eq!(shared("exclusive=/a/b"), Ok((LockAt::File("/a/b".into()), true)));
+    assert_eq!(shared("exclusive,shared"), Err(BusTextError::SharedOrExclusive));
     let hertz = |value: &str| {
         parse_mem(&format!("0x0,cs=native0,reference-hz={value}")).map(|spec| spec.reference_hz)
     };
@@ -109,7 +114,7 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0", "option reference-hz is missing"),
         (
             "uio0,",
-            "no option \"\": (known: controller, reference-hz, cs, pipe, ignore-clock, poll-limit-us, shared, unsafe-shared)",
+            "no option \"\": (known: controller, reference-hz, cs, pipe, ignore-clock, poll-limit-us, shared, exclusive, unsafe-shared)",
         ),
         ("uio0,control=ecspi", "did you mean \"controller\"?"),
         ("uio0,Controler=ecspi", "did you mean \"controller\"?"),
@@ -170,7 +175,7 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0,ignore-clock=yes", "takes no value"),
         ("uio0,shared,shared=/x", "shared is given twice"),
         ("uio0,shared=", "\"\" is not a path from the root"),
-        ("uio0,shared=spi.lock", "shared=/run/lock/spi.lock, or shared alone"),
+        ("uio0,shared=spi.lock", "/run/lock/spi.lock, or the option alone"),
         ("uio0,share", "did you mean \"shared\"?"),
         ("uio0,reference-hz", "80000000 or 80M"),
         ("uio0,reference-hz=fast", "80000000 or 80M"),
@@ -307,6 +312,4 @@ fn sharing_a_bank_without_protection_is_said_in_so_many_words() {
     assert!(read("cs=gpio@0x30240000.9,unsafe-shared=yes").is_err());
     let error = read("cs=gpio@0x30240000:9,unsafe-shared").expect_err("no registers");
     assert_eq!(error, BusTextError::Spec(SpecError::NoBankToShare));
-    let error = read("cs=gpio@0x30240000.9,shared").expect_err("one process");
-    assert_eq!(error, BusTextError::Spec(SpecError::SharedGpio));
 }

@@ -24,12 +24,7 @@ pub(super) fn user_of(opened: &Opened, offset: u32) -> Result<Option<LineUser>, 
 /// # Errors
 /// [`GpioError::NoLine`]; [`GpioError::InUse`] for the first line in use; [`GpioError::Os`].
 pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>, GpioError> {
-    for &offset in offsets {
-        opened.check(offset)?;
-        if let Some(user) = user_of(opened, offset)? {
-            return Err(GpioError::InUse { path: opened.path.clone(), user });
-        }
-    }
+    check_free(opened, offsets)?;
     let path = opened.path.clone();
     opened.chip.request(offsets).map_err(|errno| match (errno, offsets) {
         // Another process requested it meanwhile, or it is used in a way that its information does
@@ -40,6 +35,30 @@ pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>
         }
         _ => GpioError::of_call(&path, "asked for its lines", errno),
     })
+}
+
+/// Fails if one of `offsets` does not exist or is in use.
+fn check_free(opened: &Opened, offsets: &[u32]) -> Result<(), GpioError> {
+    for &offset in offsets {
+        opened.check(offset)?;
+        if let Some(user) = user_of(opened, offset)? {
+            return Err(GpioError::InUse { path: opened.path.clone(), user });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses `offsets` of the bank at `address` that are in use, if the kernel has a chip for it.
+///
+/// # Errors
+/// [`GpioError::NoLine`], [`GpioError::InUse`]; those of opening the chip.
+pub(crate) fn refuse_used(
+    root: &Root,
+    kernel: &dyn Kernel,
+    address: u64,
+    offsets: &[u32],
+) -> Result<(), GpioError> {
+    chip::open_at(root, kernel, address)?.map_or(Ok(()), |opened| check_free(&opened, offsets))
 }
 
 /// Makes the bank at `address` safe to be written directly: finds the kernel's chip for it, and

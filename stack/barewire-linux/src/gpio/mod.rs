@@ -63,7 +63,7 @@ pub use line::{GpioChip, GpioLine};
 pub use pins::{CsFault, KernelPins};
 
 pub(crate) use chip::{Opened, names_at, open_at, open_chip};
-pub(crate) use hold::request;
+pub(crate) use hold::{refuse_used, request};
 
 /// The consumer name that the kernel shows for a held line.
 pub(crate) const CONSUMER: &str = "barewire";

@@ -3,8 +3,9 @@
 //! # Ordering
 //! 1. Request: lines of the kernel are requested first, by one request per chip.
 //! 2. Hold: each bank whose registers will be written is mapped, then its lines are [held](hold).
-//!    Nothing is held of a bank that is `unsafe-shared`, or if several processes share the
-//!    controller: the kernel gives a line to one process only.
+//!    Nothing is held of a bank that is `unsafe-shared`. Nor of one with set and clear registers, unless the bus is
+//!    exclusive: the kernel gives a line to one process only, and several may use the chip. There a
+//!    line that another program has is refused.
 //! 3. Start ([`Selects::start`]): the kernel makes the lines outputs at their inactive levels. Only then
 //!    are a bank's registers read.
 
@@ -15,7 +16,7 @@ use super::cs::{Direct, Selects};
 use super::facts::Facts;
 use super::spec::{CsLineAt, MapSpec};
 use crate::gpio::{CsFault, GpioChip, GpioError, Kernel, Lines, Opened, hold};
-use crate::gpio::{open_at, open_chip, request};
+use crate::gpio::{open_at, open_chip, refuse_used, request};
 use crate::root::Root;
 use crate::sys::MappedRegisters;
 
@@ -34,14 +35,17 @@ impl Selects {
         chips.refuse_both_ways(root, kernel, spec, facts)?;
         let lines = chips.request()?;
         // Step 2: map and hold each bank.
-        let ours = !(spec.unsafe_shared || spec.shared.is_some());
+        let ours = !spec.unsafe_shared && (spec.exclusive || facts.written_whole);
         let mut direct: Vec<Direct> = Vec::new();
         for address in spec.banks() {
             let bits = spec.bits_of(address);
             let registers = map(address)?;
             let offsets: Vec<u32> = bits.iter().map(|&(bit, _)| bit.into()).collect();
             let held = match ours {
-                false => None,
+                false if spec.unsafe_shared => None,
+                false => refuse_used(root, kernel, address, &offsets)
+                    .map(|()| None)
+                    .map_err(MapError::Gpio)?,
                 true => hold(
                     root,
                     kernel,

@@ -1,6 +1,7 @@
 //! Errors of mapping registers: where, what, and a remedy.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 
@@ -10,6 +11,7 @@ use super::{Block, SpecError};
 use crate::gpio::GpioError;
 use crate::rights::{Group, Remedy};
 use crate::root::Root;
+use crate::shared::{BusUser, Named, SharedError};
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,6 +166,17 @@ pub enum MapError {
     Malformed {
         /// The file.
         path: String,
+    },
+    /// The lock between processes.
+    Lock(SharedError),
+    /// A process has the controller mapped without the lock.
+    Stranger {
+        /// The controller's address.
+        address: u64,
+        /// The process.
+        user: BusUser,
+        /// The lock.
+        lock: PathBuf,
     },
     /// Any other error of the kernel.
     Os {
@@ -324,6 +337,13 @@ impl fmt::Display for MapError {
                 )
             }
             Self::Spec(error) => error.fmt(f),
+            Self::Lock(error) => error.fmt(f),
+            Self::Stranger { address, user, lock } => write!(
+                f,
+                "the controller at {address:#x} is in use without the lock {}, by {}: end that process, which may be of another version of barewire, of another container, or no user of barewire at all; two programs on one controller both lose data",
+                lock.display(),
+                Named(std::slice::from_ref(user))
+            ),
             Self::GpioBank { path, address, error } => write!(
                 f,
                 "the GPIO bank at {address:#x} is not a map of {path}, and /dev/mem cannot be used instead ({error}): give the UIO node a second `reg` for it, or use the controller's own chip select"

@@ -10,6 +10,7 @@ use super::Mapped;
 use super::block::{Block, blocks};
 use super::facts::{Board, Parts};
 use crate::gpio::CsFault;
+use crate::shared::SharedLock;
 
 /// A started controller on mapped registers.
 #[derive(Debug)]
@@ -17,18 +18,22 @@ pub struct MappedBlock<C> {
     controller: C,
     /// The errors of chip selects through the kernel, if they can fail.
     fault: Option<CsFault>,
+    /// Keeps other processes away, if the lock is had alone.
+    _alone: Option<SharedLock>,
 }
 
 impl<C> MappedBlock<C> {
-    /// Steps 6 and 7 of [`mapped`](super::mapped), by the function of the block's module.
+    /// Steps 7 and 8 of [`mapped`](super::mapped), by the function of the block's module.
     fn bring_up(mapped: Mapped, start: fn(Parts, Board) -> C) -> Self {
-        let Mapped { board, parts, watched, .. } = mapped;
+        let Mapped { board, parts, watched, lock, chips, .. } = mapped;
+        let forgotten = lock.is_some() && chips.is_some();
+        assert!(!forgotten, "other processes use the bus: take its lock, or open it exclusively");
         let fault = parts.selects.fault();
         // Edges through registers cannot fail, and without a watch there is no other fault.
         let fallible = watched.get() || !parts.selects.is_one_bank();
         let controller = start(parts, board);
         let fault = (fallible || fault.is_set()).then_some(fault);
-        Self { controller, fault }
+        Self { controller, fault, _alone: lock }
     }
 
     /// Fails a message during which a chip select could not be driven: its chip may not have
@@ -132,8 +137,11 @@ macro_rules! controllers {
         }
 
         impl Mapped {
-            /// Steps 6 and 7 of [`mapped`](super::mapped). The registers are accessed from here on.
-            /// If other processes use them too, call this while holding [their lock](Mapped::lock).
+            /// Steps 7 and 8 of [`mapped`](super::mapped). The registers are accessed from here on.
+            /// Unless the bus is exclusive, call this while holding [its lock](Mapped::take_lock).
+            ///
+            /// # Panics
+            /// If the lock was not taken.
             #[must_use]
             pub fn start(self) -> MappedController {
                 match self.block {
@@ -144,7 +152,8 @@ macro_rules! controllers {
             }
 
             /// [`Mapped::start`] with the type of the block's own driver, for code that is compiled
-            /// once per block: `user` gets the function that starts the driver.
+            /// once per block: `user` gets the function that starts the driver, and panics as
+            /// [`Mapped::start`] does.
             pub fn start_each<U: MappedUser>(self, user: U) -> U::Output {
                 match self.block {
                     $(Block::$variant => user.run(|| MappedBlock::bring_up(self, super::$module::start)),)+

@@ -16,9 +16,10 @@
 //! 3. Examine its clock, by all evidence of [`clock`]. Refuse a clock that is off, because the
 //!    first access would hang the machine; a clock of unknown state; and a clock whose rate is not
 //!    the specification's. Each can be overridden ([`MapSpec::ignore_clock`]).
-//! 4. Map only the pages needed: the block's, and those of the GPIO bank.
-//!
-//! 5. Request chip selects through the kernel, and hold lines of banks whose registers will be
+//! 4. Open the lock between processes: beside others, or alone. From here on other openers see this one. Refuse a
+//!    controller that a process has mapped without the lock, as far as `/proc` shows it.
+//! 5. Map only the pages needed: the block's, and those of the GPIO bank.
+//! 6. Request chip selects through the kernel, and hold lines of banks whose registers will be
 //!    written: see [`gpio`](crate::gpio). A bank of i.MX is refused if another of its lines is in
 //!    use.
 //!
@@ -28,9 +29,9 @@
 //! [`Mapped::warnings`]; on a Raspberry Pi they read the GPIO bank, to see whether a pin carries
 //! SCK. Then [`Mapped::start`]:
 //!
-//! 6. Drives each GPIO chip select inactive, then makes it an output; other pins of the bank keep
+//! 7. Drives each GPIO chip select inactive, then makes it an output; other pins of the bank keep
 //!    their values.
-//! 7. Lets the block's driver bring it to its idle state.
+//! 8. Lets the block's driver bring it to its idle state.
 //!
 //! ```no_run
 //! use barewire::{bus::Bus, spi::Settings};
@@ -39,7 +40,7 @@
 //! use barewire_linux::map::Mapped;
 //!
 //! let spec = bus_text::parse_mem(
-//!     "0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8",
+//!     "0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8,exclusive",
 //! )?;
 //! let mut mapped = Mapped::open(&Root::system(), &spec)?;
 //! for warning in mapped.warnings() {
@@ -55,11 +56,10 @@
 //!
 //! # Not supported
 //! The pins' functions: the boot loader or the kernel must have set them. The GPIO bank's clock:
-//! its kernel driver keeps it on. Another process that maps the controller at the same time without
-//! holding the lock.
+//! its kernel driver keeps it on. A process that maps the controller later without the lock: see
+//! `stranger.rs`.
 
 use std::cell::Cell;
-use std::path::PathBuf;
 
 use barewire::reg::Registers;
 
@@ -68,11 +68,12 @@ use super::bound::Kind;
 use super::clock::{self, Clock, ClockState, Family};
 use super::cs::Selects;
 use super::facts::{Board, Parts};
+use super::stranger::Search;
 use super::text::text;
-use super::{DevMem, MapError, MapSpec, MappedInterrupt, SharedAt, Uio, Via, Watch, bound};
+use super::{DevMem, LockAt, MapError, MapSpec, MappedInterrupt, Uio, Via, Watch, bound};
 use crate::gpio::{CharacterDevices, Kernel};
 use crate::root::Root;
-use crate::shared::{ChipLocks, SharedError, SharedLock};
+use crate::shared::{ChipLocks, SharedLock};
 use crate::sys::MappedRegisters;
 
 /// The map of a UIO device that is the controller: its node's first `reg`.
@@ -90,7 +91,10 @@ pub struct Mapped {
     /// Whether a watch was made, which may fail messages.
     pub(super) watched: Cell<bool>,
     shared_warning: Option<String>,
-    lock: Option<LockFile>,
+    /// None once it was taken.
+    pub(super) lock: Option<SharedLock>,
+    /// None if the lock is had alone.
+    pub(super) chips: Option<ChipLocks>,
 }
 
 /// A register of a mapped block that may be read at any time without an effect.
@@ -113,26 +117,30 @@ impl FirstRead<'_> {
     }
 }
 
-/// The lock that a specification asks for.
-#[derive(Debug)]
-struct LockFile {
-    path: PathBuf,
-    /// The device whose owner and permissions it gets.
-    like: PathBuf,
-}
-
-impl LockFile {
-    fn of(root: &Root, spec: &MapSpec, address: u64, device: &str) -> Option<Self> {
-        let path = match spec.shared.as_ref()? {
-            SharedAt::Default => root.path(format!("/run/lock/barewire-{address:x}.lock")),
-            SharedAt::File(path) => root.path(path),
-        };
-        Some(Self { path, like: root.path(device) })
-    }
+/// Step 4. The lock gets the owner and permissions of `device`.
+fn lock(
+    root: &Root,
+    spec: &MapSpec,
+    address: u64,
+    device: &str,
+) -> Result<(SharedLock, Option<ChipLocks>, Search), MapError> {
+    let path = match &spec.lock {
+        LockAt::Default => root.path(format!("/run/lock/barewire-{address:x}.lock")),
+        LockAt::File(path) => root.path(path),
+    };
+    let like = root.path(device);
+    let opened = match spec.exclusive {
+        true => SharedLock::open_exclusive(&path, &like),
+        false => SharedLock::open(&path, &like),
+    };
+    let lock = opened.map_err(MapError::Lock)?;
+    let search = Search::new(root, address, &lock);
+    search.refuse()?;
+    Ok((lock, (!spec.exclusive).then_some(ChipLocks::Beside { lock: path, like }), search))
 }
 
 impl Mapped {
-    /// Steps 1 to 5 of the module. A UIO device stays open, and its clock running if that depends
+    /// Steps 1 to 6 of the module. A UIO device stays open, and its clock running if that depends
     /// on it, until the controller is dropped.
     ///
     /// # Errors
@@ -149,6 +157,9 @@ impl Mapped {
     /// * [`MapError::GpioBank`] if neither the UIO device nor `/dev/mem` provides the bank.
     /// * [`MapError::Gpio`] if a line of the kernel cannot be requested, or a bank may not be
     ///   written.
+    /// * [`MapError::Lock`] if the lock cannot be opened, another process has the bus alone, or this one
+    ///   wants it alone and others use it.
+    /// * [`MapError::Stranger`] if a process uses the controller without the lock.
     /// * Other errors of [`Uio`] and [`DevMem`].
     pub fn open(root: &Root, spec: &MapSpec) -> Result<Self, MapError> {
         Self::open_with(root, spec, &CharacterDevices)
@@ -185,11 +196,12 @@ impl Mapped {
         let memory = gate.and_then(|_| DevMem::open(root).ok());
         let name = uio.path().strip_prefix("/dev/");
         let clock = look_at_clock(root, spec, address, memory.as_ref(), name)?;
-        // Step 4: map the pages needed.
+        // Step 4: open the lock.
+        let lock = lock(root, spec, address, uio.path())?;
+        // Steps 5 and 6: map the pages needed, request and hold lines.
         let registers = uio.map(UIO_CONTROLLER, facts.registers_len)?;
         let bank = |at| bank_beside(root, &uio, spec, at);
         let selects = Selects::open(root, kernel, spec, bank)?;
-        let lock = LockFile::of(root, spec, address, uio.path());
         let interrupt = match spec.poll_limit_us {
             Some(_) => MappedInterrupt::of(uio)?,
             None => MappedInterrupt::none(),
@@ -215,11 +227,13 @@ impl Mapped {
         let memory = DevMem::open(root)?;
         // Step 3: examine the clock.
         let clock = look_at_clock(root, spec, address, Some(&memory), None)?;
-        // Step 4: map the pages needed.
+        // Step 4: open the lock. If UIO has the controller too, its users may open the same one.
+        let device = Uio::find(root, address).unwrap_or_else(|| "/dev/mem".into());
+        let lock = lock(root, spec, address, &device)?;
+        // Steps 5 and 6: map the pages needed, request and hold lines.
         let registers = memory.map_controller(address, facts.registers_len)?;
         let bank = |at| bank_in(root, &memory, spec, at);
         let selects = Selects::open(root, kernel, spec, bank)?;
-        let lock = LockFile::of(root, spec, address, "/dev/mem");
         let interrupt = MappedInterrupt::none();
         Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, watch, lock))
     }
@@ -230,7 +244,7 @@ impl Mapped {
         parts: Parts,
         clock: Clock,
         watch: Watch,
-        lock: Option<LockFile>,
+        (lock, chips, search): (SharedLock, Option<ChipLocks>, Search),
     ) -> Self {
         let written_whole = spec.block.facts().written_whole;
         let shared_warning = (spec.unsafe_shared && written_whole).then(|| {
@@ -238,7 +252,8 @@ impl Mapped {
         });
         let (block, board) = (spec.block, spec.board());
         let watched = Cell::new(false);
-        Self { block, board, address, parts, clock, watch, watched, shared_warning, lock }
+        let (lock, watch) = (Some(lock), watch.searching(search));
+        Self { block, board, address, parts, clock, watch, watched, shared_warning, lock, chips }
     }
 
     /// One register of each mapped block, the controller's first; reading it shows whether a block
@@ -302,24 +317,18 @@ impl Mapped {
         registers.mapped_len() + selects.mapped_len()
     }
 
-    /// Opens the lock between processes, if the specification asks for one, with the device's owner
-    /// and permissions. Call [`Mapped::start`] while holding it:
+    /// Takes the lock that each message must hold; `None` if the bus is [exclusive](MapSpec::exclusive). Call
+    /// [`Mapped::start`] while holding it:
     /// [`ProcessShared::bring_up`](crate::shared::ProcessShared::bring_up).
-    ///
-    /// # Errors
-    /// Errors of [`SharedLock::open`].
-    pub fn lock(&self) -> Result<Option<SharedLock>, SharedError> {
-        let open = |lock: &LockFile| SharedLock::open(&lock.path, &lock.like);
-        self.lock.as_ref().map(open).transpose()
+    #[must_use]
+    pub fn take_lock(&mut self) -> Option<SharedLock> {
+        self.lock.take_if(|_| self.chips.is_some())
     }
 
     /// Where the locks of the controller's chips are, if several processes use it.
     #[must_use]
     pub fn chip_locks(&self) -> Option<ChipLocks> {
-        self.lock.as_ref().map(|LockFile { path, like }| ChipLocks::Beside {
-            lock: path.clone(),
-            like: like.clone(),
-        })
+        self.chips.clone()
     }
 }
 

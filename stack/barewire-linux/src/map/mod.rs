@@ -71,6 +71,7 @@ pub mod mapped;
 pub mod pl022;
 pub mod sifive;
 mod spec;
+mod stranger;
 pub(crate) mod text;
 pub(crate) mod uio;
 mod watch;
@@ -83,7 +84,7 @@ pub use error::MapError;
 pub use in_use::{MappedBlock, MappedController, MappedUser};
 pub use interrupt::MappedInterrupt;
 pub use mapped::{FirstRead, Mapped};
-pub use spec::{CsLineAt, CsPin, MapSpec, SharedAt, SpecError, Via};
+pub use spec::{CsLineAt, CsPin, LockAt, MapSpec, SpecError, Via};
 pub use uio::{Uio, UioMap};
 pub use watch::Watch;
 

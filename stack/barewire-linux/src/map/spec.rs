@@ -61,10 +61,11 @@ pub enum CsLineAt {
 }
 
 /// The location of the lock between the processes that use a controller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SharedAt {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LockAt {
     /// `/run/lock/barewire-ADDRESS.lock`, with the address of the controller's registers in
     /// hexadecimal: one lock for UIO and `/dev/mem`.
+    #[default]
     Default,
     /// A file that all processes name.
     File(PathBuf),
@@ -91,8 +92,11 @@ pub struct MapSpec {
     /// Transfers that take longer than this on the wire, in microseconds, wait for the UIO device's
     /// interrupt; with `None` all are polled.
     pub poll_limit_us: Option<u32>,
-    /// The lock between processes, if other processes use the controller too.
-    pub shared: Option<SharedAt>,
+    /// The lock between processes. Each message holds it, unless the bus is `exclusive`.
+    pub lock: LockAt,
+    /// Have the lock alone for as long as the bus is open: no other process can open the bus, and no message
+    /// needs the lock.
+    pub exclusive: bool,
     /// Write GPIO banks' registers even if others use the bank. The user asserts that no other
     /// program changes pins of the bank while the bus is open. See [`gpio`](crate::gpio).
     pub unsafe_shared: bool,
@@ -131,9 +135,6 @@ pub enum SpecError {
         /// The other.
         second: usize,
     },
-    /// Several processes would use chip selects that the kernel, or a bank's registers, allow for
-    /// one only.
-    SharedGpio,
     /// Registers of GPIO banks should be shared, but drive no chip select.
     NoBankToShare,
     /// The reference clock is 0 Hz.
@@ -183,9 +184,6 @@ impl fmt::Display for SpecError {
             Self::SameLine { first, second } => {
                 write!(f, "chip selects {first} and {second} are the same line: name each line once")
             }
-            Self::SharedGpio => f.write_str(
-                "several processes (shared) cannot select chips by this GPIO: the kernel gives a line, and this bank's registers, to one of them; use the controller's own lines (native0), or add unsafe-shared to a chip select by registers (gpio@0xBANK.PIN) if no other program drives its bank",
-            ),
             Self::NoBankToShare => f.write_str(
                 "unsafe-shared is for chip selects by a bank's registers (gpio@0xBANK.PIN), and there is none: leave it out",
             ),
@@ -219,7 +217,7 @@ impl MapSpec {
     /// The largest [`MapSpec::poll_limit_us`]: a longer one exceeds 32 bits in nanoseconds.
     pub const POLL_LIMIT_US_MAX: u32 = (ALWAYS_POLL - 1) / 1_000;
 
-    /// A specification without options: polled, by one process, and refused if the clock is not known to
+    /// A specification without options: polled, shared with other processes, and refused if the clock is not known to
     /// run.
     #[must_use]
     pub fn new(
@@ -236,7 +234,8 @@ impl MapSpec {
             pipe: None,
             ignore_clock: false,
             poll_limit_us: None,
-            shared: None,
+            lock: LockAt::Default,
+            exclusive: false,
             unsafe_shared: false,
         }
     }
@@ -278,14 +277,8 @@ impl MapSpec {
             }
         }
         self.check_same()?;
-        let banks = self.banks().next().is_some();
-        if self.unsafe_shared && !banks {
+        if self.unsafe_shared && self.banks().next().is_none() {
             return Err(SpecError::NoBankToShare);
-        }
-        let kernel = self.kernel_lines().next().is_some();
-        let one_process = kernel || (banks && facts.written_whole && !self.unsafe_shared);
-        if self.shared.is_some() && one_process {
-            return Err(SpecError::SharedGpio);
         }
         match self.lines().count() {
             0 => Err(SpecError::NoChipSelect),
@@ -524,22 +517,15 @@ mod tests {
     }
 
     #[test]
-    fn several_processes_share_only_what_can_be_shared() {
-        for (block, line, unsafe_shared, expected) in [
-            (Block::Ecspi, native(0), false, Ok(())),
-            (Block::Ecspi, gpio(1, 1), false, Err(SpecError::SharedGpio)),
-            (Block::Ecspi, gpio(1, 1), true, Ok(())),
-            (Block::Ecspi, kernel(1), false, Err(SpecError::SharedGpio)),
-            (Block::Ecspi, native(0), true, Err(SpecError::NoBankToShare)),
-            (Block::Bcm2835, gpio(1, 1), false, Ok(())),
-            (Block::Pl022, gpio(1, 1), false, Ok(())),
-            (Block::Atmel, gpio(1, 1), false, Ok(())),
-            (Block::Atmel, kernel(1), false, Err(SpecError::SharedGpio)),
+    fn only_registers_of_a_bank_are_shared_unsafely() {
+        for (line, expected) in [
+            (native(0), Err(SpecError::NoBankToShare)),
+            (kernel(1), Err(SpecError::NoBankToShare)),
+            (gpio(1, 1), Ok(())),
         ] {
             let lines = [line, None, None, None];
-            let shared = Some(SharedAt::Default);
-            let spec = MapSpec { shared, unsafe_shared, ..spec(block, lines) };
-            assert_eq!(spec.check(), expected, "{block} {:?}", spec.chip_selects[0]);
+            let spec = MapSpec { unsafe_shared: true, ..spec(Block::Ecspi, lines) };
+            assert_eq!(spec.check(), expected, "{:?}", spec.chip_selects[0]);
         }
     }
 }

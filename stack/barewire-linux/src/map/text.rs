@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use barewire::controller::atmel::Pipe;
 
-use super::{Block, CsLineAt, CsPin, MapSpec, SharedAt};
+use super::{Block, CsLineAt, CsPin, LockAt, MapSpec};
 use crate::gpio::GpioChip;
 
 pub(crate) const CONTROLLER: &str = "controller";
@@ -15,9 +15,19 @@ pub(crate) const PIPE: &str = "pipe";
 pub(crate) const IGNORE_CLOCK: &str = "ignore-clock";
 pub(crate) const POLL_LIMIT_US: &str = "poll-limit-us";
 pub(crate) const SHARED: &str = "shared";
+pub(crate) const EXCLUSIVE: &str = "exclusive";
 pub(crate) const UNSAFE_SHARED: &str = "unsafe-shared";
-pub(crate) const OPTIONS: [&str; 8] =
-    [CONTROLLER, REFERENCE_HZ, CS, PIPE, IGNORE_CLOCK, POLL_LIMIT_US, SHARED, UNSAFE_SHARED];
+pub(crate) const OPTIONS: [&str; 9] = [
+    CONTROLLER,
+    REFERENCE_HZ,
+    CS,
+    PIPE,
+    IGNORE_CLOCK,
+    POLL_LIMIT_US,
+    SHARED,
+    EXCLUSIVE,
+    UNSAFE_SHARED,
+];
 
 /// Atmel's pipes and their names.
 pub(crate) const PIPES: [(&str, Pipe); 3] = [
@@ -57,10 +67,11 @@ pub fn text(spec: &MapSpec) -> String {
     if let Some(us) = spec.poll_limit_us {
         option(POLL_LIMIT_US, &us.to_string());
     }
-    match &spec.shared {
-        None => {}
-        Some(SharedAt::Default) => option(SHARED, ""),
-        Some(SharedAt::File(path)) => option(SHARED, &path.display().to_string()),
+    let key = if spec.exclusive { EXCLUSIVE } else { SHARED };
+    match &spec.lock {
+        LockAt::Default if !spec.exclusive => {}
+        LockAt::Default => option(key, ""),
+        LockAt::File(path) => option(key, &path.display().to_string()),
     }
     if spec.unsafe_shared {
         option(UNSAFE_SHARED, "");
@@ -103,7 +114,8 @@ mod tests {
         for bus in [
             "mem:0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9:high",
             "mem:0xfff00000,controller=pl022,reference-hz=66667k,cs=gpio@0xfff30000.3,ignore-clock",
-            "mem:0xf0004000,controller=atmel,reference-hz=66666666,cs=native3,pipe=one-word,shared",
+            "mem:0xf0004000,controller=atmel,reference-hz=66666666,cs=native3,pipe=one-word,exclusive",
+            "mem:0x30820000,reference-hz=80M,cs=native0,exclusive=/run/x",
             "uio:uio0,reference-hz=24M,cs=gpio@pca9535:3+gpio@0x30240000:40,poll-limit-us=0",
             "uio:uio12,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8,ignore-clock,poll-limit-us=5,shared=/run/x,unsafe-shared",
         ] {

@@ -25,6 +25,7 @@ use rustix::io::Errno;
 
 use super::MapError;
 use super::device::{PlatformDevice, devices_in};
+use super::stranger::Search;
 use crate::gpio::CsFault;
 use crate::root::Root;
 
@@ -38,6 +39,7 @@ pub struct Watch {
     devices: Vec<(PlatformDevice, Option<SystemTime>)>,
     /// Where the controller learns that its messages must fail.
     fault: CsFault,
+    search: Option<Search>,
 }
 
 impl Watch {
@@ -57,7 +59,12 @@ impl Watch {
             });
             devices.push((device, begun.ok()));
         }
-        Self { root: root.clone(), address, len, devices, fault: CsFault::default() }
+        Self { root: root.clone(), address, len, devices, fault: CsFault::default(), search: None }
+    }
+
+    /// Makes the final check look for a process without the lock, too.
+    pub(super) fn searching(self, search: Search) -> Self {
+        Self { search: Some(search), ..self }
     }
 
     /// Makes the controller that shares `fault` fail its messages once it is not ours.
@@ -76,10 +83,10 @@ impl Watch {
     }
 
     /// [`Watch::still_ours`] that also notices devices which the kernel did not know at the
-    /// beginning: it reads whole directories.
+    /// beginning, and a process that has the controller without the lock: it reads whole directories.
     ///
     /// # Errors
-    /// [`MapError::TakenBack`].
+    /// [`MapError::TakenBack`]; [`MapError::Stranger`].
     pub fn final_check(&self) -> Result<(), MapError> {
         self.still_ours()?;
         let mut now = devices_in(&self.root, self.address, self.len).into_iter();
@@ -87,7 +94,7 @@ impl Watch {
             Some((driver, device)) => {
                 Err(MapError::TakenBack { device: device.into(), driver: Some(driver) })
             }
-            None => Ok(()),
+            None => self.search.as_ref().map_or(Ok(()), Search::refuse),
         }
     }
 

@@ -48,8 +48,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use barewire::chip::{Port, Sharing};
 use barewire::spi::{Error, MessageError, Transfer};
@@ -58,12 +57,10 @@ use rustix::io::Errno;
 
 use super::SharedError;
 use super::lock::open_file;
+use super::retry::until_free;
 use crate::sys;
 use crate::sys::SharedWords;
 use crate::sys::record;
-
-/// How long a waiter sleeps before it retries: at first, and at most.
-const ASK_AGAIN: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
 
 /// Where the locks of a controller's chips are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -265,30 +262,6 @@ impl ChipLock {
             // Cannot fail for an open file; closing the file would release the lock too.
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
-    }
-}
-
-/// Retries `take` until no other process has the lock. `begun` is when the waiting began.
-fn until_free(
-    begun: &mut Option<Instant>,
-    on_wait: &mut Option<impl FnMut(Duration) -> ControlFlow<()>>,
-    mut take: impl FnMut() -> Result<(), Errno>,
-) -> Result<(), Errno> {
-    let [mut pause, longest] = ASK_AGAIN;
-    loop {
-        match take() {
-            Err(Errno::AGAIN | Errno::ACCESS) => {}
-            Err(Errno::INTR) => continue,
-            done => return done,
-        }
-        let begun = *begun.get_or_insert_with(Instant::now);
-        if let Some(tell) = on_wait
-            && tell(begun.elapsed()).is_break()
-        {
-            return Err(Errno::INTR);
-        }
-        thread::sleep(pause);
-        pause = (pause * 2).min(longest);
     }
 }
 

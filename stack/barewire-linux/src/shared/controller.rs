@@ -17,9 +17,10 @@ use crate::sys::owner::Found;
 
 /// A controller that other processes use too.
 pub struct ProcessShared<C> {
+    /// Dropped before the lock: registers that are mapped without it belong to a stranger.
+    inner: C,
     lock: Arc<SharedLock>,
     opener: Opener,
-    inner: C,
 }
 
 /// One user of a lock.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
+use super::presence::{BusUser, Named};
+
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -78,6 +80,32 @@ pub enum SharedError {
         /// The right length in bytes.
         expected: u64,
     },
+    /// Another opener has the bus alone.
+    Exclusive {
+        /// The file.
+        path: PathBuf,
+        /// The opener, if `/proc` shows it.
+        users: Vec<BusUser>,
+    },
+    /// The bus is wanted alone, and others have it open.
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// The others, as far as `/proc` shows them.
+        users: Vec<BusUser>,
+    },
+    /// Those who have the bus open are in another PID namespace.
+    Namespace {
+        /// The file.
+        path: PathBuf,
+    },
+    /// This process's PID namespace is not known.
+    NoNamespace {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        errno: Errno,
+    },
     /// The system has no such mutex, or the one in the file cannot be acquired.
     Mutex {
         /// The file.
@@ -108,12 +136,12 @@ impl fmt::Display for SharedError {
             ),
             Self::NoDirectory { path } => write!(
                 f,
-                "there is no directory for the lock {}: make it, or name another file",
+                "there is no directory for the lock {}: make it, or name another file (shared=/PATH in the bus's name)",
                 path.display()
             ),
             Self::NoPermission { path, like } => write!(
                 f,
-                "the lock {} may not be opened or made by this user: let a user of {} who may write the directory open the bus first, or name a file elsewhere",
+                "the lock {} may not be opened or made by this user: let a user of {} who may write the directory open the bus first, or name a file elsewhere (shared=/PATH in the bus's name)",
                 path.display(),
                 like.display()
             ),
@@ -146,9 +174,31 @@ impl fmt::Display for SharedError {
                 "the lock {} has {bytes} bytes instead of {expected}: {REMOVE}",
                 path.display()
             ),
+            Self::Exclusive { path, users } => write!(
+                f,
+                "the bus is in use by {}, which has it alone (exclusive): wait until it ends, or start it without exclusive (lock {})",
+                Named(users),
+                path.display()
+            ),
+            Self::InUse { path, users } => write!(
+                f,
+                "the bus cannot be had alone (exclusive): it is in use by {}: wait until no other process uses it, or leave exclusive out (lock {})",
+                Named(users),
+                path.display()
+            ),
+            Self::Namespace { path } => write!(
+                f,
+                "the bus is in use by processes of another PID namespace (a container), which cannot share a lock with this one (lock {}): end them, or run this program in their namespace (nsenter --pid, docker --pid)",
+                path.display()
+            ),
+            Self::NoNamespace { path, errno } => write!(
+                f,
+                "the lock {} cannot be shared by a process whose PID namespace is unknown (/proc/self/ns/pid: {errno}): mount /proc, or add exclusive to the bus's name",
+                path.display()
+            ),
             Self::Mutex { path, errno: Errno::NOTRECOVERABLE } => write!(
                 f,
-                "the lock {} was released in an inconsistent state by another program: {REMOVE}",
+                "the lock {} was released in an inconsistent state by another program: end all processes that use the bus",
                 path.display()
             ),
             Self::Mutex { path, errno } => write!(

@@ -57,6 +57,20 @@ fn its_word_has_the_owner_and_nothing_else() {
 }
 
 #[test]
+fn what_is_left_in_it_is_reset_once_nobody_has_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lock = of_musl(&directory);
+    // Waiters of musl's, of a thread that is gone with its namespace.
+    for at in [17, 18] {
+        lock.mutex().words().words()[at].store(0x8000_0001, Ordering::Relaxed);
+    }
+    let (path, device) = (lock.path().to_owned(), directory.path().join("device"));
+    drop(lock);
+    let lock = SharedLock::open(&path, &device).expect("of musl's");
+    assert_eq!(word(&lock), 0);
+}
+
+#[test]
 fn one_thread_has_it_at_a_time() {
     let directory = tempfile::tempdir().expect("a directory");
     let lock = of_musl(&directory);

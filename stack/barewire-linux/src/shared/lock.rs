@@ -9,6 +9,7 @@
 //! | 112 | the controller's last user; 0 means no user |
 //! | 116 | how many openers there were |
 //! | 120 | how many owners died |
+//! | 124 | the PID namespace of those who have the file open: see `presence` |
 //!
 //! and zeros up to [`FILE_BYTES`]. Numbers are in the machine's byte order; the text excludes
 //! machines with another one.
@@ -17,9 +18,10 @@
 //! 1. Create: a new file is completed under a temporary name and then linked to its own. So a
 //!    process that finds the name finds a complete lock, and of several creators one wins.
 //! 2. Check: an existing file is read and checked before it is mapped.
+//! 3. Enter: see `presence`.
 
 use std::fmt;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -31,6 +33,7 @@ use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::Errno;
 
 use super::error::SharedError;
+use super::presence::{self, Gate};
 use crate::sys::SharedWords;
 use crate::sys::mutex::{MUSL_MUTEX_BYTES, MUTEX_BYTES, SharedMutex};
 use crate::sys::owner::Found;
@@ -38,7 +41,7 @@ use crate::sys::owner::Found;
 pub(super) const FILE_BYTES: u64 = 4096;
 /// Without the last two bytes: the version and a newline.
 pub(super) const MAGIC: &[u8; 14] = b"barewire lock ";
-const VERSION: char = '1';
+const VERSION: char = '2';
 const LAYOUT_AT: usize = 16;
 const HEADER_BYTES: usize = 64;
 /// Indices of 4-byte words: the mutex and the words it guards, in one cache line.
@@ -46,8 +49,15 @@ const MUTEX_AT: usize = 16;
 const LAST_USER_AT: usize = 28;
 const OPENERS_AT: usize = 29;
 const DEATHS_AT: usize = 30;
+const NAMESPACE_AT: usize = 31;
 
 const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex has its room");
+
+/// What an opener could not do if another keeps the gate.
+const ENTERED: &str = "entered, because a process that opens it does not go on (is it stopped?)";
+
+/// How often a file may be removed or made by others while it is opened; more mean harm.
+const ATTEMPTS: u32 = 100;
 
 /// No user: no opener has this number.
 pub(super) const NO_USER: u32 = 0;
@@ -69,6 +79,8 @@ pub struct Holder {
 pub struct SharedLock {
     mutex: SharedMutex,
     path: PathBuf,
+    /// Keeps this opener's presence.
+    file: File,
     on_wait: Option<OnWait>,
 }
 
@@ -107,7 +119,7 @@ fn header(layout: &str) -> [u8; HEADER_BYTES] {
 }
 
 impl SharedLock {
-    /// Opens the lock at `path`. If there is none, makes it with the owner, group and permissions
+    /// Opens the lock at `path` beside others. If there is none, makes it with the owner, group and permissions
     /// of the device `like`: a user who may use the device may use the lock.
     ///
     /// # Errors
@@ -117,26 +129,69 @@ impl SharedLock {
     /// * [`SharedError::Untrusted`] if users who may not use the device may write the file.
     /// * [`SharedError::NotALock`], [`SharedError::Version`], [`SharedError::Layout`],
     ///   [`SharedError::Size`] if the existing file cannot be used.
+    /// * [`SharedError::Exclusive`] if another opener has it alone.
+    /// * [`SharedError::Namespace`] if those who have it open are in another PID namespace,
+    ///   [`SharedError::NoNamespace`] if this process's is unknown.
     /// * [`SharedError::Mutex`] if libc or the kernel has no such mutex; [`SharedError::Os`].
     pub fn open(path: &Path, like: &Path) -> Result<Self, SharedError> {
-        Self::map(&open_file(path, like)?, path)
+        Self::enter(path, like, false)
     }
 
-    fn map(file: &File, path: &Path) -> Result<Self, SharedError> {
-        let words = SharedWords::map(file, FILE_BYTES as usize / 4)
-            .map_err(|errno| SharedError::Os { path: path.to_owned(), what: "mapped", errno })?;
-        let mut found = [0; HEADER_BYTES];
-        file.read_exact_at(&mut found, 0).map_err(|error| SharedError::Os {
-            path: path.to_owned(),
-            what: "read",
-            errno: errno(&error),
-        })?;
-        let mutex = SharedMutex::at(words, MUTEX_AT);
-        let of_musl = layout_of_musl().is_some_and(|layout| found == header(&layout));
-        let mutex = if of_musl { mutex.of_musl() } else { mutex };
-        Ok(Self { mutex, path: path.to_owned(), on_wait: None })
+    /// Opens the lock alone: until it is dropped, nobody else can open it. Then the controller needs no lock for
+    /// each message.
+    ///
+    /// # Errors
+    /// [`SharedError::InUse`] if anybody else has it open; those of [`SharedLock::open`] about the file.
+    pub fn open_exclusive(path: &Path, like: &Path) -> Result<Self, SharedError> {
+        Self::enter(path, like, true)
     }
 
+    /// Step 3; the numbers are those of `presence`.
+    fn enter(path: &Path, like: &Path, exclusive: bool) -> Result<Self, SharedError> {
+        let os = |what| move |errno| SharedError::Os { path: path.to_owned(), what, errno };
+        let namespace = presence::namespace();
+        if let (Err(errno), false) = (namespace, exclusive) {
+            return Err(SharedError::NoNamespace { path: path.to_owned(), errno });
+        }
+        for _ in 0..ATTEMPTS {
+            let file = open_file(path, like)?;
+            // Step 1: acquire the gate.
+            let gate = Gate::acquire(&file).map_err(os(ENTERED))?;
+            if !presence::is_at(&file, path) {
+                continue;
+            }
+            let mutex = map(&file, path)?;
+            let kept = mutex.words().words();
+            let ours = namespace.unwrap_or_default();
+            // Step 2: reset the file if nobody has it.
+            let alone = gate.try_lock(true).map_err(os("locked"))?;
+            if alone {
+                let reset = mutex.reset();
+                reset.map_err(|errno| SharedError::Mutex { path: path.to_owned(), errno })?;
+                kept[LAST_USER_AT].store(NO_USER, Ordering::Relaxed);
+                kept[NAMESPACE_AT].store(ours, Ordering::Relaxed);
+                // The device's rights may have changed since. Who may not give them leaves them.
+                if let Ok(device) = fs::metadata(like) {
+                    let _ = give(&file, path, &device);
+                }
+            }
+            // Step 3: beside others, or alone.
+            let users = || presence::users(&file);
+            if exclusive && !alone {
+                return Err(SharedError::InUse { path: path.to_owned(), users: users() });
+            }
+            if !exclusive && !gate.try_lock(false).map_err(os("locked"))? {
+                return Err(SharedError::Exclusive { path: path.to_owned(), users: users() });
+            }
+            // Step 4: compare the namespace.
+            if kept[NAMESPACE_AT].load(Ordering::Relaxed) != ours {
+                return Err(SharedError::Namespace { path: path.to_owned() });
+            }
+            drop(gate);
+            return Ok(Self { mutex, path: path.to_owned(), file, on_wait: None });
+        }
+        Err(os("kept")(Errno::STALE))
+    }
     /// Sets a callback that runs every 100 ms while another process has the lock. It may stop the
     /// waiting: the message is then refused with `EINTR`, and nothing was clocked.
     ///
@@ -169,6 +224,11 @@ impl SharedLock {
             held.make_consistent().map_err(|errno| self.mutex_error(errno))?;
         }
         Ok(())
+    }
+
+    /// Its file: the lock's identity to the kernel.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// The path of its file.
@@ -215,13 +275,25 @@ impl fmt::Debug for SharedLock {
     }
 }
 
+/// The mutex in the file.
+fn map(file: &File, path: &Path) -> Result<SharedMutex, SharedError> {
+    let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
+    let words = SharedWords::map(file, FILE_BYTES as usize / 4);
+    let words = words.map_err(|errno| os("mapped", errno))?;
+    let mut found = [0; HEADER_BYTES];
+    file.read_exact_at(&mut found, 0).map_err(|error| os("read", errno(&error)))?;
+    let mutex = SharedMutex::at(words, MUTEX_AT);
+    let of_musl = layout_of_musl().is_some_and(|layout| found == header(&layout));
+    Ok(if of_musl { mutex.of_musl() } else { mutex })
+}
+
 /// Opens the lock's file at `path`: creates it if there is none, checks it if there is one.
 pub(super) fn open_file(path: &Path, like: &Path) -> Result<File, SharedError> {
-    let device = std::fs::metadata(like)
+    let device = fs::metadata(like)
         .map_err(|error| SharedError::Like { path: like.to_owned(), errno: errno(&error) })?;
     // Other processes may create and remove the file meanwhile, but not for ever unless they mean
     // harm.
-    for _ in 0..100 {
+    for _ in 0..ATTEMPTS {
         match open_existing(path) {
             Ok(file) => {
                 check(&file, path, like, &device)?;
@@ -324,7 +396,7 @@ struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        let _ = fs::remove_file(&self.0);
     }
 }
 
@@ -346,10 +418,10 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedErr
     give(&file, path, device)?;
     file.set_len(FILE_BYTES).map_err(|error| os("made", errno(&error)))?;
     file.write_all_at(&header(&layout()), 0).map_err(|error| os("written", errno(&error)))?;
-    let lock = SharedLock::map(&file, path)?;
-    lock.mutex.init().map_err(|errno| lock.mutex_error(errno))?;
+    let initialised = map(&file, path)?.init();
+    initialised.map_err(|errno| SharedError::Mutex { path: path.to_owned(), errno })?;
 
-    std::fs::hard_link(&temporary.0, path).map_err(|error| os("made", errno(&error)))?;
+    fs::hard_link(&temporary.0, path).map_err(|error| os("made", errno(&error)))?;
     Ok(file)
 }
 

@@ -43,7 +43,11 @@
 //!   processes may run between its messages, even to its chip, unless the driver has a
 //!   [`ChipPort`].
 //! * `ENOTRECOVERABLE` means that a program other than this crate released the lock without
-//!   repairing it. Remove the file while no process has it open.
+//!   repairing it. Close it in all processes: the next opener repairs it.
+//! * An opener is seen by those who open the lock, not only by those who wait for it: one that wants the
+//!   controller for itself ([`SharedLock::open_exclusive`]) is refused while another has the lock open, and refuses
+//!   others. Both learn each other's processes.
+//! * A child that was made by a fork keeps its parent's lock open until it ends or execs.
 //! * After a fork both parent and child may continue: the child is an opener of its own. But if
 //!   another thread of the parent was in a message at the fork, the child's bus is held for ever.
 //!   Fork first.
@@ -51,7 +55,8 @@
 //!
 //! # Not supported
 //! Processes of different PID namespaces (containers) on one lock: the kernel identifies a robust
-//! mutex's owner by its thread id. Programs with another word size or architecture: the lock
+//! mutex's owner by its thread id. The second namespace is refused at opening; a process that changes
+//! its namespace afterwards, by unshare(2) and a fork, is not noticed. Programs with another word size or architecture: the lock
 //! refuses to open. Programs with another libc, but for glibc's of 64 bits on a lock that musl's made. Emulated programs (qemu-user), whose kernel keeps no list of robust mutexes.
 //! Messages that finish by interrupt: `start` runs them completely, because only the thread that
 //! acquired the lock may release it. Network file systems.
@@ -82,6 +87,8 @@ mod error;
 mod foreign_tests;
 mod lifeline;
 mod lock;
+mod presence;
+mod retry;
 #[cfg(test)]
 mod tests;
 
@@ -90,3 +97,5 @@ pub use controller::{ProcessShared, Recovered, Recoveries};
 pub use error::SharedError;
 pub use lifeline::{LIFELINE_WORDS, Lifeline};
 pub use lock::{Holder, SharedLock};
+pub use presence::BusUser;
+pub(crate) use presence::Named;

@@ -103,7 +103,7 @@ fn what_is_no_lock_of_ours_is_refused_with_a_remedy() {
     let version = spoilt(14, b"7");
     assert!(matches!(&version, SharedError::Version { found, .. } if found == "7"), "{version}");
     let text = version.to_string();
-    assert!(text.contains("version 7") && text.contains("version 1"), "{text}");
+    assert!(text.contains("version 7") && text.contains("version 2"), "{text}");
     let other = spoilt(16, b"pdp-11");
     let text = other.to_string();
     assert!(matches!(other, SharedError::Layout { .. }), "{text}");
@@ -257,12 +257,15 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens without the lock");
     let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("no lock");
     assert_eq!(error.error, Error::Os { errno: libc::ENOTRECOVERABLE });
-    assert_eq!(bus.into_inner().inner().bytes(), 0);
     let error = ProcessShared::bring_up(open(), || unreachable!("without the lock"))
         .map(|shared: ProcessShared<Null>| drop(shared))
         .expect_err("no lock");
     assert!(matches!(&error, SharedError::Mutex { errno: Errno::NOTRECOVERABLE, .. }), "{error}");
-    assert!(error.to_string().contains("remove it"), "{error}");
+    assert!(error.to_string().contains("end all processes"), "{error}");
+    // Nobody has it open: the next one repairs it.
+    drop(lock);
+    assert_eq!(bus.into_inner().inner().bytes(), 0);
+    one_message(&Bus::new(ProcessShared::new(open(), Null::new())));
 }
 
 #[test]
@@ -304,4 +307,71 @@ fn a_chips_claim_is_set_during_an_operation_and_not_after() {
     assert!(!claim.is_set());
     let node = ChipLocks::Node(place.device()).open(0).expect("opens");
     assert!(node.into_claim().is_none());
+}
+
+#[test]
+fn one_that_is_alone_is_seen_by_all_and_sees_all() {
+    let place = Place::new();
+    let alone = || SharedLock::open_exclusive(&place.lock(), &place.device());
+    let me = std::process::id();
+    let (one, other) = (place.open().expect("made"), place.open().expect("found"));
+    drop(one);
+    let error = alone().expect_err("another is there");
+    let SharedError::InUse { users, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(users.iter().map(|user| user.process).collect::<Vec<_>>(), [me], "{error}");
+    assert!(!users[0].name.is_empty() && error.to_string().contains(&users[0].name), "{error}");
+    drop(other);
+    let lock = alone().expect("nobody is there");
+    for error in [alone().expect_err("one is alone"), place.open().expect_err("one is alone")] {
+        let text = error.to_string();
+        assert!(text.contains(&format!("process {me} (")) && text.contains("exclusive"), "{text}");
+    }
+    drop(lock);
+    place.open().expect("nobody is alone");
+}
+
+/// The kernel's word of a lock's mutex, and the number of the namespace.
+fn words(lock: &SharedLock) -> [&std::sync::atomic::AtomicU32; 2] {
+    let words = lock.mutex().words().words();
+    [&words[lock.mutex().word_index()], &words[31]]
+}
+
+#[test]
+fn another_namespace_is_refused_while_it_is_there_and_leaves_nothing() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let place = Place::new();
+    let theirs = place.open().expect("made");
+    let [word, namespace] = words(&theirs);
+    let ours = namespace.load(Relaxed);
+    namespace.store(ours ^ 1, Relaxed);
+    // One that waits for thread 1, which was another's there: nobody gives this back.
+    word.store(0x8000_0001, Relaxed);
+    let error = place.open().expect_err("thread ids of another namespace");
+    assert!(matches!(error, SharedError::Namespace { .. }), "{error:?}");
+    assert!(error.to_string().contains("container"), "{error}");
+    drop(theirs);
+    let lock = place.open().expect("they are gone");
+    let taken = lock.mutex().acquire_while(&mut |_| std::ops::ControlFlow::Break(()));
+    assert_eq!(taken.map(|(_, found)| found), Ok(crate::sys::owner::Found::Free));
+    assert_eq!(words(&lock)[1].load(Relaxed), ours);
+}
+
+#[test]
+fn a_file_that_was_removed_and_made_anew_is_not_taken_for_the_first() {
+    let place = Place::new();
+    let first = place.open().expect("made");
+    fs::remove_file(place.lock()).expect("ours");
+    let second = SharedLock::open_exclusive(&place.lock(), &place.device()).expect("made anew");
+    assert!(super::presence::is_at(second.file(), second.path()));
+    assert!(!super::presence::is_at(first.file(), first.path()));
+}
+
+#[test]
+fn the_rights_follow_the_device_once_nobody_has_the_lock() {
+    let place = Place::new();
+    let mode = || fs::metadata(place.lock()).expect("there").mode() & 0o777;
+    drop(place.open().expect("made"));
+    place.device_mode(0o666);
+    drop(place.open().expect("found"));
+    assert_eq!(mode(), 0o666);
 }

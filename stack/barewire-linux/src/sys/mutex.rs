@@ -170,6 +170,19 @@ impl SharedMutex {
         check(unsafe { libc::pthread_mutex_init(self.raw(), &raw const attributes.0) })
     }
 
+    /// Frees it from whatever is left in it, while no process uses it.
+    pub(crate) fn reset(&self) -> Result<(), Errno> {
+        #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+        if self.foreign {
+            // The kernel's word, the waiters and the count; the type stays.
+            for word in [MUSL_WORD, 2, 5] {
+                self.words.words()[self.at + word].store(0, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        self.init()
+    }
+
     /// The mutex, which the calling thread has acquired.
     #[inline]
     fn held(&self) -> Held<'_> {

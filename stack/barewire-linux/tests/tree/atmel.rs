@@ -8,7 +8,7 @@ use barewire_linux::bus_text::parse_mem;
 use barewire_linux::map::clock::ClockState;
 use barewire_linux::map::{MapError, Mapped};
 
-use crate::fake::{Registers, Tree};
+use crate::fake::{Registers, Tree, alone};
 
 const SPI0: u64 = 0xf000_4000;
 /// In the middle of a page that it shares with the other banks.
@@ -66,7 +66,7 @@ fn its_clock_is_the_kernels_count_of_the_pmcs() {
 }
 
 fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &parse_mem(text).expect("reads"))
+    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
 }
 
 #[test]

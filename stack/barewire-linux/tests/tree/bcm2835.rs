@@ -9,7 +9,7 @@ use barewire_linux::map::clock::ClockState;
 use barewire_linux::map::{MapError, Mapped};
 use barewire_linux::shared::ProcessShared;
 
-use crate::fake::{Registers, Tree};
+use crate::fake::{Registers, Tree, alone};
 
 const SPI0: u64 = 0x3f20_4000;
 const GPIO: u64 = 0x3f20_0000;
@@ -45,7 +45,7 @@ fn pi3() -> Tree {
 }
 
 fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &parse_mem(text).expect("reads"))
+    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
 }
 
 #[test]
@@ -136,9 +136,10 @@ fn a_bound_controller_is_refused_with_its_own_driver() {
 
 #[test]
 fn a_shared_controller_is_brought_up_under_its_lock() {
-    let tree = pi3().directory("/run/lock");
-    let mapped = open(&tree, &format!("{CE0_BY_GPIO},shared")).expect("mapped");
-    let lock = mapped.lock().expect("opens").expect("one is wanted");
+    let tree = pi3();
+    let spec = parse_mem(CE0_BY_GPIO).expect("reads");
+    let mut mapped = Mapped::open(&tree.root(), &spec).expect("mapped");
+    let lock = mapped.take_lock().expect("shared");
     assert_eq!(lock.path(), tree.root().path("/run/lock/barewire-3f204000.lock"));
     let bus = Bus::new(ProcessShared::bring_up(lock, || mapped.start()).expect("free"));
     let device = bus.device(&Settings::new(0, 1_000_000)).expect("settings");

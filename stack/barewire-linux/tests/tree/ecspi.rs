@@ -12,7 +12,7 @@ use barewire_linux::map::clock::ClockState;
 use barewire_linux::map::{MapError, MapSpec, Mapped, SpecError};
 use barewire_linux::shared::{ProcessShared, SharedError};
 
-use crate::fake::{Registers, Tree};
+use crate::fake::{Registers, Tree, alone};
 
 const ECSPI1: u64 = 0x3082_0000;
 const GPIO5: u64 = 0x3024_0000;
@@ -79,7 +79,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     let blocks = [ECSPI1, GPIO5];
     let before = memory.nonzero(&blocks);
 
-    let mut mapped = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped");
+    let mut mapped = Mapped::open(&tree.root(), &alone(mem(MEM))).expect("mapped");
     assert!(matches!(mapped.clock(), ClockState::Running(_)), "{:?}", mapped.clock());
     assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
     assert_eq!(mapped.mapped_len(), 2 * rustix::param::page_size(), "a page for each block");
@@ -97,7 +97,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
 fn a_message_runs_on_the_mapped_registers() {
     let tree = imx8mp();
     let memory = Registers::of(&tree, "/dev/mem");
-    let ecspi = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped").start();
+    let ecspi = Mapped::open(&tree.root(), &alone(mem(MEM))).expect("mapped").start();
     let bus = Bus::new(ecspi);
     // Line 1 is the GPIO; at 20 MHz TXDATA's write starts the burst.
     let device = bus.device(&Settings::new(1, 20_000_000)).expect("settings");
@@ -128,7 +128,7 @@ fn a_message_runs_on_the_mapped_registers() {
 fn a_controller_without_gpio_lines_needs_no_bank() {
     let tree = imx8mp();
     let spec = mem("0x30820000,reference-hz=80M,cs=native0+native3");
-    let mapped = Mapped::open(&tree.root(), &spec).expect("mapped");
+    let mapped = Mapped::open(&tree.root(), &alone(spec)).expect("mapped");
     assert_eq!(mapped.mapped_len(), rustix::param::page_size());
     let bus = Bus::new(mapped.start());
     for line in [0, 1] {
@@ -354,7 +354,7 @@ fn an_address_inside_a_gpio_bank_is_refused_with_its_beginning() {
 fn a_driver_that_comes_back_is_seen_and_fails_the_next_message() {
     let tree = with_nodes(None);
     let root = tree.root();
-    let mapped = Mapped::open(&root, &mem(MEM)).expect("mapped");
+    let mapped = Mapped::open(&root, &alone(mem(MEM))).expect("mapped");
     let watch = mapped.watch();
     let bus = Bus::new(mapped.start());
     let memory = Registers::of(&tree, "/dev/mem");
@@ -399,7 +399,7 @@ fn first_reads_name_a_register_of_every_block_and_read_it() {
     let memory = Registers::of(&tree, "/dev/mem");
     memory.set(ECSPI1 + STATREG, 3);
     memory.set(GPIO5 + GDIR, 0x201);
-    let mut mapped = Mapped::open(&tree.root(), &mem(MEM)).expect("mapped");
+    let mut mapped = Mapped::open(&tree.root(), &alone(mem(MEM))).expect("mapped");
     let told = mapped
         .first_reads()
         .into_iter()
@@ -438,7 +438,7 @@ fn uio_with_a_bank_of_its_own_needs_no_dev_mem() {
         .uio_map("uio0", 1, ["0x30240000\n", "0x10000\n", "0x0\n"])
         .platform("30820000.spi", Some("uio_pdrv_genirq"))
         .platform("30240000.gpio", None);
-    let mapped = Mapped::open(&tree.root(), &uio(UIO)).expect("mapped");
+    let mapped = Mapped::open(&tree.root(), &alone(uio(UIO))).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Unknown);
     let ecspi = mapped.start();
     let registers = Registers::of(&tree, "/dev/uio0");
@@ -450,7 +450,7 @@ fn uio_with_a_bank_of_its_own_needs_no_dev_mem() {
 #[test]
 fn uio_without_the_bank_takes_it_from_dev_mem_or_says_what_to_do() {
     let tree = with_uio(imx8mp());
-    let mapped = Mapped::open(&tree.root(), &uio(UIO)).expect("mapped");
+    let mapped = Mapped::open(&tree.root(), &alone(uio(UIO))).expect("mapped");
     assert!(matches!(mapped.clock(), ClockState::Running(_)), "/dev/mem is there to look");
     let ecspi = mapped.start();
     let memory = Registers::of(&tree, "/dev/mem");
@@ -481,7 +481,7 @@ fn a_uio_device_whose_controller_the_kernel_has_is_refused() {
 fn a_limit_to_polling_takes_the_interrupt_mode_to_the_registers() {
     let tree = with_uio(Tree::new());
     let spec = uio("uio0,reference-hz=80M,cs=native0,ignore-clock,poll-limit-us=0");
-    let mut ecspi = Mapped::open(&tree.root(), &spec).expect("mapped").start();
+    let mut ecspi = Mapped::open(&tree.root(), &alone(spec)).expect("mapped").start();
     let registers = Registers::of(&tree, "/dev/uio0");
     let (program, _) = ecspi.configure(&Settings::new(0, 20_000_000)).expect("settings");
     let mut message = [Transfer::write(&[1; 8])];
@@ -514,20 +514,19 @@ fn a_limit_to_polling_is_refused_without_an_interrupt() {
 
 #[test]
 fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
-    let tree = imx8mp().file("/run/lock/other.lock", "");
+    let tree = imx8mp();
     let root = tree.root();
-    let unshared = Mapped::open(&root, &mem(MEM)).expect("mapped");
-    assert!(unshared.lock().expect("none is wanted").is_none());
-
-    let open = || {
-        let mapped =
-            Mapped::open(&root, &mem(&format!("{MEM},shared,unsafe-shared"))).expect("mapped");
-        let lock = mapped.lock().expect("opens").expect("one is wanted");
+    // Without a word, and with the one that says so.
+    let shared = |options: &str| mem(&format!("{MEM},{options}"));
+    let open = |options| {
+        let mut mapped = Mapped::open(&root, &shared(options)).expect("mapped");
+        let lock = mapped.take_lock().expect("shared");
         assert_eq!(lock.path(), root.path("/run/lock/barewire-30820000.lock"));
+        assert!(mapped.take_lock().is_none(), "there is one");
         ProcessShared::bring_up(lock, || mapped.start()).expect("free")
     };
     let memory = Registers::of(&tree, "/dev/mem");
-    let (one, other) = (Bus::new(open()), Bus::new(open()));
+    let (one, other) = (Bus::new(open("unsafe-shared")), Bus::new(open("shared,unsafe-shared")));
     let fails = |bus: &Bus<ProcessShared<_>>| {
         let device = bus.device(&Settings::new(1, 20_000_000)).expect("settings");
         device.sync(&mut [Transfer::write(&[0x9f])]).expect_err("a file clocks no word");
@@ -538,10 +537,67 @@ fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
     fails(&other);
     assert_eq!(memory.get(ECSPI1 + INTREG), 0, "reset when the user changed");
 
-    let named = mem(&format!("{MEM},unsafe-shared,shared=/run/lock/mine"));
-    let lock = Mapped::open(&root, &named).expect("mapped").lock();
-    assert_eq!(lock.expect("opens").expect("wanted").path(), root.path("/run/lock/mine"));
-    let nowhere = mem(&format!("{MEM},unsafe-shared,shared=/gone/mine"));
-    let error = Mapped::open(&root, &nowhere).expect("mapped").lock().expect_err("nowhere");
-    assert!(matches!(error, SharedError::NoDirectory { .. }), "{error}");
+    let mut named =
+        Mapped::open(&root, &shared("unsafe-shared,shared=/run/lock/mine")).expect("mapped");
+    assert_eq!(named.take_lock().expect("shared").path(), root.path("/run/lock/mine"));
+    let error =
+        Mapped::open(&root, &shared("unsafe-shared,shared=/gone/mine")).expect_err("nowhere");
+    assert!(matches!(error, MapError::Lock(SharedError::NoDirectory { .. })), "{error}");
+}
+
+#[test]
+fn one_that_is_alone_and_one_that_is_not_keep_each_other_out() {
+    let tree = imx8mp();
+    let root = tree.root();
+    let open = |options: &str| Mapped::open(&root, &mem(&format!("{MEM},unsafe-shared{options}")));
+    let me = format!("process {}", std::process::id());
+    let shared = open("").expect("nobody else is there");
+    let error = open(",exclusive").expect_err("another is there");
+    assert!(matches!(error, MapError::Lock(SharedError::InUse { .. })), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains(&me) && text.contains("leave exclusive out"), "{text}");
+    drop(shared);
+    // It stays so until the controller is dropped.
+    let alone = open(",exclusive").expect("nobody else is there");
+    assert!(alone.chip_locks().is_none());
+    let bus = Bus::new(alone.start());
+    for options in ["", ",shared", ",exclusive"] {
+        let error = open(options).expect_err("another is alone").to_string();
+        assert!(error.contains(&me) && error.contains("exclusive"), "{options}: {error}");
+    }
+    drop(bus);
+    drop(open("").expect("nobody else is there"));
+}
+
+#[test]
+fn a_process_that_maps_the_controller_without_the_lock_is_refused() {
+    let maps = |tree: &Tree, path: &str| {
+        let line = format!("7f00-17f00 rw-s 30820000 00:05 4    {path}\n");
+        std::fs::write(tree.root().path("/proc/4000000/maps"), line).expect("written");
+    };
+    let tree = imx8mp().file("/proc/4000000/maps", "");
+    for options in ["unsafe-shared", "unsafe-shared,exclusive"] {
+        let spec = mem(&format!("{MEM},{options}"));
+        let open = || Mapped::open(&tree.root(), &spec);
+        maps(&tree, "/dev/mem");
+        let error = open().expect_err("a stranger");
+        assert!(matches!(error, MapError::Stranger { address: ECSPI1, .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains("process 4000000") && text.contains("end that process"), "{text}");
+        maps(&tree, "/dev/null");
+        let watch = open().expect("none is there").watch();
+        watch.final_check().expect("nor at the end");
+        // One that came later, and is still there.
+        maps(&tree, "/dev/mem");
+        let error = watch.final_check().expect_err("a stranger");
+        assert!(matches!(error, MapError::Stranger { .. }), "{error:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "take its lock")]
+fn a_shared_controller_is_not_started_without_its_lock() {
+    let tree = imx8mp();
+    let spec = mem(&format!("{MEM},unsafe-shared"));
+    drop(Mapped::open(&tree.root(), &spec).expect("mapped").start());
 }

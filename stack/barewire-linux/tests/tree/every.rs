@@ -7,7 +7,7 @@ use barewire::spi::{Settings, Transfer};
 use barewire_linux::bus_text::parse_uio;
 use barewire_linux::map::{Block, MapError, MapSpec, Mapped, MappedController};
 
-use crate::fake::{Registers, Tree};
+use crate::fake::{Registers, Tree, alone};
 
 /// A controller and the lengths of its registers and of its GPIO bank's, as the manuals have them;
 /// a register that a message by interrupt arms, and one that holds a value at rest.
@@ -87,7 +87,7 @@ impl Case {
         let text = format!(
             "uio0,controller={controller},reference-hz=80M,cs=gpio@0x20000000.5,ignore-clock{options}"
         );
-        parse_uio(&text).expect("reads")
+        alone(parse_uio(&text).expect("reads"))
     }
 
     fn open(&self, tree: &Tree, options: &str) -> Result<Mapped, MapError> {

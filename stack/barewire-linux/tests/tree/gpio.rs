@@ -10,7 +10,7 @@ use barewire_linux::bus_text::{parse_interrupt_line, parse_mem};
 use barewire_linux::gpio::{Edge, GpioError, InterruptLine, Sensed};
 use barewire_linux::map::{MapError, Mapped, MappedController};
 
-use crate::fake::{Registers, Tree};
+use crate::fake::{Registers, Tree, alone};
 use crate::kernel::FakeKernel;
 
 const ECSPI1: u64 = 0x3082_0000;
@@ -47,7 +47,7 @@ fn board() -> (Tree, Registers, FakeKernel) {
 
 fn open(tree: &Tree, kernel: &FakeKernel, lines: &str) -> Result<Mapped, MapError> {
     let text = format!("0x30820000,reference-hz=80M,ignore-clock,{lines}");
-    Mapped::open_with(&tree.root(), &parse_mem(&text).expect("reads"), kernel)
+    Mapped::open_with(&tree.root(), &alone(parse_mem(&text).expect("reads")), kernel)
 }
 
 fn start(tree: &Tree, kernel: &FakeKernel, lines: &str) -> MappedController {
@@ -233,7 +233,8 @@ fn of_a_bank_that_sets_and_clears_only_the_chip_select_is_held() {
         let text = format!(
             "0x30820000,controller={controller},reference-hz=80M,ignore-clock,cs=gpio@0x30240000"
         );
-        let spec = |line: &str| parse_mem(&format!("{text}{line}")).expect("reads");
+        let shared = |line: &str| parse_mem(&format!("{text}{line}")).expect("reads");
+        let spec = |line: &str| alone(shared(line));
         let mapped = Mapped::open_with(&tree.root(), &spec(".5+gpio@0x30240000.6:high"), &kernel);
         let mapped = mapped.expect(controller);
         assert_eq!(kernel.take_log(0), ["request [5, 6]"], "{controller}");
@@ -245,9 +246,15 @@ fn of_a_bank_that_sets_and_clears_only_the_chip_select_is_held() {
             "{controller}: {error:?}"
         );
         assert!(Mapped::open_with(&tree.root(), &spec(".3,unsafe-shared"), &kernel).is_ok());
+        // The chip select of several processes is held by none, and must be free of others all the same.
+        let open = |line: &str| Mapped::open_with(&tree.root(), &shared(line), &kernel);
+        let [one, other] = [open(".5"), open(".5")].map(|opened| opened.expect("shared"));
+        assert_eq!(kernel.take_log(0), [""; 0], "{controller}");
+        drop((one, other));
+        let error = open(".3").expect_err(controller);
         assert!(
-            Mapped::open_with(&tree.root(), &spec(".3,shared"), &kernel).is_ok(),
-            "no line is one's"
+            matches!(error, MapError::Gpio(GpioError::InUse { .. })),
+            "{controller}: {error:?}"
         );
     }
 }
@@ -287,7 +294,7 @@ fn every_controller_has_lines_of_the_kernel() {
         let before = memory.nonzero(&[GPIO5]);
         let options = format!("controller={controller},reference-hz={reference},ignore-clock");
         let text = format!("0x30820000,{options},cs=gpio@pca9535:15:high");
-        let spec = parse_mem(&text).expect("reads");
+        let spec = alone(parse_mem(&text).expect("reads"));
         let opened = Mapped::open_with(&tree.root(), &spec, &kernel).expect(controller);
         let mut controlled = opened.start();
         assert_eq!(kernel.take_log(2), ["request [15]", "output 15 low"], "{controller}");

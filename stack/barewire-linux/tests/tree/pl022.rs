@@ -8,7 +8,7 @@ use barewire_linux::bus_text::parse_mem;
 use barewire_linux::map::clock::ClockState;
 use barewire_linux::map::{MapError, Mapped};
 
-use crate::fake::{Registers, Tree};
+use crate::fake::{Registers, Tree, alone};
 
 const SSP: u64 = 0xfff0_0000;
 const GPIO: u64 = 0xfff3_0000;
@@ -82,12 +82,12 @@ fn a_primecells_range_is_its_resource() {
     let inside = PIN_OF_BANK.replace("0xfff00000", "0xfff00800");
     let error = open(&tree, &inside).expect_err("inside").to_string();
     assert!(error.contains("inside fff00000.spi (0xfff00000 to 0xfff00fff)"), "{error}");
-    assert!(error.ends_with(&format!("write mem:{PIN_OF_BANK}")), "{error}");
+    assert!(error.ends_with(&format!("write mem:{PIN_OF_BANK},exclusive")), "{error}");
     assert!(open(&tree, PIN_OF_BANK).is_ok());
 }
 
 fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &parse_mem(text).expect("reads"))
+    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use barewire_linux::bus_text::parse_mem;
 use barewire_linux::map::clock::ClockState;
 use barewire_linux::map::{MapError, Mapped};
 
-use crate::fake::{Registers, Tree};
+use crate::fake::{Registers, Tree, alone};
 
 const SPI0: u64 = 0x1004_0000;
 const GPIO: u64 = 0x1006_0000;
@@ -48,7 +48,7 @@ fn unleashed() -> Tree {
 }
 
 fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &parse_mem(text).expect("reads"))
+    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
 }
 
 #[test]

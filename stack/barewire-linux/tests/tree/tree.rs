@@ -5,7 +5,13 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::PathBuf;
 
 use barewire_linux::Root;
+use barewire_linux::map::MapSpec;
 use tempfile::TempDir;
+
+/// The same bus for one process alone: it can be started without a lock.
+pub(crate) fn alone(spec: MapSpec) -> MapSpec {
+    MapSpec { exclusive: true, ..spec }
+}
 
 /// A tree, removed when dropped.
 pub(crate) struct Tree(TempDir);
@@ -13,7 +19,9 @@ pub(crate) struct Tree(TempDir);
 impl Tree {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self(TempDir::new().expect("a scratch directory")).directory("/sys/bus")
+        Self(TempDir::new().expect("a scratch directory"))
+            .directory("/sys/bus")
+            .directory("/run/lock")
     }
 
     pub(crate) fn root(&self) -> Root {

@@ -188,13 +188,13 @@ impl Paths {
     }
 }
 
-/// Times what a bus over `controller` has, and returns it.
+/// Times what a bus over `controller` has.
 fn time_paths<C: Controller>(
     report: &mut Report,
     controller: C,
     settings: Settings,
     paths: &Paths,
-) -> Result<C, Failure> {
+) -> Result<(), Failure> {
     let bus = Bus::new(controller);
     let device = bus.device(&settings).map_err(failed)?;
     let mut prepared = device.prepare(READ_ID).map_err(failed)?;
@@ -231,7 +231,7 @@ fn time_paths<C: Controller>(
             }
         }
     }
-    Ok(bus.into_inner())
+    Ok(())
 }
 
 fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure> {
@@ -247,11 +247,15 @@ fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure>
     for warning in mapped.warnings() {
         note!("barewire: warning: {warning}");
     }
-    let lock = mapped.lock().map_err(failed)?;
+    let lock = mapped.take_lock();
+    let is_shared = lock.is_some();
     let watch = mapped.silent_watch();
     let timed = mapped.start_each(Timing { report: &mut report, settings, syscalls, lock });
     // A kernel driver that came back is why messages failed, or what they were timed beside.
     watch.final_check().map_err(failed).and(timed)?;
+    if !is_shared {
+        return Ok(report);
+    }
     let (_place, lock) = own_lock()?;
     report.time("libc-lock", 0, 0, || {
         lock.acquire_and_release().map_err(|error| error.to_string())
@@ -264,27 +268,21 @@ struct Timing<'r> {
     report: &'r mut Report,
     settings: Settings,
     syscalls: u32,
-    /// The lock that other processes hold too, if there are any.
+    /// The lock that other processes hold too, unless the bus is exclusive.
     lock: Option<SharedLock>,
 }
 
-/// Times the paths without a lock and under one; under [`Timing::lock`] alone if there is one.
+/// Times the paths under [`Timing::lock`] if there is one, else without a lock.
 impl MappedUser for Timing<'_> {
     type Output = Result<(), Failure>;
 
     fn run<C: Controller>(self, start: impl FnOnce() -> C) -> Result<(), Failure> {
         let Self { report, settings, syscalls, lock } = self;
-        let locked = Paths::locked(syscalls);
-        if let Some(lock) = lock {
-            let shared = ProcessShared::bring_up(lock, start).map_err(failed)?;
-            time_paths(report, shared, settings, &locked)?;
-            return Ok(());
-        }
-        let controller = time_paths(report, start(), settings, &Paths::free(syscalls))?;
-        // A lock that no other process uses costs as much.
-        let (_place, lock) = own_lock()?;
-        time_paths(report, ProcessShared::new(lock, controller), settings, &locked)?;
-        Ok(())
+        let Some(lock) = lock else {
+            return time_paths(report, start(), settings, &Paths::free(syscalls));
+        };
+        let shared = ProcessShared::bring_up(lock, start).map_err(failed)?;
+        time_paths(report, shared, settings, &Paths::locked(syscalls))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Read first: [`barewire_spidev_abi::direct`].
 //!
 //! # How it works
-//! A bus that several processes may use (`mem:…,shared`) has one more user then: the program. This process
+//! A bus that several processes may use (`mem:…` without `exclusive`) has one more user then: the program. This process
 //! remains for what is not a plain message, and looks whether the controller is still ours; it ends the
 //! others' messages by the page, and by its own end, however that comes.
 

@@ -33,10 +33,10 @@ pub(super) struct MappedBus {
 impl MappedBus {
     /// The controller as asked, mapped, looked at, and only then touched.
     pub(super) fn open(spec: &MapSpec, around: Around) -> Result<Self, Failure> {
-        let (mapped, guard) = mapped::open(spec, &mut |text| note!("{text}"))?;
+        let (mut mapped, guard) = mapped::open(spec, &mut |text| note!("{text}"))?;
         let chip_locks = mapped.chip_locks();
         let failed = |error: SharedError| Failure::Failed(error.to_string());
-        let bus = match mapped.lock().map_err(failed)? {
+        let bus = match mapped.take_lock() {
             None => selftest::bus(mapped.start(), around, Monotonic::new(), &FUTEX),
             Some(lock) => {
                 let lock = waiting::patient(lock);
