@@ -23,6 +23,8 @@ const DEPTH_MAX: usize = 16;
 pub(crate) struct Claim {
     /// Its path in the tree, as `/soc/spi@7e204000`.
     pub(crate) path: String,
+    /// Its directory.
+    pub(crate) node: String,
     /// Where its first register is.
     pub(crate) first: u64,
     pub(crate) compatible: Vec<String>,
@@ -55,16 +57,17 @@ impl Files for Root {
 pub(crate) fn claims(root: &Root, address: u64, len: u32) -> Option<Vec<Claim>> {
     let wanted = (address, address.saturating_add(u64::from(len).saturating_sub(1)));
     let (tree, found) = TREES.iter().find_map(|tree| Some((tree, found(root, tree, wanted)?)))?;
-    let claim = |Found { path, first }: Found| Claim {
-        first,
-        compatible: strings(root, &format!("{path}/compatible")),
-        enabled: path[tree.len()..]
-            .match_indices('/')
-            .map(|(at, _)| &path[..tree.len() + at])
-            .chain([path.as_str()])
-            .all(|path| is_available(root, path)),
-        target: is_target(root, &path),
-        path: path[tree.len()..].to_owned(),
+    let claim = |Found { path: node, first }: Found| {
+        let path = node[tree.len()..].to_owned();
+        let above = path.match_indices('/').map(|(end, _)| format!("{tree}{}", &path[..end]));
+        Claim {
+            first,
+            compatible: strings(root, &format!("{node}/compatible")),
+            enabled: above.chain([node.clone()]).all(|node| is_available(root, &node)),
+            target: is_target(root, &node),
+            node,
+            path,
+        }
     };
     Some(found.into_iter().map(claim).collect())
 }

@@ -85,6 +85,41 @@ pub(crate) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
     entries.iter().filter_map(range).collect()
 }
 
+/// A clock that a node names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Clock {
+    phandle: u32,
+    /// The cells behind the phandle.
+    pub(crate) specifier: Vec<u32>,
+    /// The path of the node with the phandle.
+    pub(crate) provider: String,
+}
+
+impl Clock {
+    /// Whether it is a `fixed-clock`, which is never off.
+    pub(crate) fn is_fixed(&self, root: &Root) -> bool {
+        strings(root, &format!("{}/compatible", self.provider)).iter().any(|it| it == "fixed-clock")
+    }
+}
+
+/// A node's `clocks`; none without the property. `None` if one of them cannot be followed.
+pub(crate) fn clocks(root: &Root, path: &str) -> Option<Vec<Clock>> {
+    let cells = cells(root, &format!("{path}/clocks"));
+    let mut clocks: Vec<Clock> = Vec::new();
+    let mut rest = cells.as_slice();
+    while let [phandle, after @ ..] = rest {
+        // Most clocks of a node are one provider's, and to find it takes a walk through the tree.
+        let known = clocks.iter().find(|clock| clock.phandle == *phandle);
+        let known = known.map(|clock| clock.provider.clone());
+        let provider = known.or_else(|| of_phandle(root, *phandle))?;
+        let count = cell_count(root, &format!("{provider}/#clock-cells"), 0);
+        let (specifier, after) = after.split_at_checked(count)?;
+        clocks.push(Clock { phandle: *phandle, specifier: specifier.to_vec(), provider });
+        rest = after;
+    }
+    Some(clocks)
+}
+
 /// The path of the node with that `phandle`.
 pub(crate) fn of_phandle(root: &Root, phandle: u32) -> Option<String> {
     let mut paths: Vec<String> = TREES.iter().rev().map(|&tree| tree.to_owned()).collect();
