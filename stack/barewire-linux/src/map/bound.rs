@@ -29,35 +29,28 @@ pub(super) fn refuse_wrong_address(
 ) -> Result<(), MapError> {
     let (block, facts) = (spec.block, spec.block.facts());
     let len = if wanted == Kind::Spi { facts.registers_len } else { facts.bank_len };
+    let is_wanted = |claim: &Claim| match wanted {
+        Kind::Spi => Block::of_compatible(&claim.compatible.join("\0")) == Some(block),
+        Kind::Gpio => claim.compatible.iter().any(|name| (facts.is_bank)(name)),
+    };
     let claims = node::claims(root, address, len);
-    let named = |name: &str| spec.nodes.iter().any(|node| node == name);
-    match claims.as_deref() {
-        None => {}
-        Some([]) if named(MapSpec::NO_NODE) => return Ok(()),
-        Some(claims) if claims.iter().any(|it| named(&MapSpec::node_name(&it.path))) => {
-            return Ok(());
-        }
-        Some(_) => {}
+    let wrong = claims.and_then(|claims| wrong_node(&claims, address, is_wanted));
+    let name = wrong.as_ref().map(|it| MapSpec::node_name(it.path().unwrap_or(MapSpec::NO_NODE)));
+    if name.as_ref().is_some_and(|name| spec.nodes.contains(name)) {
+        return Ok(());
     }
     let known = refuse_other_device(root, address, len, wanted).and_then(|()| match wanted {
         Kind::Spi => refuse_other_block(root, address, block),
         Kind::Gpio => Ok(()),
     });
-    // What the tree has in place of another device can be named.
-    if let Some(claims) =
-        claims.filter(|_| matches!(known, Ok(()) | Err(MapError::OtherDevice { .. })))
-    {
-        let is_wanted = |claim: &Claim| match wanted {
-            Kind::Spi => Block::of_compatible(&claim.compatible.join("\0")) == Some(block),
-            Kind::Gpio => claim.compatible.iter().any(|name| (facts.is_bank)(name)),
-        };
-        if let Some(wrong) = wrong_node(&claims, address, is_wanted) {
-            let name = MapSpec::node_name(wrong.path().unwrap_or(MapSpec::NO_NODE));
+    match (known, wrong, name) {
+        // What the tree has in place of another device can be named.
+        (Ok(()) | Err(MapError::OtherDevice { .. }), Some(wrong), Some(name)) => {
             let remedy = text(&spec.with_node(name));
-            return Err(MapError::OtherNode { address, wrong, block, wanted, remedy });
+            Err(MapError::OtherNode { address, wrong, block, wanted, remedy })
         }
+        (known, ..) => known,
     }
-    known
 }
 
 /// What is wrong with the nodes that claim registers at `address`; the deepest is last.

@@ -73,7 +73,11 @@ fn an_address_of_another_node_or_of_none_is_refused_and_the_node_named() {
             assert!(open(&tree, spi, bank, ",node=uart@7e201000").is_err(), "another's name");
         }
     }
-    // Each is waived by its own name.
+    // Each is waived by its own name, also where memory is said to be everywhere.
+    let memory = pi3().node("/memory@0", "", &[0, 0x4000_0000]);
+    assert!(open(&memory, SPI0, GPIO, "").is_ok());
+    assert!(open(&memory, "0x3f203000", GPIO, ",node=memory@0").is_err());
+    assert!(open(&memory, "0x3f214000", GPIO, ",node=memory@0").is_ok());
     assert!(open(&tree, "0x3f214000", "0x3f203000", ",node=none").is_err());
     assert!(open(&tree, "0x3f214000", "0x3f203000", ",node=none+i2s@7e203000").is_ok());
 }
