@@ -6,3 +6,5 @@ BANK=gpio@0xfff30000.0 LINE=gpio@0xfff30000:0
 HAND="pl022 0xfff39000 0xfff30000 0"
 LOOPBACK=1
 FIXED_CLOCK=150000000
+WRONG="interrupts:fff11000 timer:fff34000 disabled-sdhci:ffe0e000 hole:fff38000 memory:8000000"
+DISABLED_BANK=fff31000

@@ -8,5 +8,8 @@ CLOCK_IS_ASKED=1
 CLOCK=ecspi1_root_clk
 # What the shipped overlay gives to UIO.
 OVERLAY_ADDRESS=30830000 OVERLAY_CLOCK=ecspi2_root_clk
+# The controller beside it, and the one whose bus keeps the clock of the first.
+BESIDE_ADDRESS=30840000 BESIDE_CLOCK=ecspi3_root_clk UNCLOCKED_ADDRESS=30820000
 HAND="ecspi 0x30820000 0x30240000 9"
 PROGRAMS_ARE_COUNTED=1
+WRONG="disabled-ecspi3:30840000 interrupts:38800000 clocks:30380000 hole:30fe0000 memory:48000000"

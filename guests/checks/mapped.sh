@@ -43,6 +43,24 @@ if [ -n "$HOLE" ]; then
 	refused mem-hole-named "${HOLE#0x}\|register" barewire flash id --bus "$(echo "$REGISTERS" | sed "s/0x$ADDRESS/$HOLE/")"
 fi
 
+# What the device tree gives to another node, to a disabled one or to none is touched neither as a controller nor as a bank. The
+# refusal names the node; another's name in the waiver does not help.
+select=${BANK%%,*}
+for it in $WRONG ${DISABLED_BANK:+disabled-bank:$DISABLED_BANK}; do
+	address=0x${it#*:}
+	spi=$(echo "$REGISTERS" | sed "s/0x$ADDRESS/$address/")
+	bank=$(echo "$REGISTERS" | sed "s/$select/gpio@$address.0/")
+	refused "mem-wrong-${it%:*}" "the device tree gives $address to" barewire flash id --bus "$spi"
+	refused "mem-wrong-bank-${it%:*}" "the device tree gives $address to" barewire flash id --bus "$bank"
+done
+refused mem-wrong-waiver "the device tree gives $address to" barewire flash id --bus "$spi,node=cpus"
+if [ -n "$DISABLED_BANK" ]; then
+	bank=$(echo "$REGISTERS" | sed "s/$select/gpio@0x$DISABLED_BANK.0/")
+	refused mem-disabled-bank-named "node=gpio@$DISABLED_BANK" barewire flash id --bus "$bank"
+	# QEMU gates no clocks: the bank answers, the chip is not selected by it.
+	refused mem-disabled-bank-waived chip barewire flash id --bus "$bank,node=gpio@$DISABLED_BANK"
+fi
+
 # The loopback suite, whole.
 if [ -n "$LOOPBACK" ]; then
 	barewire selftest --json --bus "$REGISTERS" >/tmp/out 2>/tmp/err

@@ -2,20 +2,23 @@
 # by root and by a user who may open two nodes.
 
 insmod /m/uio_pdrv_genirq.ko of_id=generic-uio
-clock() { cat "/sys/kernel/debug/clk/$OVERLAY_CLOCK/clk_enable_count"; }
+count() { cat "/sys/kernel/debug/clk/$1/clk_enable_count"; }
+uio_at() { grep -il "0x0*$1" /sys/class/uio/uio*/maps/map0/addr | cut -d / -f 5; }
+# on_while_open NAME DEVICE CLOCK: the clock has a user while the device is open, and no other.
+on_while_open() {
+	before=$(count "$3")
+	exec 3<>"/dev/$2"
+	open=$(count "$3")
+	exec 3<&-
+	if [ "$before" = 0 ] && [ "$open" = 1 ]; then pass "$1"
+	else fail "$1" "enabled $before before, $open while open"; fi
+}
 if ! awaited /dev/uio0; then
 	fail overlay-device "no /dev/uio0"
 else
 	check overlay-address grep -q "0x0*$OVERLAY_ADDRESS" /sys/class/uio/uio0/maps/map0/addr
 	# A clock that is never off is not counted.
-	if [ -n "$OVERLAY_CLOCK" ]; then
-		before=$(clock)
-		exec 3<>/dev/uio0
-		open=$(clock)
-		exec 3<&-
-		if [ "$before" = 0 ] && [ "$open" = 1 ]; then pass overlay-clock-while-open
-		else fail overlay-clock-while-open "enabled $before before, $open while open"; fi
-	fi
+	[ -z "$OVERLAY_CLOCK" ] || on_while_open overlay-clock-while-open uio0 "$OVERLAY_CLOCK"
 	# What doctor proposes is pasted: the bus, and the question to the chip.
 	check overlay-doctor barewire doctor
 	cat /tmp/out
@@ -34,4 +37,16 @@ else
 	refused overlay-doctor-as-user "not ready" su user -c "barewire doctor $bus"
 	chown user /dev/uio0 /dev/gpiochip*
 	check overlay-as-user su user -c "barewire flash id --bus $bus"
+	# Each of two controllers has its own clock. What keeps another's is no bus that anybody runs on.
+	if [ -n "$BESIDE_ADDRESS" ]; then
+		beside=$(uio_at "$BESIDE_ADDRESS") unclocked=$(uio_at "$UNCLOCKED_ADDRESS")
+		on_while_open overlay-beside-clock "$beside" "$BESIDE_CLOCK"
+		check overlay-beside-ready barewire doctor "uio:$beside,reference-hz=80M,cs=native0"
+		wrong="uio:$unclocked,reference-hz=80M,cs=native0"
+		refused overlay-unclocked-doctor "not ready" barewire doctor "$wrong"
+		if barewire doctor | grep "^Ready now.*uio:$unclocked,"; then fail overlay-unclocked-not-offered "doctor writes its bus"
+		else pass overlay-unclocked-not-offered; fi
+		chown user "/dev/$unclocked"
+		refused overlay-unclocked-as-user "keeps other clocks" su user -c "barewire xfer --bus $wrong 9f"
+	fi
 fi

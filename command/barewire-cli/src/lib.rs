@@ -66,6 +66,7 @@ Buses (--bus):
                            line of a GPIO chip through the kernel; or gpio@0xADDRESS.BIT, a pin by its
                            bank's registers, which nobody else may use (i.MX). :high behind it: active high
     unsafe-shared          write a bank's registers whoever else uses it
+    node=NAME              use registers that the device tree gives to that node, or with none to no node
     pipe=NAME              atmel's words on the way: wait-data-read (unless told), one-word (where
                            the block has no WDRBT), two-words
     ignore-clock           go on where its clock is off or unknown, or has another rate than reference-hz

@@ -1,6 +1,7 @@
 //! The directory that contains `/dev`, `/sys` and `/proc`: an argument, so that tests use a tree of
 //! their own.
 
+use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,10 +43,20 @@ impl Root {
 
     /// The names in a directory, sorted with numbers in numeric order; empty if it cannot be read.
     pub(crate) fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
+        self.names_of(directory, |_| true)
+    }
+
+    /// The names of the directories in a directory, like [`Root::names`].
+    pub(crate) fn directories(&self, directory: impl AsRef<Path>) -> Vec<String> {
+        self.names_of(directory, |entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+    }
+
+    fn names_of(&self, directory: impl AsRef<Path>, wanted: fn(&DirEntry) -> bool) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(directory)) else {
             return Vec::new();
         };
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let entries = entries.flatten().filter(wanted);
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut names: Vec<_> = names.collect();
         names.sort_by_cached_key(|name| counted(name));
         names

@@ -20,6 +20,8 @@ mod interrupt;
 mod kernel;
 #[path = "tree/map.rs"]
 mod map;
+#[path = "tree/nodes.rs"]
+mod nodes;
 #[path = "tree/open.rs"]
 mod open;
 #[path = "tree/pl022.rs"]

@@ -335,6 +335,7 @@ mod tests {
             "gpio@label:",
             ":high",
             "unsafe-shared",
+            "node=",
             "poll-limit-us",
             "ignore-clock",
             "shared",

@@ -37,12 +37,21 @@ impl Machine {
             ("sys/class/uio/uio0/maps/map0/offset", "0x0"),
             ("sys/parent/30820000.spi/uevent", ""),
             ("sys/parent/of_node/compatible", "simple-pm-bus\0"),
-            ("sys/parent/of_node/clocks", "\0\0\0\x02"),
+            ("sys/parent/of_node/clocks", "\0\0\0\x02\0\0\0\x10"),
+            ("sys/firmware/devicetree/base/#address-cells", "\0\0\0\x01"),
+            ("sys/firmware/devicetree/base/#size-cells", "\0\0\0\x01"),
+            ("sys/firmware/devicetree/base/soc/#address-cells", "\0\0\0\x01"),
+            ("sys/firmware/devicetree/base/soc/#size-cells", "\0\0\0\x01"),
+            ("sys/firmware/devicetree/base/soc/ranges", ""),
+            ("sys/firmware/devicetree/base/clock/phandle", "\0\0\0\x02"),
+            ("sys/firmware/devicetree/base/clock/#clock-cells", "\0\0\0\x01"),
             ("sys/kernel/debug/clk/ecspi1_root_clk/clk_rate", "80000000"),
             ("sys/kernel/debug/clk/ecspi1_root_clk/clk_enable_count", "0"),
         ] {
             machine.file(path, text.as_bytes());
         }
+        // The clock that the controller needs.
+        machine.cells("reg", &[0x3082_0000, 0x1_0000]).cells("clocks", &[2, 0x10]);
         machine.node("compatible", b"generic-uio\0barewire,ecspi\0").cells("num-cs", &[4]);
         machine.node("flash@0/compatible", b"jedec,spi-nor\0").cells("flash@0/reg", &[0]);
         machine.link("/sys/firmware/devicetree/base", "proc/device-tree");
@@ -127,4 +136,21 @@ fn a_wrong_device_tree_is_refused_in_text_json_and_list() {
         let list = machine.run(&["list"]).ok().text();
         assert!(!list.contains("ready: --bus"), "{list}");
     }
+}
+
+/// The second of two overlays that named one node has replaced its clocks.
+#[test]
+fn a_bus_that_keeps_another_clock_makes_no_bus_ready_and_runs_nothing() {
+    let bus = "uio:uio0,reference-hz=80M,cs=native0";
+    let Some(machine) = Machine::new() else { return };
+    machine.cells("clocks", &[2, 0x11]);
+    let text = machine.run(&["doctor"]).ok().text();
+    assert!(!text.contains("Ready now") && !text.contains("on while the UIO device"), "{text}");
+    assert!(text.contains("nothing keeps its clock on"), "{text}");
+    machine.run(&["doctor", bus]).fails(1, "is not ready");
+    // A user who cannot read debugfs has the device tree alone.
+    fs::remove_dir_all(machine.0.path().join("sys/kernel/debug")).expect("hidden");
+    let text = machine.run(&["doctor"]).ok().text();
+    assert!(text.contains("keeps other clocks on than those of the controller's node"), "{text}");
+    machine.run(&["xfer", "--bus", bus, "9f"]).fails(1, "keeps other clocks on");
 }

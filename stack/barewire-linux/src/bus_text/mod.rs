@@ -27,6 +27,7 @@
 //! | `shared=/PATH` | the file of the lock between the processes that use the controller, see [`LockAt`]; `shared` alone means the default |
 //! | `exclusive`, `exclusive=/PATH` | no other process may use the controller while the bus is open: no message needs the lock |
 //! | `unsafe-shared` | write GPIO banks' registers even if others use the bank, see [`gpio`](crate::gpio) |
+//! | `node=NAME[+NAME…]` | use registers that the device tree gives to that node, or with `none` to no node, see [`MapSpec::nodes`] |
 //!
 //! All functions are pure: they open nothing.
 
@@ -42,7 +43,7 @@ use strsim::levenshtein;
 
 use crate::gpio::{GpioChip, GpioLine, Sense};
 use crate::map::text::{
-    CONTROLLER, CS, EXCLUSIVE, IGNORE_CLOCK, OPTIONS, PIPE, PIPES, POLL_LIMIT_US, REFERENCE_HZ,
+    CONTROLLER, CS, EXCLUSIVE, IGNORE_CLOCK, NODE, OPTIONS, PIPE, PIPES, POLL_LIMIT_US, REFERENCE_HZ,
     SHARED, UNSAFE_SHARED,
 };
 use crate::map::{Block, CsLineAt, CsPin, LockAt, MapSpec, Via};
@@ -89,7 +90,7 @@ fn split(rest: &str) -> (&str, Option<&str>) {
 fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextError> {
     let (mut block, mut pipe, mut reference_hz, mut chip_selects) = (None, None, None, None);
     let (mut ignore_clock, mut poll_limit_us, mut shared) = (None, None, None);
-    let (mut exclusive, mut unsafe_shared) = (None, None);
+    let (mut exclusive, mut unsafe_shared, mut nodes) = (None, None, None);
     for part in options.into_iter().flat_map(|options| options.split(',')) {
         let (key, value) = match part.split_once('=') {
             Some((key, value)) => (key, Some(value)),
@@ -103,6 +104,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
             CS => chip_selects.replace(parse_lines(value.unwrap_or(""))?).is_some(),
             IGNORE_CLOCK => ignore_clock.replace(parse_flag(IGNORE_CLOCK, value)?).is_some(),
             UNSAFE_SHARED => unsafe_shared.replace(parse_flag(UNSAFE_SHARED, value)?).is_some(),
+            NODE => nodes.replace(parse_nodes(value.unwrap_or(""))?).is_some(),
             SHARED => shared.replace(parse_lock(SHARED, value)?).is_some(),
             EXCLUSIVE => exclusive.replace(parse_lock(EXCLUSIVE, value)?).is_some(),
             _ => {
@@ -135,6 +137,7 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
         exclusive: exclusive.is_some(),
         lock: shared.or(exclusive).unwrap_or_default(),
         unsafe_shared: unsafe_shared.is_some(),
+        nodes: nodes.unwrap_or_default(),
     };
     spec.check().map_err(BusTextError::Spec)?;
     Ok(spec)
@@ -192,6 +195,15 @@ fn parse_lock(option: &'static str, value: Option<&str>) -> Result<LockAt, BusTe
             Err(BusTextError::Value { option, value: path.to_owned(), expected })
         }
     }
+}
+
+fn parse_nodes(value: &str) -> Result<Vec<String>, BusTextError> {
+    let names: Vec<String> = value.split('+').map(str::to_owned).collect();
+    if names.iter().all(|name| !name.is_empty() && !name.contains('/')) {
+        return Ok(names);
+    }
+    let expected = "the name of a device-tree node: write node=spi@7e204000, without its path, or node=none for an address of no node";
+    Err(BusTextError::Value { option: NODE, value: value.to_owned(), expected })
 }
 
 /// Parses an option without a value.

@@ -22,6 +22,7 @@ fn the_documented_texts_are_read() {
         lock: LockAt::Default,
         exclusive: false,
         unsafe_shared: false,
+        nodes: vec![],
     };
     assert_eq!(spec, expected);
     assert_eq!(spec.to_string(), "uio:uio0");
@@ -114,7 +115,7 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0", "option reference-hz is missing"),
         (
             "uio0,",
-            "no option \"\": (known: controller, reference-hz, cs, pipe, ignore-clock, poll-limit-us, shared, exclusive, unsafe-shared)",
+            "no option \"\": (known: controller, reference-hz, cs, pipe, ignore-clock, poll-limit-us, shared, exclusive, unsafe-shared, node)",
         ),
         ("uio0,control=ecspi", "did you mean \"controller\"?"),
         ("uio0,Controler=ecspi", "did you mean \"controller\"?"),
@@ -176,6 +177,11 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0,shared,shared=/x", "shared is given twice"),
         ("uio0,shared=", "\"\" is not a path from the root"),
         ("uio0,shared=spi.lock", "/run/lock/spi.lock, or the option alone"),
+        ("uio0,node", "\"\" is not the name of a device-tree node"),
+        ("uio0,node=spi@1++none", "or node=none"),
+        ("uio0,node=/soc/spi@1", "without its path"),
+        ("uio0,node=none,node=none", "node is given twice"),
+        ("uio0,nod=x", "did you mean \"node\"?"),
         ("uio0,share", "did you mean \"shared\"?"),
         ("uio0,reference-hz", "80000000 or 80M"),
         ("uio0,reference-hz=fast", "80000000 or 80M"),

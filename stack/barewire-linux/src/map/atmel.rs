@@ -50,6 +50,7 @@ pub(super) const FACTS: Facts = Facts {
     kernel_clock: None,
     pins_warning: None,
     is_compatible: |name| matches!(name, "atmel,at91rm9200-spi" | "microchip,sam9x60-spi"),
+    is_bank: |name| matches!(name, "atmel,at91rm9200-gpio" | "atmel,at91sam9x5-gpio"),
 };
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedAtmel {

@@ -57,6 +57,7 @@ pub(super) const FACTS: Facts = Facts {
     kernel_clock: Some("vpu"),
     pins_warning: Some(pins_warning),
     is_compatible: |name| matches!(name, "brcm,bcm2835-spi" | "brcm,bcm2711-spi"),
+    is_bank: |name| matches!(name, "brcm,bcm2835-gpio" | "brcm,bcm2711-gpio"),
 };
 
 /// SPI0's offset in the peripherals' 16 MiB, on every chip.

@@ -1,9 +1,84 @@
-//! Refuses a controller that is another device, another block, or that a kernel driver is bound to.
+//! Refuses an address that is another device's, another block's, or that a kernel driver is bound to.
+//!
+//! # How it works
+//! Two lists say what is at an address:
+//!
+//! 1. The kernel's devices, of every machine ([`refuse_other_device`], [`refuse_other_block`]).
+//! 2. The device tree's nodes, which are more: disabled ones, the interrupt controller, memory ([`refuse_wrong_address`]).
+//!    The address must be the first of an enabled node whose `compatible` names the block, or its family's GPIO bank. On a
+//!    machine without a device tree, or with one that describes no registers (ACPI), the first list alone decides.
 
 use super::device::by_bus_address;
 pub use super::device::{Kind, PlatformDevice, devices_at, devices_in, spi_controllers};
-use super::{Block, MapError};
+use super::text::text;
+use super::{Block, MapError, MapSpec, WrongNode};
+use crate::node::{self, Claim};
 use crate::root::Root;
+
+/// Refuses the `wanted` of a specification at `address`, unless it names the node there ([`MapSpec::nodes`]).
+///
+/// # Errors
+/// * Errors of [`refuse_other_device`] and [`refuse_other_block`].
+/// * [`MapError::OtherNode`] if the device tree gives the address to another node, to one that cannot be used, or
+///   to none.
+pub(super) fn refuse_wrong_address(
+    root: &Root,
+    spec: &MapSpec,
+    address: u64,
+    wanted: Kind,
+) -> Result<(), MapError> {
+    let (block, facts) = (spec.block, spec.block.facts());
+    let len = if wanted == Kind::Spi { facts.registers_len } else { facts.bank_len };
+    let is_wanted = |claim: &Claim| match wanted {
+        Kind::Spi => Block::of_compatible(&claim.compatible.join("\0")) == Some(block),
+        Kind::Gpio => claim.compatible.iter().any(|name| (facts.is_bank)(name)),
+    };
+    let claims = node::claims(root, address, len);
+    let wrong = claims.and_then(|claims| wrong_node(&claims, address, is_wanted));
+    let name = wrong.as_ref().map(|it| MapSpec::node_name(it.path().unwrap_or(MapSpec::NO_NODE)));
+    if name.as_ref().is_some_and(|name| spec.nodes.contains(name)) {
+        return Ok(());
+    }
+    let known = refuse_other_device(root, address, len, wanted).and_then(|()| match wanted {
+        Kind::Spi => refuse_other_block(root, address, block),
+        Kind::Gpio => Ok(()),
+    });
+    match (known, wrong, name) {
+        // What the tree has in place of another device can be named.
+        (Ok(()) | Err(MapError::OtherDevice { .. }), Some(wrong), Some(name)) => {
+            let remedy = text(&spec.with_node(name));
+            Err(MapError::OtherNode { address, wrong, block, wanted, remedy })
+        }
+        (known, ..) => known,
+    }
+}
+
+/// What is wrong with the nodes that claim registers at `address`; the deepest is last.
+fn wrong_node(
+    claims: &[Claim],
+    address: u64,
+    is_wanted: impl Fn(&Claim) -> bool,
+) -> Option<WrongNode> {
+    let here = |claim: &&Claim| claim.first == address;
+    let right: Vec<_> = claims.iter().filter(here).filter(|claim| is_wanted(claim)).collect();
+    if right.iter().any(|claim| claim.enabled && !claim.target) {
+        return None;
+    }
+    let Some(claim) = right.last().copied().or_else(|| claims.iter().rfind(here)).or(claims.last())
+    else {
+        return Some(WrongNode::None);
+    };
+    let path = claim.path.clone();
+    Some(if !is_wanted(claim) {
+        WrongNode::Other { path, compatible: claim.compatible.clone() }
+    } else if claim.first != address {
+        WrongNode::Within { path, first: claim.first }
+    } else if claim.target {
+        WrongNode::Target { path }
+    } else {
+        WrongNode::Disabled { path }
+    })
+}
 
 /// Refuses `len` bytes at `address` if the kernel has a device there and none of `kind` begins at
 /// `address`.

@@ -21,7 +21,9 @@
 //!    clocks are the controller's. A `fixed-clock` has its rate in the device tree and is never
 //!    off.
 //! 4. **The UIO device's parent**, for other users: since Linux 6.3 a `simple-pm-bus` with `clocks`
-//!    keeps them on while the device is open.
+//!    keeps them on while the device is open. Which clocks the controller needs is what the nodes at its address say, such as
+//!    the one of the kernel's driver that an overlay has disabled. Every one of them that is not a `fixed-clock` must be
+//!    the bus's, by phandle and specifier; a bus that keeps others says that the clock is off.
 //!
 //! # Sources
 //! Facts only; those of gates and root slices are in `map/clock_state.rs`.
@@ -42,7 +44,9 @@ use barewire::reg::Registers;
 
 pub use super::clock_state::{ClockState, Family, Gate, Rate, RootSlice};
 use super::kernel_clock;
+use super::uio::maps;
 use super::{Block, DevMem};
+use crate::node;
 use crate::release;
 use crate::root::Root;
 
@@ -100,10 +104,12 @@ pub fn examine(
         register
     } else if let Some(on) = kernel_clock::on(&kernel) {
         ClockState::Enabled(on)
-    } else if uio.is_some_and(|uio| is_held(root, uio)) {
-        ClockState::Held
     } else {
-        ClockState::Unknown
+        match uio.and_then(|uio| Some((uio, keeps_own(root, uio)?))) {
+            Some((uio, true)) if is_awake(root, uio) => ClockState::Held,
+            Some((_, false)) => ClockState::OtherHeld,
+            _ => ClockState::Unknown,
+        }
     };
     Clock { state, rate }
 }
@@ -117,20 +123,37 @@ fn is_ungated(root: &Root) -> bool {
     compatible.split('\0').any(|name| UNGATED.contains(&name))
 }
 
-/// Whether the parent of UIO device `uio` keeps clocks on now, while the device is open.
-fn is_held(root: &Root, uio: &str) -> bool {
+/// Whether the parent of UIO device `uio` is in use now.
+fn is_awake(root: &Root, uio: &str) -> bool {
     let status = format!("/sys/class/uio/{uio}/device/../power/runtime_status");
-    let awake = root.text(status).is_ok_and(|is| is == "active");
-    awake && holds_while_open(root, uio)
+    root.text(status).is_ok_and(|is| is == "active")
 }
 
-/// Whether the parent of UIO device `uio`, as `uio0`, keeps its clocks on whenever the device is open: a
-/// `simple-pm-bus` with `clocks`, on Linux 6.3 or later.
+/// Whether the parent of UIO device `uio`, as `uio0`, keeps the clocks of the device's first block on whenever the device is open: a
+/// `simple-pm-bus` with these `clocks`, on Linux 6.3 or later.
 #[must_use]
 pub fn holds_while_open(root: &Root, uio: &str) -> bool {
-    let parent = format!("/sys/class/uio/{uio}/device/..");
-    let compatible = root.text(format!("{parent}/of_node/compatible")).unwrap_or_default();
-    let is_bus = compatible.split('\0').any(|name| name == "simple-pm-bus");
-    let has_clocks = root.path(format!("{parent}/of_node/clocks")).exists();
-    is_bus && has_clocks && release::version(root) >= (6, 3)
+    keeps_own(root, uio) == Some(true)
 }
+
+/// Whether the clocks that the parent of UIO device `uio` keeps on are those that the block needs. `None` if it keeps none, or if
+/// it is unknown which the block needs.
+fn keeps_own(root: &Root, uio: &str) -> Option<bool> {
+    let bus = format!("/sys/class/uio/{uio}/device/../of_node");
+    let is_bus = node::strings(root, &format!("{bus}/compatible")).iter().any(|it| it == BUS);
+    let kept = node::clocks(root, &bus).filter(|kept| is_bus && !kept.is_empty())?;
+    if release::version(root) < (6, 3) {
+        return None;
+    }
+    let address = maps(root, uio).ok()?.first()?.registers_at();
+    let nodes = node::claims(root, address, 1)?.into_iter().filter(|claim| claim.first == address);
+    let mut needed = Vec::new();
+    for claim in nodes {
+        needed.extend(node::clocks(root, &claim.node)?);
+    }
+    needed.retain(|clock| !clock.is_fixed(root));
+    (!needed.is_empty()).then(|| needed.iter().all(|clock| kept.contains(clock)))
+}
+
+/// The bus that keeps clocks.
+const BUS: &str = "simple-pm-bus";

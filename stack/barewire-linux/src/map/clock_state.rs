@@ -185,6 +185,8 @@ pub enum ClockState {
     Disabled(KernelClock),
     /// The bus above the UIO device keeps it on.
     Held,
+    /// The bus above the UIO device keeps other clocks on than the controller's: do not access the registers.
+    OtherHeld,
     /// It cannot be gated.
     Always,
     /// There is no evidence.
@@ -192,10 +194,10 @@ pub enum ClockState {
 }
 
 impl ClockState {
-    /// Whether it is known to be off.
+    /// Whether it is known to be off, or that nothing keeps it on.
     #[must_use]
     pub fn is_off(&self) -> bool {
-        matches!(self, Self::Gated(_) | Self::RootOff(_) | Self::Disabled(_))
+        matches!(self, Self::Gated(_) | Self::RootOff(_) | Self::Disabled(_) | Self::OtherHeld)
     }
 
     /// The warning to print before the controller's registers are accessed.
@@ -224,6 +226,9 @@ impl fmt::Display for ClockState {
             Self::RootOff(slice) => slice.fmt(f),
             Self::Enabled(clock) | Self::Disabled(clock) => clock.fmt(f),
             Self::Held => f.write_str("the UIO device's parent"),
+            Self::OtherHeld => f.write_str(
+                "the bus above its UIO device keeps other clocks on than those of the controller's node",
+            ),
             Self::Always => f.write_str("never gated"),
             Self::Unknown => f.write_str("unknown"),
         }

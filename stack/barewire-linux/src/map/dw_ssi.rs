@@ -59,6 +59,7 @@ pub(super) const FACTS: Facts = Facts {
     kernel_clock: None,
     pins_warning: None,
     is_compatible: |name| name == "snps,dw-apb-ssi",
+    is_bank: |name| name == "raspberrypi,rp1-gpio",
 };
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedDwSsi {

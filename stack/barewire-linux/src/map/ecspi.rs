@@ -48,6 +48,7 @@ pub(super) const FACTS: Facts = Facts {
     kernel_clock: None,
     pins_warning: None,
     is_compatible: |name| name.starts_with("fsl,") && name.ends_with("-ecspi"),
+    is_bank: |name| matches!(name, "fsl,imx31-gpio" | "fsl,imx35-gpio"),
 };
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedEcspi {

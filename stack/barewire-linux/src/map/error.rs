@@ -13,6 +13,52 @@ use crate::rights::{Group, Remedy};
 use crate::root::Root;
 use crate::shared::{BusUser, Named, SharedError};
 
+/// Why a device-tree node is not the one wanted. Its path is in all but the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WrongNode {
+    /// The tree gives the address to no node.
+    None,
+    /// It is something else.
+    Other {
+        /// The node.
+        path: String,
+        /// Its `compatible`.
+        compatible: Vec<String>,
+    },
+    /// Its registers begin at another address.
+    Within {
+        /// The node.
+        path: String,
+        /// Where they begin.
+        first: u64,
+    },
+    /// It, or a bus above it, is disabled (`status`).
+    Disabled {
+        /// The node.
+        path: String,
+    },
+    /// `spi-slave`: another host drives its bus.
+    Target {
+        /// The node.
+        path: String,
+    },
+}
+
+impl WrongNode {
+    /// The node's path in the tree.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Other { path, .. }
+            | Self::Within { path, .. }
+            | Self::Disabled { path }
+            | Self::Target { path } => Some(path),
+        }
+    }
+}
+
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,6 +106,19 @@ pub enum MapError {
         device: Box<PlatformDevice>,
         /// The kind that was wanted.
         wanted: Kind,
+    },
+    /// The device tree gives the address to another node than the one wanted, to one that cannot be used, or to none.
+    OtherNode {
+        /// The address asked for.
+        address: u64,
+        /// What is wrong.
+        wrong: WrongNode,
+        /// The block that was wanted, or whose family's GPIO bank.
+        block: Block,
+        /// Which of the two.
+        wanted: Kind,
+        /// The bus to use instead, for a user who knows that the tree is wrong.
+        remedy: String,
     },
     /// According to the device tree, another block than the one wanted is at the address.
     OtherBlock {
@@ -278,6 +337,45 @@ impl fmt::Display for MapError {
                     f,
                     "at {address:#x} the kernel knows {name}, which is no {wanted}: check the address"
                 )
+            }
+            Self::OtherNode { address, wrong, block, wanted, remedy } => {
+                write!(f, "the device tree gives {address:#x} to ")?;
+                match wrong {
+                    WrongNode::None => f.write_str("no device: check the address"),
+                    WrongNode::Other { path, compatible } => {
+                        f.write_str(path)?;
+                        if !compatible.is_empty() {
+                            write!(f, " ({})", compatible.join(", "))?;
+                        }
+                        match wanted {
+                            Kind::Spi => write!(f, ", which is no {block} controller")?,
+                            Kind::Gpio => {
+                                write!(f, ", which is no GPIO bank that goes with {block}")?
+                            }
+                        }
+                        f.write_str(": check the address")
+                    }
+                    WrongNode::Within { path, first } => {
+                        write!(f, "{path}, whose registers begin at {first:#x}: write that address")
+                    }
+                    WrongNode::Disabled { path } => {
+                        write!(
+                            f,
+                            "{path}, which is disabled: enable it by a device-tree overlay (status = \"okay\")"
+                        )?;
+                        match wanted {
+                            Kind::Spi => f.write_str(
+                                " or, on a Raspberry Pi, by dtparam=spi=on in config.txt",
+                            ),
+                            Kind::Gpio => Ok(()),
+                        }
+                    }
+                    WrongNode::Target { path } => write!(
+                        f,
+                        "{path}, which is a target (spi-slave): another host drives its bus; remove the property if the wiring is otherwise"
+                    ),
+                }?;
+                write!(f, ", or, if you know that the tree is wrong, write {remedy}")
             }
             Self::OtherBlock { device, is, wanted } => write!(
                 f,

@@ -48,6 +48,8 @@ pub(super) struct Facts {
     pub(super) pins_warning: Option<fn(u64, &mut MappedRegisters) -> Option<String>>,
     /// Whether a string in a device tree's `compatible` names the block.
     pub(super) is_compatible: fn(&str) -> bool,
+    /// Whether one names its family's GPIO bank.
+    pub(super) is_bank: fn(&str) -> bool,
 }
 
 /// The chip selects that Linux's driver has before `cs-gpios` adds to them.

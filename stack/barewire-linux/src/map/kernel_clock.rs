@@ -87,33 +87,25 @@ pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<Found> {
 
 /// The clocks that a node names. Empty if one of them cannot be identified.
 fn of_node(root: &Root, path: &str) -> Vec<Found> {
-    let cells = node::cells(root, &format!("{path}/clocks"));
     let names = node::strings(root, &format!("{path}/clock-names"));
     let functional = names.iter().position(|name| FUNCTIONAL.contains(&name.as_str()));
-    let mut found = Vec::new();
-    let mut rest = cells.as_slice();
-    while let [phandle, after @ ..] = rest {
-        let Some(provider) = node::of_phandle(root, *phandle) else { return Vec::new() };
-        let count = node::cells(root, &format!("{provider}/#clock-cells"));
-        let count = count.first().map_or(0, |&count| count as usize);
-        let Some((specifier, after)) = after.split_at_checked(count) else { return Vec::new() };
-        let Some(mut clock) = of_provider(root, &provider, specifier) else { return Vec::new() };
-        clock.functional = found.len() == functional.unwrap_or(0);
-        found.push(clock);
-        rest = after;
-    }
-    found
+    let clocks = node::clocks(root, path).unwrap_or_default().into_iter().enumerate();
+    let found = clocks.map(|(index, clock)| {
+        let functional = index == functional.unwrap_or(0);
+        Some(Found { functional, ..of_clock(root, &clock)? })
+    });
+    found.collect::<Option<_>>().unwrap_or_default()
 }
 
-fn of_provider(root: &Root, provider: &str, specifier: &[u32]) -> Option<Found> {
-    let compatible = node::strings(root, &format!("{provider}/compatible"));
-    match *specifier {
+fn of_clock(root: &Root, clock: &node::Clock) -> Option<Found> {
+    let node::Clock { provider, specifier, .. } = clock;
+    match *specifier.as_slice() {
         [] => {
             let own = provider.rsplit('/').next()?;
             let own = own.split_once('@').map_or(own, |(name, _)| name).to_owned();
             let outputs = node::strings(root, &format!("{provider}/clock-output-names"));
             let name = outputs.into_iter().next().unwrap_or(own);
-            if !compatible.iter().any(|name| name == "fixed-clock") {
+            if !clock.is_fixed(root) {
                 return Some(Found::in_debugfs(root, &name));
             }
             let hz = node::cells(root, &format!("{provider}/clock-frequency"));
@@ -121,6 +113,7 @@ fn of_provider(root: &Root, provider: &str, specifier: &[u32]) -> Option<Found> 
             Some(Found { name, fixed: true, enable_count: None, hz, functional: true })
         }
         [PMC_TYPE_PERIPHERAL, id] => {
+            let compatible = node::strings(root, &format!("{provider}/compatible"));
             let (_, spi) =
                 ATMEL_SPI.iter().find(|(pmc, _)| compatible.iter().any(|is| is == pmc))?;
             let index = spi.iter().position(|&number| number == id)?;

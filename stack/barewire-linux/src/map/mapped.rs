@@ -11,8 +11,8 @@
 //! 1. Check the specification; nothing is opened for an invalid one.
 //! 2. Refuse a controller to which a kernel driver is bound, with the command that unbinds it. Also
 //!    refuse a controller that is another of the supported blocks according to the device tree, and
-//!    an address of `/dev/mem` at which the kernel has another kind of device, or that is within a
-//!    device's registers. From here on a [`Watch`] can notice whether the driver came back.
+//!    an address of `/dev/mem`, of the controller or of a GPIO bank, that is not the first of an enabled node of its kind
+//!    ([`bound`]; [`MapSpec::nodes`] overrides that). From here on a [`Watch`] can notice whether the driver came back.
 //! 3. Examine its clock, by all evidence of [`clock`]. Refuse a clock that is off, because the
 //!    first access would hang the machine; a clock of unknown state; and a clock whose rate is not
 //!    the specification's. Each can be overridden ([`MapSpec::ignore_clock`]).
@@ -147,6 +147,8 @@ impl Mapped {
     /// * [`MapError::Spec`] for an invalid specification.
     /// * [`MapError::OtherDevice`] if another device is at an address of `/dev/mem`,
     ///   [`MapError::NotBase`] if the address is within the right one's registers.
+    /// * [`MapError::OtherNode`] if the device tree gives an address of `/dev/mem` to another node, to one that is
+    ///   disabled or a target, or to none, unless the specification names it ([`MapSpec::nodes`]).
     /// * [`MapError::OtherBlock`] if the controller there is another block.
     /// * [`MapError::Bound`], with the command that unbinds the kernel driver.
     /// * [`MapError::Clock`] if the clock is off or its state unknown, and [`MapError::ClockRate`]
@@ -218,10 +220,9 @@ impl Mapped {
         let facts = spec.block.facts();
         // Step 2: refuse other devices first. A mistyped address may be a watchdog's, and no user
         // should be told to unbind that.
-        bound::refuse_other_device(root, address, facts.registers_len, Kind::Spi).map_err(
-            |error| at_base(error, spec, |right, address| right.via = Via::DevMem { address }),
-        )?;
-        bound::refuse_other_block(root, address, spec.block)?;
+        bound::refuse_wrong_address(root, spec, address, Kind::Spi).map_err(|error| {
+            at_base(error, spec, |right, address| right.via = Via::DevMem { address })
+        })?;
         bound::refuse_if_bound(root, address, facts.registers_len)?;
         let watch = Watch::new(root, address, facts.registers_len);
         let memory = DevMem::open(root)?;
@@ -397,7 +398,9 @@ fn bank_beside(
             bank.map_err(|error| {
                 let (path, error) = (uio.path().to_owned(), Box::new(error));
                 match *error {
-                    MapError::NotBase { .. } | MapError::BusAddress { .. } => *error,
+                    MapError::NotBase { .. }
+                    | MapError::BusAddress { .. }
+                    | MapError::OtherNode { .. } => *error,
                     _ => MapError::GpioBank { path, address, error },
                 }
             })
@@ -412,7 +415,7 @@ fn bank_in(
     address: u64,
 ) -> Result<MappedRegisters, MapError> {
     let len = spec.block.facts().bank_len;
-    bound::refuse_other_device(root, address, len, Kind::Gpio)
+    bound::refuse_wrong_address(root, spec, address, Kind::Gpio)
         .map_err(|error| at_base(error, spec, |right, base| right.move_bank(address, base)))?;
     memory.map_shared(address, len).map_err(|error| match error {
         // The kernel's driver of the bank has claimed it, and offers its lines.

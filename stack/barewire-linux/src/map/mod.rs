@@ -80,7 +80,7 @@ pub use block::Block;
 pub use clock_state::KernelClock;
 pub use cs::CsGpio;
 pub use devmem::DevMem;
-pub use error::MapError;
+pub use error::{MapError, WrongNode};
 pub use in_use::{MappedBlock, MappedController, MappedUser};
 pub use interrupt::MappedInterrupt;
 pub use mapped::{FirstRead, Mapped};

@@ -49,6 +49,7 @@ pub(super) const FACTS: Facts = Facts {
     kernel_clock: None,
     pins_warning: None,
     is_compatible: |name| name == "arm,pl022",
+    is_bank: |name| name == "arm,pl061",
 };
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedPl022 {

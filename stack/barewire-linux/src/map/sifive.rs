@@ -53,6 +53,9 @@ pub(super) const FACTS: Facts = Facts {
     is_compatible: |name| {
         name == "sifive,spi0" || (name.starts_with("sifive,fu") && name.ends_with("-spi"))
     },
+    is_bank: |name| {
+        name == "sifive,gpio0" || (name.starts_with("sifive,fu") && name.ends_with("-gpio"))
+    },
 };
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedSiFive {

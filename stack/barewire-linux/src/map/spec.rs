@@ -100,6 +100,9 @@ pub struct MapSpec {
     /// Write GPIO banks' registers even if others use the bank. The user asserts that no other
     /// program changes pins of the bank while the bus is open. See [`gpio`](crate::gpio).
     pub unsafe_shared: bool,
+    /// Device-tree nodes whose registers are used although the tree does not say that they are the controller's, or a GPIO bank's;
+    /// [`MapSpec::NO_NODE`] for an address that it gives to no node. Names as [`MapSpec::node_name`] writes them.
+    pub nodes: Vec<String>,
 }
 
 /// Why a [`MapSpec`] is invalid.
@@ -217,6 +220,16 @@ impl MapSpec {
     /// The largest [`MapSpec::poll_limit_us`]: a longer one exceeds 32 bits in nanoseconds.
     pub const POLL_LIMIT_US_MAX: u32 = (ALWAYS_POLL - 1) / 1_000;
 
+    /// In [`MapSpec::nodes`]: an address that the device tree gives to no node.
+    pub const NO_NODE: &str = "none";
+
+    /// The name of the device-tree node at `path`, as [`MapSpec::nodes`] has it: the last part of its path, with `_` for `,` and `+`, which separate
+    /// in a bus's text.
+    #[must_use]
+    pub fn node_name(path: &str) -> String {
+        path.rsplit('/').next().unwrap_or_default().replace([',', '+'], "_")
+    }
+
     /// A specification without options: polled, shared with other processes, and refused if the clock is not known to
     /// run.
     #[must_use]
@@ -237,6 +250,7 @@ impl MapSpec {
             lock: LockAt::Default,
             exclusive: false,
             unsafe_shared: false,
+            nodes: Vec::new(),
         }
     }
 
@@ -348,6 +362,13 @@ impl MapSpec {
             _ => None,
         });
         bits.collect()
+    }
+
+    /// The same with a node that may be used.
+    pub(super) fn with_node(&self, name: String) -> Self {
+        let mut spec = self.clone();
+        spec.nodes.push(name);
+        spec
     }
 
     /// The chip selects driven through the kernel.

@@ -17,7 +17,8 @@ pub(crate) const POLL_LIMIT_US: &str = "poll-limit-us";
 pub(crate) const SHARED: &str = "shared";
 pub(crate) const EXCLUSIVE: &str = "exclusive";
 pub(crate) const UNSAFE_SHARED: &str = "unsafe-shared";
-pub(crate) const OPTIONS: [&str; 9] = [
+pub(crate) const NODE: &str = "node";
+pub(crate) const OPTIONS: [&str; 10] = [
     CONTROLLER,
     REFERENCE_HZ,
     CS,
@@ -27,6 +28,7 @@ pub(crate) const OPTIONS: [&str; 9] = [
     SHARED,
     EXCLUSIVE,
     UNSAFE_SHARED,
+    NODE,
 ];
 
 /// Atmel's pipes and their names.
@@ -76,6 +78,9 @@ pub fn text(spec: &MapSpec) -> String {
     if spec.unsafe_shared {
         option(UNSAFE_SHARED, "");
     }
+    if !spec.nodes.is_empty() {
+        option(NODE, &spec.nodes.join("+"));
+    }
     text
 }
 
@@ -114,6 +119,7 @@ mod tests {
         for bus in [
             "mem:0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9:high",
             "mem:0xfff00000,controller=pl022,reference-hz=66667k,cs=gpio@0xfff30000.3,ignore-clock",
+            "mem:0x3f203000,controller=bcm2835,reference-hz=400M,cs=native0,node=i2s@7e203000+none",
             "mem:0xf0004000,controller=atmel,reference-hz=66666666,cs=native3,pipe=one-word,exclusive",
             "mem:0x30820000,reference-hz=80M,cs=native0,exclusive=/run/x",
             "uio:uio0,reference-hz=24M,cs=gpio@pca9535:3+gpio@0x30240000:40,poll-limit-us=0",

@@ -171,7 +171,7 @@ impl Child {
 fn nodes(root: &Root, of_node: &str, devices: &[String]) -> Vec<String> {
     let of_device = |name| root.link_name(format!("/sys/bus/spi/devices/{name}/of_node"));
     let made: Vec<String> = devices.iter().filter_map(of_device).collect();
-    let mut nodes = node::children(root, of_node);
+    let mut nodes = root.directories(of_node);
     nodes.retain(|node| node::is_available(root, &format!("{of_node}/{node}")));
     nodes.sort_by_key(|node| !made.contains(node));
     nodes

@@ -118,9 +118,7 @@ impl Controller {
             clock::examine(root, block, device.address, None, name)
         });
         let (lines, fault) = match cs_gpios::lines(root, &of_node) {
-            _ if root.path(format!("{of_node}/spi-slave")).exists() => {
-                (vec![], Some(Fault::Target))
-            }
+            _ if node::is_target(root, &of_node) => (vec![], Some(Fault::Target)),
             Ok(lines) => (lines, None),
             Err(fault) => (vec![], Some(fault)),
         };

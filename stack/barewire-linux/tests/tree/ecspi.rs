@@ -268,32 +268,57 @@ fn another_rate_than_the_kernels_is_refused_with_both() {
 #[test]
 fn a_uio_device_whose_bus_keeps_the_clock_passes_for_those_who_may_read_no_counts() {
     const SIMPLE: &str = "simple-pm-bus\0";
-    let under = |compatible: &str, clocks: bool, status: &str, release: &str| {
-        let bus = "/sys/devices/barewire-bus";
+    const NODE: &str = "/spi@30820000";
+    // The node of the kernel's driver, which the overlay disables, has the clocks that the controller needs.
+    let under = |compatible: &str, clocks: &[u32], status: &str, release: &str, needed: &[u32]| {
+        let bus = "/sys/devices/barewire-uio-30820000";
         let tree = with_uio(Tree::new())
+            .bus("", [1, 1], None)
+            .node(NODE, "fsl,imx8mp-ecspi\0", &[0x3082_0000, 0x1_0000])
+            .file("/proc/device-tree/spi@30820000/status", "disabled\0")
+            .cells("/proc/device-tree/spi@30820000/clocks", needed)
+            .cells("/proc/device-tree/ccm/phandle", &[2])
+            .cells("/proc/device-tree/ccm/#clock-cells", &[1])
+            .cells("/proc/device-tree/pclk/phandle", &[3])
+            .cells("/proc/device-tree/pclk/#clock-cells", &[0])
+            .file("/proc/device-tree/pclk/compatible", "fixed-clock\0")
             .file("/proc/sys/kernel/osrelease", release)
             .directory(&format!("{bus}/30820000.spi"))
             .file(&format!("{bus}/power/runtime_status"), status)
             .file(&format!("{bus}/of_node/compatible"), compatible)
-            .link("/sys/class/uio/uio0/device", "../../../devices/barewire-bus/30820000.spi");
-        let tree = match clocks {
-            true => tree.file(&format!("{bus}/of_node/clocks"), "\0\0\0\x02"),
-            false => tree,
-        };
+            .cells(&format!("{bus}/of_node/clocks"), clocks)
+            .link(
+                "/sys/class/uio/uio0/device",
+                "../../../devices/barewire-uio-30820000/30820000.spi",
+            );
         Mapped::open(&tree.root(), &uio("uio0,reference-hz=80M,cs=native0"))
     };
-    let held = under(SIMPLE, true, "active\n", "6.12.9-arm64\n").expect("held");
+    const OWN: [u32; 4] = [2, 189, 2, 189];
+    let newer = "6.12.9-arm64\n";
+    let held = under(SIMPLE, &[2, 189], "active\n", newer, &OWN).expect("held");
     assert_eq!(held.clock(), ClockState::Held);
     for (case, open) in [
-        ("another bus", under("simple-bus\0", true, "active\n", "6.12.9\n")),
-        ("no clocks", under(SIMPLE, false, "active\n", "6.12.9\n")),
-        ("asleep", under(SIMPLE, true, "suspended\n", "6.12.9\n")),
-        ("too old to keep clocks", under(SIMPLE, true, "active\n", "6.1.0-50-arm64\n")),
+        ("another bus", under("simple-bus\0", &OWN, "active\n", newer, &OWN)),
+        ("no clocks", under(SIMPLE, &[], "active\n", newer, &OWN)),
+        ("asleep", under(SIMPLE, &OWN, "suspended\n", newer, &OWN)),
+        ("too old to keep clocks", under(SIMPLE, &OWN, "active\n", "6.1.0-50-arm64\n", &OWN)),
+        ("no node tells which clocks", under(SIMPLE, &OWN, "active\n", newer, &[])),
+        ("a clock that cannot be followed", under(SIMPLE, &[9, 1], "active\n", newer, &OWN)),
     ] {
         let error = open.expect_err(case);
         assert!(matches!(error, MapError::Clock { state: ClockState::Unknown, .. }), "{case}");
     }
-    assert!(under(SIMPLE, true, "active\n", "6.3.0\n").is_ok());
+    assert!(under(SIMPLE, &OWN, "active\n", "6.3.0\n", &OWN).is_ok());
+    // Every clock of the controller's must be kept, but for one that is never off; and its own, not another's.
+    assert!(under(SIMPLE, &[2, 189], "active\n", newer, &[2, 189, 3]).is_ok());
+    for (kept, needed) in [([2, 190], [2, 189]), ([2, 189], [2, 190])] {
+        let both = [needed, kept].concat();
+        for (kept, needed) in [(&kept, needed.as_slice()), (&kept, both.as_slice())] {
+            let error = under(SIMPLE, kept, "active\n", newer, needed).expect_err("another's");
+            let other = matches!(error, MapError::Clock { state: ClockState::OtherHeld, .. });
+            assert!(other && error.to_string().contains("keeps other clocks"), "{error}");
+        }
+    }
 }
 
 /// ECSPI1 and GPIO5 with their nodes, whose registers are 64 KiB each.

@@ -123,6 +123,24 @@ impl Tree {
         self
     }
 
+    /// A node of the device tree: its `compatible` and `reg`.
+    pub(crate) fn node(self, path: &str, compatible: &str, reg: &[u32]) -> Self {
+        let node = format!("/proc/device-tree{path}");
+        self.file(&format!("{node}/compatible"), compatible).cells(&format!("{node}/reg"), reg)
+    }
+
+    /// A bus of the device tree: its cells of address and size, and its `ranges`.
+    pub(crate) fn bus(self, path: &str, [address, size]: [u32; 2], ranges: Option<&[u32]>) -> Self {
+        let node = format!("/proc/device-tree{path}");
+        let tree = self
+            .cells(&format!("{node}/#address-cells"), &[address])
+            .cells(&format!("{node}/#size-cells"), &[size]);
+        match ranges {
+            Some(ranges) => tree.cells(&format!("{node}/ranges"), ranges),
+            None => tree,
+        }
+    }
+
     /// A clock of the kernel, as debugfs has it.
     pub(crate) fn clock(self, name: &str, enable_count: &str, rate: &str) -> Self {
         let directory = format!("/sys/kernel/debug/clk/{name}");

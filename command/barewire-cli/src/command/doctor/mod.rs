@@ -36,7 +36,7 @@ controllers back to the drivers they had.
 
   barewire doctor
   barewire doctor spidev:/dev/spidev0.0
-  barewire doctor --overlay 30820000.spi > barewire-uio.dtso
+  barewire doctor --overlay 30820000.spi > barewire-uio-30820000.dtso
 
 Exit code 1 if a bus is named that is not ready.";
 

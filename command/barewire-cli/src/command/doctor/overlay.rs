@@ -34,6 +34,11 @@ const OF_NODE: [&str; 5] =
     ["reg", "interrupt-parent", "interrupts", "interrupts-extended", "cs-gpios"];
 const PINS: [&str; 1] = ["pinctrl-0"];
 
+/// The overlay's name, and its bus's. Of two with one name the second would replace the first: as a file, and in the tree.
+pub(super) fn name(controller: &Controller) -> String {
+    format!("barewire-uio-{:x}", controller.device.address)
+}
+
 /// The overlay for the controller, as source for `dtc`.
 pub(super) fn text(
     root: &Root,
@@ -49,6 +54,12 @@ pub(super) fn text(
     };
     if let Some(fault) = &controller.fault {
         return Err(Failure::Failed(format!("{name}: {}", refused::of_controller(fault))));
+    }
+    if let Some(uio) = &controller.uio {
+        return Err(Failure::Failed(format!(
+            "{name} is {} already, by its node {node}: start without the overlay that made it, and ask again",
+            uio.access.path
+        )));
     }
     let Some((parent, own)) = node.rsplit_once('/') else {
         return Err(Failure::Failed(format!("the path of {name} in the device tree is unknown")));
@@ -81,7 +92,8 @@ pub(super) fn text(
     );
     let _ = writeln!(
         text,
-        "\tfragment@1 {{\n\t\ttarget-path = \"{parent}\";\n\t\t__overlay__ {{\n\t\t\tbarewire-bus {{"
+        "\tfragment@1 {{\n\t\ttarget-path = \"{parent}\";\n\t\t__overlay__ {{\n\t\t\t{} {{",
+        self::name(controller)
     );
     text += "\t\t\t\tcompatible = \"simple-pm-bus\";\n";
     for name in ["#address-cells", "#size-cells"] {

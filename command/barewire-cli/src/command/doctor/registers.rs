@@ -13,6 +13,7 @@ use barewire_linux::survey::{
 
 use super::board::Board;
 use super::facts::{SELECTS, used};
+use super::overlay;
 use super::report::{Step, Way};
 use super::spidev::{permission, tries};
 
@@ -40,7 +41,7 @@ fn by_uio(controller: &Controller, block: Block, node: &UioNode, rights: &Rights
         None => false,
     };
     if !runs {
-        way.obstacles.push("nothing keeps its clock on: its node belongs below a simple-pm-bus with its clocks (Linux 6.3 or later); `barewire doctor --overlay` prints one".into());
+        way.obstacles.push("nothing keeps its clock on: its node belongs below a simple-pm-bus with its own clocks (Linux 6.3 or later); start without its overlay, and `barewire doctor --overlay` prints another".into());
     }
     let via = Via::Uio { device: node.name().to_owned() };
     name_bus(&mut way, controller, block, via, rights);
@@ -83,14 +84,14 @@ fn by_overlay(machine: &Machine, controller: &Controller) -> Way {
     if !way.is_reachable() {
         return way;
     }
-    let file = "barewire-uio";
+    let file = overlay::name(controller);
     let name = &controller.device.name;
     let wanted = Step::new(
         "an overlay that gives the controller to UIO, with its clock, pins and interrupt",
     )
     .run(format!("barewire doctor --overlay {name} > {file}.dtso"));
     way.steps.push(wanted);
-    way.steps.push(Board::of(machine).apply_overlay(machine, file));
+    way.steps.push(Board::of(machine).apply_overlay(machine, &file));
     way.steps.push(
         Step::new("load UIO's driver (at every start: contrib/modprobe.d and modules-load.d), then ask again")
             .run("modprobe uio_pdrv_genirq of_id=generic-uio")

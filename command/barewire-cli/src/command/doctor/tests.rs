@@ -216,14 +216,24 @@ fn kernels_without_uio_or_that_stop_its_clock_say_so() {
     let report = module(with_spidev(imx8mp("6.12.0")), "6.12.0").report();
     assert!(way(&report, "uio").is_reachable());
     assert!(
-        commands(&report).contains(&"barewire doctor --overlay 30820000.spi > barewire-uio.dtso")
+        commands(&report)
+            .contains(&"barewire doctor --overlay 30820000.spi > barewire-uio-30820000.dtso")
     );
 }
 
-/// What the shipped overlay makes.
-fn uio(pm_bus: &str) -> Tree {
-    let node = "/soc@0/bus@30800000/barewire-ecspi1/spi@30820000";
-    imx8mp("6.12.0")
+/// What the shipped overlay makes, but for the controller's node, which says which clock it needs. `kept` is the bus's.
+fn uio(pm_bus: &str, kept: &[u32]) -> Tree {
+    let node = "/soc@0/bus@30800000/barewire-uio-30820000/spi@30820000";
+    let buses = ["", "/soc@0", "/soc@0/bus@30800000"];
+    let tree = buses.iter().fold(imx8mp("6.12.0"), |tree, bus| {
+        tree.cells(&format!("{TREE}{bus}/#address-cells"), &[1])
+            .cells(&format!("{TREE}{bus}/#size-cells"), &[1])
+            .file(&format!("{TREE}{bus}/ranges"), "")
+    });
+    tree.cells(&format!("{TREE}/soc@0/bus@30800000/spi@30820000/reg"), &[0x3082_0000, 0x1_0000])
+        .cells(&format!("{TREE}/soc@0/bus@30800000/spi@30820000/clocks"), &[2, 189])
+        .cells(&format!("{TREE}/clock-controller/phandle"), &[2])
+        .cells(&format!("{TREE}/clock-controller/#clock-cells"), &[1])
         .file("sys/bus/platform/drivers/uio_pdrv_genirq/bind", "")
         .file(
             &format!("{TREE}/soc@0/bus@30800000/spi@30820000/compatible"),
@@ -237,26 +247,45 @@ fn uio(pm_bus: &str) -> Tree {
         .link("sys/class/uio/uio0/device", "../../../../parent/30820000.spi")
         .directory("parent/30820000.spi")
         .file("parent/of_node/compatible", pm_bus)
-        .cells("parent/of_node/clocks", &[2, 189])
+        .cells("parent/of_node/clocks", kept)
         .file("dev/uio0", node)
 }
 
 #[test]
 fn a_uio_device_that_keeps_its_clock_is_ready() {
-    let report = uio("simple-pm-bus\0").report();
+    let report = uio("simple-pm-bus\0", &[2, 189]).report();
     let bus = "uio:uio0,reference-hz=80M,cs=gpio@0x30240000:9";
     assert_eq!(report.ready, [bus]);
     assert_eq!(way(&report, "uio").tries, [format!("barewire flash id --bus {bus}")]);
     let text = report.text();
     assert!(text.contains("on while the UIO device is open"), "{text}");
-    let gated = uio("simple-bus\0").report();
-    assert!(gated.ready.is_empty());
-    assert!(way(&gated, "uio").obstacles[0].contains("nothing keeps its clock on"));
+    // On another bus, and on one that keeps another controller's clock.
+    for gated in [uio("simple-bus\0", &[2, 189]), uio("simple-pm-bus\0", &[2, 190])] {
+        let gated = gated.report();
+        assert!(gated.ready.is_empty());
+        assert!(way(&gated, "uio").obstacles[0].contains("nothing keeps its clock on"));
+        assert!(!gated.text().contains("on while the UIO device is open"));
+    }
+}
+
+#[test]
+fn a_user_who_sees_no_counts_is_told_that_the_bus_keeps_another_clock() {
+    let tree = uio("simple-pm-bus\0", &[2, 190]);
+    fs::remove_file(tree.path("sys/kernel/debug/clk/ecspi1_root_clk/clk_enable_count"))
+        .expect("hidden");
+    let report = tree.report();
+    assert!(report.ready.is_empty());
+    let text = report.text();
+    assert!(text.contains("keeps other clocks on than those of the controller's node"), "{text}");
+    // What another overlay would be written against is the first one's work.
+    let survey = tree.survey();
+    let again = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]);
+    assert!(again.is_err_and(|error| error.to_string().contains("start without the overlay")));
 }
 
 #[test]
 fn a_bus_as_written_is_compared() {
-    let tree = uio("simple-pm-bus\0");
+    let tree = uio("simple-pm-bus\0", &[2, 189]);
     let ask = |bus: &str| Report::of_bus(&tree.survey(), None, bus).expect("a bus of this machine");
     assert_eq!(ask("uio:uio0,reference-hz=80M,cs=gpio@0x30240000:9").ready.len(), 1);
     // Another chip select is the user's business.
@@ -450,34 +479,45 @@ fn device_tree_tool(dir: &std::path::Path, words: &str) -> Option<()> {
     }
 }
 
-/// The base has no symbols, as distributions build their trees.
+/// The base has no symbols, as distributions build their trees. Of two overlays for one board neither replaces what is the
+/// other's.
 #[test]
-fn an_overlay_is_merged_by_the_device_tree_compiler() {
-    let base = "/dts-v1/; / { soc@0 { bus@30800000 { #address-cells = <1>; #size-cells = <1>; spi@30820000 { status = \"okay\"; }; }; }; };";
+fn overlays_of_two_controllers_are_merged_by_the_device_tree_compiler() {
+    let base = "/dts-v1/; / { soc@0 { bus@30800000 { #address-cells = <1>; #size-cells = <1>; spi@30820000 { status = \"okay\"; }; spi@30830000 { status = \"okay\"; }; }; }; };";
     let node = "proc/device-tree/soc@0/bus@30800000";
     let tree = imx8mp("6.12.0")
+        .device("30830000.spi", "/soc@0/bus@30800000/spi@30830000")
+        .file(&format!("{TREE}/soc@0/bus@30800000/spi@30830000/compatible"), "fsl,imx8mp-ecspi\0")
         .cells(&format!("{node}/#address-cells"), &[1])
         .cells(&format!("{node}/#size-cells"), &[1])
         .cells(&format!("{node}/spi@30820000/reg"), &[0x3082_0000, 0x10000])
-        .cells(&format!("{node}/spi@30820000/clocks"), &[2, 189]);
+        .cells(&format!("{node}/spi@30820000/clocks"), &[2, 189])
+        .cells(&format!("{node}/spi@30830000/reg"), &[0x3083_0000, 0x10000])
+        .cells(&format!("{node}/spi@30830000/clocks"), &[2, 190]);
     let survey = tree.survey();
-    let text = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]).expect("text");
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("base.dts"), base).expect("written");
-    fs::write(dir.path().join("x.dtso"), text).expect("written");
+    for controller in &survey.controllers {
+        let text = overlay::text(&tree.root(), &survey.machine, controller).expect("text");
+        fs::write(dir.path().join(format!("{}.dtso", overlay::name(controller))), text)
+            .expect("written");
+    }
     let all = [
         "dtc -q -I dts -O dtb -o base.dtb base.dts",
-        "dtc -q -@ -I dts -O dtb -o x.dtbo x.dtso",
-        "fdtoverlay -i base.dtb -o merged.dtb x.dtbo",
+        "dtc -q -@ -I dts -O dtb -o 1.dtbo barewire-uio-30820000.dtso",
+        "dtc -q -@ -I dts -O dtb -o 2.dtbo barewire-uio-30830000.dtso",
+        "fdtoverlay -i base.dtb -o merged.dtb 1.dtbo 2.dtbo",
         "dtc -q -I dtb -O dts -o merged.dts merged.dtb",
     ];
     if all.iter().any(|words| device_tree_tool(dir.path(), words).is_none()) {
         return;
     }
     let merged = fs::read_to_string(dir.path().join("merged.dts")).expect("a tree");
-    assert!(
-        merged.contains("barewire-bus {") && merged.contains("status = \"disabled\""),
-        "{merged}"
-    );
-    assert!(merged.contains("clocks = <0x02 0xbd>"), "{merged}");
+    assert_eq!(merged.matches("status = \"disabled\"").count(), 2, "{merged}");
+    for (bus, clock) in [("30820000", "0xbd"), ("30830000", "0xbe")] {
+        let (_, of_bus) = merged.split_once(&format!("barewire-uio-{bus} {{")).expect("its bus");
+        let (of_bus, _) = of_bus.split_once("};").expect("ends");
+        assert!(of_bus.contains(&format!("clocks = <0x02 {clock}>")), "{merged}");
+        assert!(of_bus.contains(&format!("spi@{bus} {{")), "{merged}");
+    }
 }

@@ -34,7 +34,9 @@ impl Tree {
 
 /// ECSPI1 by UIO, ready but for what a test changes: no chip, no `cs-gpios`.
 fn bare() -> Tree {
-    uio("simple-pm-bus\0").without(&format!("{NODE}/flash@0")).without(&format!("{NODE}/cs-gpios"))
+    uio("simple-pm-bus\0", &[2, 189])
+        .without(&format!("{NODE}/flash@0"))
+        .without(&format!("{NODE}/cs-gpios"))
 }
 
 /// The bus is not offered, and text and JSON say why in one finding with all of `parts`.

@@ -1,20 +1,27 @@
-//! Nodes of the device tree: their numbers and strings, and the node of a phandle.
+//! Nodes of the device tree: their numbers and strings, the node of a phandle, the nodes at an address.
 //!
 //! Read first: Devicetree Specification, sections 2.2.4 and 2.3 (`reg`, `#address-cells`, `phandle`).
 //!
 //! A property is a file of big-endian 32-bit cells, in `/proc/device-tree` and in the directory to
 //! which a device's link `of_node` points.
 
-use std::fs;
+mod claim;
+mod ranges;
+
+pub(crate) use claim::{Claim, claims};
 
 use crate::root::Root;
 
-/// The root of the tree.
-const TREE: &str = "/proc/device-tree";
+/// The root of the tree. A container may hide the first, which is a link to the other.
+const TREES: [&str; 2] = ["/proc/device-tree", "/sys/firmware/devicetree/base"];
 
 /// The cells of a property; empty if it does not exist.
 pub(crate) fn cells(root: &Root, path: &str) -> Vec<u32> {
-    let bytes = root.bytes(path).unwrap_or_default();
+    numbers(&root.bytes(path).unwrap_or_default())
+}
+
+/// Bytes as cells, without a last one that is cut off.
+fn numbers(bytes: &[u8]) -> Vec<u32> {
     bytes
         .chunks_exact(4)
         .map(|cell| u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]))
@@ -34,11 +41,9 @@ pub(crate) fn is_available(root: &Root, path: &str) -> bool {
     status.first().is_none_or(|status| status == "okay" || status == "ok")
 }
 
-/// The names of the nodes below a node.
-pub(crate) fn children(root: &Root, path: &str) -> Vec<String> {
-    let mut names = root.names(path);
-    names.retain(|name| root.path(format!("{path}/{name}")).is_dir());
-    names
+/// Whether a controller's node is that of a target (`spi-slave`): another host drives its bus.
+pub(crate) fn is_target(root: &Root, path: &str) -> bool {
+    root.path(format!("{path}/spi-slave")).exists()
 }
 
 /// The number of cells in property `name` of a node, else `default`.
@@ -80,22 +85,50 @@ pub(crate) fn reg(root: &Root, path: &str, address: u64) -> Vec<(u64, u64)> {
     entries.iter().filter_map(range).collect()
 }
 
+/// A clock that a node names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Clock {
+    phandle: u32,
+    /// The cells behind the phandle.
+    pub(crate) specifier: Vec<u32>,
+    /// The path of the node with the phandle.
+    pub(crate) provider: String,
+}
+
+impl Clock {
+    /// Whether it is a `fixed-clock`, which is never off.
+    pub(crate) fn is_fixed(&self, root: &Root) -> bool {
+        strings(root, &format!("{}/compatible", self.provider)).iter().any(|it| it == "fixed-clock")
+    }
+}
+
+/// A node's `clocks`; none without the property. `None` if one of them cannot be followed.
+pub(crate) fn clocks(root: &Root, path: &str) -> Option<Vec<Clock>> {
+    let cells = cells(root, &format!("{path}/clocks"));
+    let mut clocks: Vec<Clock> = Vec::new();
+    let mut rest = cells.as_slice();
+    while let [phandle, after @ ..] = rest {
+        // Most clocks of a node are one provider's, and to find it takes a walk through the tree.
+        let known = clocks.iter().find(|clock| clock.phandle == *phandle);
+        let known = known.map(|clock| clock.provider.clone());
+        let provider = known.or_else(|| of_phandle(root, *phandle))?;
+        let count = cell_count(root, &format!("{provider}/#clock-cells"), 0);
+        let (specifier, after) = after.split_at_checked(count)?;
+        clocks.push(Clock { phandle: *phandle, specifier: specifier.to_vec(), provider });
+        rest = after;
+    }
+    Some(clocks)
+}
+
 /// The path of the node with that `phandle`.
 pub(crate) fn of_phandle(root: &Root, phandle: u32) -> Option<String> {
-    // A container may hide the one in /proc, which is a link to the other.
-    let mut paths = vec!["/sys/firmware/devicetree/base".to_owned(), TREE.to_owned()];
+    let mut paths: Vec<String> = TREES.iter().rev().map(|&tree| tree.to_owned()).collect();
     while let Some(path) = paths.pop() {
         if cells(root, &format!("{path}/phandle")).first() == Some(&phandle) {
             return Some(path);
         }
-        let Ok(entries) = fs::read_dir(root.path(&path)) else { continue };
-        for entry in entries.flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir())
-                && let Ok(name) = entry.file_name().into_string()
-            {
-                paths.push(format!("{path}/{name}"));
-            }
-        }
+        let below = root.directories(&path).into_iter();
+        paths.extend(below.map(|name| format!("{path}/{name}")));
     }
     None
 }
