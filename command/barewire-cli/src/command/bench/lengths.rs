@@ -67,6 +67,25 @@ pub(super) fn count(counter: &mut Counter) -> Vec<LengthCount> {
         .collect()
 }
 
+/// The counts as a table: a line for each driver and path, a column for each message.
+pub(super) fn text(counts: &[LengthCount]) -> String {
+    let mut text = String::new();
+    for line in counts.chunk_by(|a, b| (a.driver, a.path) == (b.driver, b.path)) {
+        if text.is_empty() {
+            text += &format!("{:<17}", "instructions by");
+            line.iter().for_each(|count| text += &format!(" {:>7}", count.message));
+            text.push('\n');
+        }
+        text += &format!("{:<8} {:<8}", line[0].driver, line[0].path);
+        line.iter().for_each(|count| text += &format!(" {:>7}", count.instructions));
+        text.push('\n');
+    }
+    if !text.is_empty() {
+        text += "bytes of one exchange, or of transfers under one chip select; registers ready at once\n\n";
+    }
+    text
+}
+
 // Named functions that are never inlined: the symbols callgrind collects in.
 
 #[inline(never)]
@@ -246,4 +265,22 @@ fn with_parts(parts: usize, run: impl FnOnce(&mut [Transfer<'_>])) {
     let mut message: Vec<_> = (0..parts.div_ceil(2)).map(|_| Transfer::write(&tx)).collect();
     message.extend(rx.iter_mut().take(parts / 2).map(|rx| Transfer::read(rx)));
     run(&mut message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_runs_and_the_table_has_a_line_for_each_driver_and_path() {
+        run();
+        let counts: Vec<_> = DRIVERS
+            .into_iter()
+            .flat_map(|driver| PATHS.map(|path| (driver, path)))
+            .flat_map(|(driver, path)| MESSAGES.map(|message| (driver, path, message)))
+            .map(|(driver, path, message)| LengthCount { driver, path, message, instructions: 7 })
+            .collect();
+        assert_eq!(text(&counts).lines().count(), 1 + DRIVERS.len() * PATHS.len() + 2);
+        assert_eq!(text(&[]), "");
+    }
 }
