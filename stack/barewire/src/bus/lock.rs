@@ -282,7 +282,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
 
     /// [`Wire::run`] with the counting in a function of its own, which keeps the code of a prepared
     /// access short.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run_prepared(
         &mut self,
         program: &Program,

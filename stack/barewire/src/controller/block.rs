@@ -2,8 +2,8 @@
 //!
 //! A message takes the first of these paths that it can:
 //!
-//! 1. A single transfer of a few bytes takes the block's shorter path ([`Short`]), inlined in the
-//!    caller.
+//! 1. A single transfer that one load of the FIFO holds takes the block's shorter path ([`Short`]), inlined in the
+//!    caller. So does each transfer of a message of a few under one chip select.
 //! 2. A message with a transfer that waits by interrupt puts its caller to sleep
 //!    ([`run_blocking`]).
 //! 3. Any other message is polled ([`run_message`]).
@@ -11,7 +11,7 @@
 use core::task::Poll;
 
 use super::waits::{Sleeps, run_blocking, waits};
-use super::wire::{Short, run_short};
+use super::wire::{Short, run_all_short, run_short};
 use super::{Plan, Program, Stepped, Unfinished, run_message, start_message};
 use crate::spi::Transfer;
 
@@ -23,13 +23,11 @@ pub(super) fn run<B: Short + Sleeps>(
     program: &Program,
     message: &mut [Transfer<'_>],
 ) -> Result<usize, Unfinished> {
-    if let [Transfer { data, plan, .. }] = &mut *message {
-        let len = data.len();
-        if let Some((tx, rx)) = data.apart()
-            && let Some(ran) = run_short(block, program, *plan, len, tx, rx)
-        {
-            return ran;
-        }
+    if let [first, others @ ..] = &*message
+        && (first.plan.all_short() || others.is_empty() && first.plan.is_direct_bytes())
+        && let Some(ran) = run_all_short(block, program, message)
+    {
+        return ran;
     }
     run_any(block, program, message)
 }

@@ -194,15 +194,6 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     Ok(())
 }
 
-/// The longest transfer for [`exchange_short`], in bytes; a block may have a lower limit.
-const SHORT_BYTES: usize = 16;
-
-/// Whether a transfer of `len` bytes in 8-bit words is short.
-#[inline(always)]
-pub(super) fn is_short(len: usize) -> bool {
-    len > 0 && len <= SHORT_BYTES
-}
-
 /// Sends `len` bytes, one per word of the FIFO, all in flight at once, and reads for as long as
 /// something has been received. Returns true if all bytes are in `rx` and the clock is at rest;
 /// otherwise [`exchange_rest`] must follow. Always inlined.

@@ -113,7 +113,7 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
     }
     // True for an empty message, which is refused as well.
     let mut ends_in_cs_change = true;
-    for transfer in message {
+    for transfer in &mut *message {
         let len = transfer.data.len();
         // A transfer long enough for an interrupt can afford the call; the others pay one compare
         // here.
@@ -126,7 +126,27 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
         transfer.plan = program.plan.with_cs_change(transfer.cs_change);
         ends_in_cs_change = transfer.cs_change;
     }
-    !ends_in_cs_change
+    if ends_in_cs_change {
+        return false;
+    }
+    if (2..=ALL_SHORT_MAX).contains(&message.len()) && program.plan.is_direct_bytes() {
+        mark_all_short(message);
+    }
+    true
+}
+
+/// The most transfers of a message that are looked at to run it by the shorter path.
+const ALL_SHORT_MAX: usize = 8;
+
+/// Marks a planned message if it is one of [short transfers](Plan::all_short), as far as the lengths do not matter.
+#[inline]
+fn mark_all_short(message: &mut [Transfer<'_>]) {
+    let fits = |transfer: &Transfer<'_>| transfer.data.len() > 0 && !transfer.cs_change;
+    if message.iter().all(fits)
+        && let Some(first) = message.first_mut()
+    {
+        first.plan = first.plan.with_all_short();
+    }
 }
 
 /// The buffers of a transfer that sends from one buffer and receives into another, and whose plan is

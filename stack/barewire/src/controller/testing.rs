@@ -200,7 +200,7 @@ pub(super) fn hold_steps(
     blocks.end();
 }
 
-fn sample(len: usize) -> Vec<u8> {
+pub(super) fn sample(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + 1) as u8).collect()
 }
 
@@ -216,6 +216,26 @@ pub(super) fn loop_back(
     device.sync(&mut [Transfer::exchange(&tx, &mut rx)]).expect("runs");
     assert_eq!(rx, tx, "{len} bytes, {what:?}");
     rx
+}
+
+/// Sends transfers of these lengths under one chip select to a block that loops back: prepared, twice.
+#[track_caller]
+pub(super) fn loop_back_several(device: &Device<'_, impl Controller>, lengths: [usize; 3]) {
+    let tx = lengths.map(sample);
+    let (mut first, mut last) = (vec![0; lengths[0]], vec![0; lengths[2]]);
+    let mut message = [
+        Transfer::exchange(&tx[0], &mut first),
+        Transfer::write(&tx[1]),
+        Transfer::exchange(&tx[2], &mut last),
+    ];
+    let mut prepared = device.prepare_message(&mut message).expect("is planned");
+    for _ in 0..2 {
+        prepared.rx_mut(0).expect("receives").fill(0);
+        prepared.rx_mut(2).expect("receives").fill(0);
+        assert_eq!(prepared.run(), Ok(lengths.iter().sum()), "{lengths:?}");
+        assert_eq!(prepared.rx(0), Some(&tx[0][..]), "{lengths:?}");
+        assert_eq!(prepared.rx(2), Some(&tx[2][..]), "{lengths:?}");
+    }
 }
 
 /// Runs a message planned to wait by interrupt on a driver without an interrupt, on a block that

@@ -244,7 +244,7 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     }
 }
 
-/// A wire with a shorter path for transfers of a few words.
+/// A wire with a shorter path for transfers whose words all fit its FIFO.
 pub(super) trait Short: Wire {
     /// Whether a transfer of `len` bytes in 8-bit words, whose plan has `control`, can take the
     /// shorter path with the block as it is configured now.
@@ -325,6 +325,47 @@ fn run_rest<W: Short>(
     }
     selected.unsettled = false;
     Ok(len)
+}
+
+/// Runs a planned message of [short transfers](Plan::all_short), each by the shorter path. Returns `None`, and does
+/// nothing, if one cannot take that path.
+///
+/// # Errors
+/// As [`run_message`].
+#[inline(always)]
+pub(super) fn run_all_short<W: Short>(
+    wire: &mut W,
+    program: &Program,
+    message: &mut [Transfer<'_>],
+) -> Option<Result<usize, Unfinished>> {
+    let control = program.plan.control;
+    // None is empty, so all are short if the longest is.
+    let mut longest = 0;
+    for transfer in &*message {
+        if !transfer.data.is_apart() {
+            return None;
+        }
+        longest = longest.max(transfer.data.len());
+    }
+    if !wire.is_short(program, control, longest) {
+        return None;
+    }
+    let line = wire.line(program);
+    let selected = Selected::again(wire, program);
+    selected.wire.drive_short(line, true);
+    let mut actual_length = 0;
+    for (transfer_index, transfer) in message.iter_mut().enumerate() {
+        let len = transfer.data.len();
+        let (tx, mut rx) = transfer.data.apart()?;
+        if !selected.wire.exchange_short(control, len, tx, rx.as_deref_mut())
+            && let Err(stopped) = selected.wire.exchange_rest(len, rx)
+        {
+            return Some(Err(Unfinished::stopped(transfer_index, stopped)));
+        }
+        actual_length += len;
+    }
+    selected.finish(line);
+    Some(Ok(actual_length))
 }
 
 /// Runs a planned message on `wire` and returns its length in bytes.

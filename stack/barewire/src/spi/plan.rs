@@ -40,6 +40,9 @@ impl Plan {
     /// words.
     const TIMED: u32 = 1 << 18;
 
+    /// In `shape` of a message's first transfer: [`Plan::all_short`].
+    const ALL_SHORT: u32 = 1 << 19;
+
     /// A plan with nothing after the transfer.
     #[must_use]
     pub const fn new(control: u32, word_delay_ticks: u32, word_bytes: u8) -> Self {
@@ -88,6 +91,20 @@ impl Plan {
     #[must_use]
     pub(crate) const fn timed(self) -> Self {
         Self { shape: self.shape | Self::TIMED, ..self }
+    }
+
+    /// Marks the plan of the first transfer of a message whose transfers are all
+    /// [direct](Plan::is_direct_bytes), few, and not empty.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn with_all_short(self) -> Self {
+        Self { shape: self.shape | Self::ALL_SHORT, ..self }
+    }
+
+    /// Whether [`Plan::with_all_short`] marked it.
+    #[inline(always)]
+    pub(crate) const fn all_short(&self) -> bool {
+        self.shape & Self::ALL_SHORT != 0
     }
 
     /// Whether the transfer is long enough to wait by interrupt instead of polling.

@@ -83,6 +83,12 @@ impl Data<'_> {
         }
     }
 
+    /// Whether the bytes to send have a buffer of their own, if there are any.
+    #[inline(always)]
+    pub(crate) fn is_apart(&self) -> bool {
+        self.place == Place::Apart
+    }
+
     /// The directions in which it moves bytes.
     #[inline]
     pub(crate) fn direction(&self) -> Direction {

@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use barewire::bus::Bus;
+use barewire::bus::{Bus, Device};
 use barewire::chip::spi_nor::SpiNor;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
@@ -158,6 +158,8 @@ struct Paths {
     prepared: &'static str,
     sync: &'static str,
     nor_read: Option<&'static str>,
+    /// Whether messages of other lengths are timed too.
+    lengths: bool,
     syscalls_per_message: u32,
 }
 
@@ -166,6 +168,7 @@ impl Paths {
         prepared: "spidev-prepared",
         sync: "spidev",
         nor_read: Some("spidev-nor-read"),
+        lengths: false,
         syscalls_per_message: 1,
     };
 
@@ -174,6 +177,8 @@ impl Paths {
             prepared: "prepared",
             sync: "sync",
             nor_read: Some("nor-read"),
+            // System calls would hide what a byte costs.
+            lengths: syscalls_per_message == 0,
             syscalls_per_message,
         }
     }
@@ -183,6 +188,7 @@ impl Paths {
             prepared: "locked-prepared",
             sync: "locked-sync",
             nor_read: None,
+            lengths: false,
             syscalls_per_message,
         }
     }
@@ -220,6 +226,9 @@ fn time_paths<C: Controller>(
             Err(error) => Err(error.to_string()),
         }
     })?;
+    if paths.lengths {
+        time_lengths(report, &device)?;
+    }
     if let Some(path) = paths.nor_read {
         match SpiNor::new(device, Monotonic::new()) {
             Err(error) => note!("barewire: bench: {path} is not timed: {error}"),
@@ -232,6 +241,75 @@ fn time_paths<C: Controller>(
         }
     }
     Ok(())
+}
+
+/// Times identifications of other lengths, and of 2 to 4 transfers of 4 bytes under one chip select.
+fn time_lengths<C: Controller>(report: &mut Report, device: &Device<'_, C>) -> Result<(), Failure> {
+    time_prepared::<_, 5>(report, device)?;
+    time_prepared::<_, 6>(report, device)?;
+    time_prepared::<_, 8>(report, device)?;
+    time_prepared::<_, 16>(report, device)?;
+    time_prepared::<_, 25>(report, device)?;
+    time_prepared::<_, 64>(report, device)?;
+    time_prepared::<_, 256>(report, device)?;
+    let tx = identification::<256>();
+    let mut rx = [0; 256];
+    for len in [5, 6, 8, 16, 25, 64, 256] {
+        let mut message = [Transfer::exchange(&tx[..len], &mut rx[..len])];
+        time_sync(report, "sync", device, &mut message)?;
+    }
+    let several = [
+        ("prepared-4+4", "sync-4+4"),
+        ("prepared-4+4+4", "sync-4+4+4"),
+        ("prepared-4+4+4+4", "sync-4+4+4+4"),
+    ];
+    for (reads, (prepared_path, sync_path)) in (1..).zip(several) {
+        let mut rx = [[0; 4]; 3];
+        let mut message = vec![Transfer::write(&READ_ID)];
+        message.extend(rx.iter_mut().take(reads).map(|rx| Transfer::read(rx)));
+        time_sync(report, sync_path, device, &mut message)?;
+        let bytes = bytes_of(&message);
+        let mut prepared = device.prepare_message(&mut message).map_err(failed)?;
+        report.time(prepared_path, bytes, 0, || match black_box(&mut prepared).run() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        })?;
+    }
+    Ok(())
+}
+
+/// JEDEC's read identification, and more bytes to come than it has.
+fn identification<const N: usize>() -> [u8; N] {
+    let mut tx = [0; N];
+    tx[0] = READ_ID[0];
+    tx
+}
+
+fn bytes_of(message: &[Transfer<'_>]) -> usize {
+    message.iter().map(|transfer| transfer.data().len()).sum()
+}
+
+fn time_prepared<C: Controller, const N: usize>(
+    report: &mut Report,
+    device: &Device<'_, C>,
+) -> Result<(), Failure> {
+    let mut prepared = device.prepare(identification::<N>()).map_err(failed)?;
+    report.time("prepared", N, 0, || match black_box(&mut prepared).run() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+fn time_sync<C: Controller>(
+    report: &mut Report,
+    path: &'static str,
+    device: &Device<'_, C>,
+    message: &mut [Transfer<'_>],
+) -> Result<(), Failure> {
+    report.time(path, bytes_of(message), 0, || match device.sync(black_box(message)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure> {

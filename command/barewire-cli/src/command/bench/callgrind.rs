@@ -12,12 +12,49 @@ use std::process::{Command, Stdio};
 /// # Errors
 /// A message for the user: why it could not be counted.
 pub(super) fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Result<u64, String> {
+    let profiles = profiles(program, symbol, arguments, None)?;
+    match profiles.iter().map(|profile| collected(profile, &program.to_string_lossy())).sum() {
+        0 => Err(NO_SYMBOL.into()),
+        total => Ok(total),
+    }
+}
+
+/// The same for each call of these functions apart, which must be `calls`.
+///
+/// # Errors
+/// As [`collect`], or if there was another number of calls.
+pub(super) fn collect_each(
+    program: &Path,
+    symbol: &str,
+    arguments: &[&str],
+    calls: usize,
+) -> Result<Vec<u64>, String> {
+    let after = format!("--dump-after=*{symbol}*");
+    let mut profiles = profiles(program, symbol, arguments, Some(&after))?;
+    // The last is of what came after the last call.
+    profiles.pop();
+    if profiles.len() != calls {
+        return Err(format!("callgrind saw {} calls of {calls}: {NO_SYMBOL}", profiles.len()));
+    }
+    Ok(profiles.iter().map(|profile| collected(profile, &program.to_string_lossy())).collect())
+}
+
+const NO_SYMBOL: &str = "callgrind did not find the operation's symbol: is the program stripped?";
+
+/// The profiles that callgrind writes while `program` runs, in order.
+fn profiles(
+    program: &Path,
+    symbol: &str,
+    arguments: &[&str],
+    option: Option<&str>,
+) -> Result<Vec<String>, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let profile = place.path().join("callgrind");
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(format!("--toggle-collect=*{symbol}*"))
+        .args(option)
         .arg(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -27,12 +64,14 @@ pub(super) fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Resul
     if !output.status.success() {
         return Err(format!("valgrind failed: {}", report.lines().last().unwrap_or_default()));
     }
-    let profile = std::fs::read_to_string(&profile)
-        .map_err(|error| format!("callgrind left no profile: {error}"))?;
-    match collected(&profile, &program.to_string_lossy()) {
-        0 => Err("callgrind did not find the operation's symbol: is the program stripped?".into()),
-        total => Ok(total),
+    let numbered = (1..).map(|number| profile.with_extension(number.to_string()));
+    let mut profiles = Vec::new();
+    for path in numbered.take_while(|path| path.exists()).chain([profile.clone()]) {
+        let profile = std::fs::read_to_string(&path)
+            .map_err(|error| format!("callgrind left no profile: {error}"))?;
+        profiles.push(profile);
     }
+    Ok(profiles)
 }
 
 /// Sums the instructions of `program`'s own functions in a callgrind profile.

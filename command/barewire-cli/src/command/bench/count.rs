@@ -3,7 +3,9 @@
 //! Callgrind collects inside the operation's own function alone, over [`CALLS`] calls, so start-up
 //! and the loop around the calls do not count.
 
-use super::callgrind::collect;
+use std::path::Path;
+
+use super::callgrind::{collect, collect_each};
 use super::ops::Op;
 
 /// Calls callgrind sees. All cost the same but where a branch of the first differs.
@@ -22,16 +24,31 @@ impl Counter {
 
     /// Instructions of one operation; `None` if they cannot be counted, said once on stderr.
     pub(super) fn count(&mut self, op: Op) -> Option<u64> {
+        let operations = u64::from(CALLS * op.per_call());
+        let total =
+            self.run(op.name(), |program, arguments| collect(program, op.symbol(), arguments));
+        total.map(|total| (total + operations / 2) / operations)
+    }
+
+    /// Instructions of each call of a function whose name has `symbol`, in a run with `--count-op
+    /// name`; none if they cannot be counted.
+    pub(super) fn count_each(&mut self, name: &str, symbol: &str, calls: usize) -> Vec<u64> {
+        let counts =
+            self.run(name, |program, arguments| collect_each(program, symbol, arguments, calls));
+        counts.unwrap_or_default()
+    }
+
+    fn run<T>(
+        &mut self,
+        name: &str,
+        collect: impl FnOnce(&Path, &[&str]) -> Result<T, String>,
+    ) -> Option<T> {
         if !self.works {
             return None;
         }
         let program = std::env::current_exe().map_err(|error| error.to_string());
-        let arguments = ["bench", "--count-op", op.name()];
-        match program.and_then(|program| collect(&program, op.symbol(), &arguments)) {
-            Ok(total) => {
-                let operations = u64::from(CALLS * op.per_call());
-                Some((total + operations / 2) / operations)
-            }
+        match program.and_then(|program| collect(&program, &["bench", "--count-op", name])) {
+            Ok(counted) => Some(counted),
             Err(why) => {
                 eprintln!("barewire: bench: instructions not counted: {why}");
                 self.works = false;

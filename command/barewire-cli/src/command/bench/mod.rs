@@ -14,6 +14,7 @@ mod can;
 mod contended;
 mod count;
 mod hop;
+mod lengths;
 mod ops;
 mod simulated;
 mod stats;
@@ -30,6 +31,7 @@ use crate::shared::failure::Failure;
 use crate::shared::output::{self, note};
 use crate::shared::progress::Progress;
 use crate::shared::text::number;
+use lengths::LengthCount;
 use ops::Op;
 use simulated::Simulated;
 use stats::{median, rounded};
@@ -110,6 +112,7 @@ struct Report {
     rounds: u32,
     rows: Vec<Row>,
     drivers: Vec<DriverCount>,
+    lengths: Vec<LengthCount>,
     measured_elsewhere: &'static [Elsewhere],
     simulated: Simulated,
 }
@@ -158,6 +161,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return board::run(name, args.cs, args.speed_hz, args.json);
     }
     if let Some(name) = &args.count_op {
+        if name == lengths::COUNT_OP {
+            lengths::run();
+            return Ok(());
+        }
         let op = Op::from_name(name).ok_or_else(|| format!("no operation is called {name:?}"));
         op.and_then(|op| ops::run(op, count::CALLS, || ())).map_err(Failure::Failed)?;
         return Ok(());
@@ -220,11 +227,13 @@ fn measure(args: &Args) -> Report {
     }
     let drivers =
         Op::DRIVERS.map(|op| DriverCount { op: op.name(), instructions: counter.count(op) }).into();
+    let lengths = lengths::count(&mut counter);
     Report {
         controller: "null",
         rounds: args.rounds,
         rows,
         drivers,
+        lengths,
         measured_elsewhere: ELSEWHERE,
         simulated: simulated::run(args.costs),
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Report, Row};
+use super::{Report, Row, lengths};
 
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
@@ -44,6 +44,7 @@ pub(super) fn text(report: &Report) -> String {
          ecspi_...  a prepared 4-byte access through that driver, its registers ready at once\n\
          prepared_6, regmap_read  6 bytes prepared, and the same as a register read by name\n"
     );
+    text += &lengths::text(&report.lengths);
     contended(&report.rows, &mut text);
     let _ = writeln!(text, "Measured elsewhere (not on this machine):");
     for other in report.measured_elsewhere {

@@ -469,7 +469,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, 
             return false;
         }
         let set = self.cs == program.regs[P_CS] && self.cdiv == control;
-        set && program.regs[P_CS_MASK] != 0 && fifo::is_short(len) && len <= FIFO_BYTES
+        set && program.regs[P_CS_MASK] != 0 && len > 0 && len <= FIFO_BYTES
     }
 
     #[inline(always)]

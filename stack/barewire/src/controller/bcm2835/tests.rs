@@ -369,6 +369,21 @@ fn every_length_loops_back_within_the_fifos() {
     assert_eq!((block.overruns, block.astray, block.cdiv), (0, 0, 112));
 }
 
+/// The shorter path is for chips on a GPIO, once the block is configured.
+#[test]
+fn loads_of_the_fifo_and_several_of_them_loop_back_within_it() {
+    let pin = CsLine::Gpio { bit: 3, active_high: false };
+    let bus = Bus::new(Bcm2835::new(Looped::default(), NoPins, Ticker::default(), config(pin)));
+    let device = bus.device(&SETTINGS).expect("opens");
+    for len in [1, 4, 5, 16, 17, 48, 49, 63, 64, 65] {
+        testing::loop_back(&device, len, SETTINGS);
+        testing::loop_back_several(&device, [len, 4, 5]);
+        testing::loop_back_several(&device, [2, len, len]);
+    }
+    let block = bus.into_inner().release().0;
+    assert_eq!((block.overruns, block.astray), (0, 0));
+}
+
 #[test]
 fn a_wedged_block_times_out_is_deselected_and_reset() {
     for len in [3, 64, 512] {

@@ -34,6 +34,7 @@
 //! 7. The timer is read before the status that it judges: a thread that was preempted between the
 //!    two still sees that the hardware finished.
 
+use core::ops::Range;
 use core::task::Poll;
 
 use super::regs::{
@@ -64,6 +65,20 @@ pub(super) struct Flight {
 }
 
 impl Flight {
+    /// A polled burst of which these words are in flight.
+    pub(super) fn of(span: Span, in_flight: Range<usize>) -> Self {
+        Self { span, sent: in_flight.end, received: in_flight.start, ..Self::default() }
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.span
+    }
+
+    /// The burst's words in flight.
+    pub(super) fn in_flight(&self) -> Range<usize> {
+        self.received..self.sent
+    }
+
     /// Whether every word was sent.
     fn all_sent(&self) -> bool {
         self.sent == self.span.words()
@@ -87,7 +102,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         // Ordering 2: by XCH, never SMC, because words are written during the burst (ERR009165).
         let prefill = span.words().min(prefill_words(program));
-        self.send(plan, data, span, 0..prefill);
+        self.send(plan, data.tx(), span, 0..prefill);
         self.flight.sent = prefill;
         self.start_burst();
         self.refill(plan, data);
@@ -98,7 +113,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let Flight { span, sent, received, .. } = self.flight;
         let words = span.words();
         let until = words.min(received + FIFO_WORDS);
-        self.send(plan, data, span, sent..until);
+        self.send(plan, data.tx(), span, sent..until);
         self.flight.sent = until;
         let in_flight = until - received;
         // If all was sent, the end is next; otherwise `in_flight` fills a FIFO.

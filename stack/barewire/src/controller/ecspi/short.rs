@@ -1,20 +1,146 @@
-//! Transfers of one FIFO word at 10 MHz or more, inlined in their caller: step 2 of the driver's
-//! module.
+//! Transfers of one FIFO load at 10 MHz or more: step 2 of the driver's module for one word, step 3 for more.
+//!
+//! One word is inlined in the caller. More are one call: a burst that XCH starts, whose words all fit both FIFOs.
 
-use super::regs::{BURST_LENGTH, RR, SMC, STATREG, TXDATA, burst_length};
-use super::{CS_HIGH, Ecspi, P_CS_HIGH_SETTLE, P_CS_MASK, pack};
+use core::ops::Range;
+
+use super::regs::{
+    BURST_LENGTH, FIFO_WORDS, RDR, RF, RR, RXDATA, SMC, STATREG, TXDATA, XCH, burst_length,
+};
+use super::{
+    BATCH_WORDS, CONREG, CS_HIGH, Ecspi, Flight, P_CS_HIGH_SETTLE, P_CS_MASK, PREFILL_WORDS, Span,
+    pack,
+};
 use crate::controller::gpio::GpioBank;
-use crate::controller::{Interrupt, Program, SelectLine, Short, Stopped};
+use crate::controller::{Interrupt, Plan, Program, SelectLine, Short, Stopped};
 use crate::reg::Registers;
+use crate::spi::Transfer;
 use crate::time::Timer;
+
+/// The longest transfer whose words fit a FIFO.
+const LOAD_BYTES: usize = 4 * FIFO_WORDS;
+/// The longest on a native line, whose words are all written before the burst starts.
+const NATIVE_LOAD_BYTES: usize = 4 * PREFILL_WORDS;
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
+    /// Sends a transfer of two words, and reads for as long as words have come. Returns whether the burst is over;
+    /// otherwise [`Short::exchange_rest`] finds it in flight.
+    #[inline(always)]
+    fn exchange_two_words(&mut self, len: usize, tx: Option<&[u8]>, rx: Option<&mut [u8]>) -> bool {
+        // Only the burst's first word may be short.
+        let (first, last) = match tx.and_then(<[u8]>::split_last_chunk::<4>) {
+            Some((first, &last)) => (pack(first, 1), u32::from_be_bytes(last)),
+            None => (0, 0),
+        };
+        self.regs.write(TXDATA, first);
+        self.regs.write(TXDATA, last);
+        self.start_burst();
+        let (rx_first, rx_last) = rx.and_then(<[u8]>::split_last_chunk_mut::<4>).unzip();
+        if self.regs.read(STATREG) & RR == 0 {
+            return self.leave(len, 0..2);
+        }
+        self.receive_word(rx_first);
+        if self.regs.read(STATREG) & RR == 0 {
+            return self.leave(len, 1..2);
+        }
+        self.receive_word(rx_last.map(|last| &mut last[..]));
+        self.regs.read(CONREG) & XCH == 0 || self.leave(len, 2..2)
+    }
+
+    /// Leaves a burst of `len` bytes in flight.
+    #[cold]
+    fn leave(&mut self, len: usize, in_flight: Range<usize>) -> bool {
+        self.flight = Flight::of(Span::whole(len), in_flight);
+        false
+    }
+
+    /// Sends a transfer of 5 to [`LOAD_BYTES`] bytes, and reads for as long as words have come. Returns whether the
+    /// burst is over; otherwise [`Short::exchange_rest`] finds it in flight.
+    #[inline(never)]
+    fn exchange_load(
+        &mut self,
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        self.set_conreg(control & !(BURST_LENGTH | SMC) | burst_length(len));
+        if len <= 8 {
+            return self.exchange_two_words(len, tx, rx);
+        }
+        self.set_threshold(BATCH_WORDS);
+        let words = len.div_ceil(4);
+        self.send_load(len, tx);
+        let status = self.regs.read(STATREG);
+        let to_come = match rx {
+            _ if status & (RR | RDR | RF) == 0 => words,
+            Some(rx) => self.drain_bytes(rx, status),
+            None => self.discard_load(words, status),
+        };
+        if to_come == 0 && self.regs.read(CONREG) & XCH == 0 {
+            return true;
+        }
+        self.leave(len, words - to_come..words)
+    }
+
+    /// Writes a few words, starts the burst and writes the others.
+    #[inline(always)]
+    fn send_load(&mut self, len: usize, tx: Option<&[u8]>) {
+        let Some(tx) = tx else {
+            let words = len.div_ceil(4);
+            let early = words.min(PREFILL_WORDS);
+            self.regs.write_each(TXDATA, (0..early).map(|_| 0));
+            self.start_burst();
+            return self.regs.write_each(TXDATA, (early..words).map(|_| 0));
+        };
+        // Only the burst's first word may be short.
+        let (short, words) = tx.as_rchunks::<4>();
+        let mut early = PREFILL_WORDS;
+        if !short.is_empty() {
+            self.regs.write(TXDATA, pack(short, 1));
+            early -= 1;
+        }
+        let (early, late) = words.split_at(words.len().min(early));
+        self.regs.write_each(TXDATA, early.iter().map(|&word| u32::from_be_bytes(word)));
+        self.start_burst();
+        self.regs.write_each(TXDATA, late.iter().map(|&word| u32::from_be_bytes(word)));
+    }
+
+    /// Discards received words until there are no more. Returns how many of `words` are still to come.
+    #[inline(always)]
+    fn discard_load(&mut self, mut words: usize, mut look: u32) -> usize {
+        while words > 0 {
+            let come = self.come(look, words);
+            if come == 0 {
+                break;
+            }
+            self.regs.discard_n(RXDATA, come);
+            words -= come;
+            if words > 0 {
+                look = self.regs.read(STATREG);
+            }
+        }
+        words
+    }
+
+    #[inline(never)]
+    fn finish_load(&mut self, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+        let (span, in_flight) = (self.flight.span(), self.flight.in_flight());
+        // Everything was sent; without a buffer, received words are discarded.
+        let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
+        self.finish_burst(&Plan::NONE, &mut rest.data, span, in_flight)?;
+        self.poll(CONREG, XCH, 0, 4)
+    }
+}
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T, I> {
     #[inline(always)]
     fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
-        if !self.gpio.is_short() {
+        if !self.gpio.is_short() || len == 0 {
             return false;
         }
-        len > 0 && len <= 4 && control & SMC != 0 && self.is_configured(program)
+        let fits = len <= NATIVE_LOAD_BYTES || len <= LOAD_BYTES && !program.asks;
+        fits && control & SMC != 0 && self.is_configured(program)
     }
 
     #[inline(always)]
@@ -40,6 +166,9 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> bool {
+        if len > 4 {
+            return self.exchange_load(control, len, tx, rx);
+        }
         self.set_conreg(control & !BURST_LENGTH | burst_length(len));
         let word = tx.map_or(0, |tx| pack(tx, 1));
         self.regs.write(TXDATA, word);
@@ -51,6 +180,9 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T,
     }
 
     fn exchange_rest(&mut self, len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+        if len > 4 {
+            return self.finish_load(rx);
+        }
         self.poll(STATREG, RR, RR, len)?;
         self.receive_word(rx);
         Ok(())

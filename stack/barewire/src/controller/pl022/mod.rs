@@ -482,7 +482,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T,
         }
         let set = self.control == control | dss(1) && self.cr1 == program.regs[P_CR1];
         let bytes = program.regs[P_FLAGS] & (NATIVE | PAIRS) == 0;
-        set && bytes && fifo::is_short(len) && len <= FIFO_WORDS
+        set && bytes && len > 0 && len <= FIFO_WORDS
     }
 
     #[inline(always)]

@@ -236,6 +236,8 @@ fn every_length_mode_and_word_loops_back_within_the_fifos() {
             for len in lengths.iter().map(|len| len.next_multiple_of(usize::from(bits / 8))) {
                 let tx = testing::loop_back(&device, len, settings);
                 assert_eq!(device.sync(&mut [Transfer::write(&tx)]), Ok(len));
+                testing::loop_back_several(&device, [len, 4, len]);
+                testing::loop_back_several(&device, [4, len, 8]);
             }
             let block = bus.into_inner().release().0;
             let in_flight_max = if word_delay_ns > 0 { 1 } else { 8 };

@@ -1,0 +1,286 @@
+//! Instructions of a message by its length, through each driver, its registers ready at once.
+//!
+//! # How it works
+//! Each case is one call of a function that callgrind collects in and after which it writes a profile
+//! (`--dump-after`). So one run under callgrind counts all cases, in order. The bus is of the controller's own
+//! type, as in a program that knows its board.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use barewire::bus::{Bus, Device, Prepared, PreparedMessage};
+use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect, Pipe};
+use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
+use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
+use barewire::controller::ecspi::{Ecspi, EcspiConfig};
+use barewire::controller::gpio::{ImxGpio, Ownership};
+use barewire::controller::pl022::{Pl022, Pl022Config};
+use barewire::controller::sifive::{SiFive, SiFiveConfig};
+use barewire::controller::{ALWAYS_POLL, Controller, CsLine};
+use barewire::reg::Registers;
+use barewire::spi::{Settings, Transfer};
+
+use serde::Serialize;
+
+use super::count::Counter;
+use super::still::Still;
+
+/// What `--count-op` is given for one call of each case.
+pub(super) const COUNT_OP: &str = "lengths";
+
+/// What callgrind collects in.
+const SYMBOL: &str = "bench_op_length";
+
+/// The drivers, in the order in which they run.
+const DRIVERS: [&str; 6] = ["ecspi", "bcm2835", "pl022", "dw_ssi", "atmel", "sifive"];
+
+/// The messages of each driver: bytes of one exchange, or of a write and the transfers after it.
+const MESSAGES: [&str; 11] =
+    ["4", "5", "6", "8", "16", "25", "64", "256", "4+4", "4+4+4", "4+4+4+4"];
+
+/// How each is run.
+const PATHS: [&str; 2] = ["prepared", "sync"];
+
+/// Instructions of one message: a row of the JSON, whose names are an interface.
+#[derive(Debug, Serialize)]
+pub(super) struct LengthCount {
+    pub(super) driver: &'static str,
+    pub(super) path: &'static str,
+    pub(super) message: &'static str,
+    pub(super) instructions: u64,
+}
+
+/// Counts every case; empty if they cannot be counted.
+pub(super) fn count(counter: &mut Counter) -> Vec<LengthCount> {
+    let cases = DRIVERS.into_iter().flat_map(|driver| {
+        PATHS.into_iter().flat_map(move |path| MESSAGES.map(|message| (driver, path, message)))
+    });
+    let counts = counter.count_each(COUNT_OP, SYMBOL, DRIVERS.len() * PATHS.len() * MESSAGES.len());
+    let counted = cases.zip(counts);
+    counted
+        .map(|((driver, path, message), instructions)| LengthCount {
+            driver,
+            path,
+            message,
+            instructions,
+        })
+        .collect()
+}
+
+/// The counts as a table: a line for each driver and path, a column for each message.
+pub(super) fn text(counts: &[LengthCount]) -> String {
+    let mut text = String::new();
+    for line in counts.chunk_by(|a, b| (a.driver, a.path) == (b.driver, b.path)) {
+        if text.is_empty() {
+            text += &format!("{:<17}", "instructions by");
+            line.iter().for_each(|count| text += &format!(" {:>7}", count.message));
+            text.push('\n');
+        }
+        text += &format!("{:<8} {:<8}", line[0].driver, line[0].path);
+        line.iter().for_each(|count| text += &format!(" {:>7}", count.instructions));
+        text.push('\n');
+    }
+    if !text.is_empty() {
+        text += "bytes of one exchange, or of transfers under one chip select; registers ready at once\n\n";
+    }
+    text
+}
+
+// Named functions that are never inlined: the symbols callgrind collects in.
+
+#[inline(never)]
+fn bench_op_length_prepared<C: Controller, const N: usize>(prepared: &mut Prepared<'_, C, N>) {
+    let _ = black_box(prepared.run());
+}
+
+#[inline(never)]
+fn bench_op_length_message<C: Controller>(prepared: &mut PreparedMessage<'_, '_, '_, C>) {
+    let _ = black_box(prepared.run());
+}
+
+#[inline(never)]
+fn bench_op_length_sync<C: Controller>(device: &Device<'_, C>, message: &mut [Transfer<'_>]) {
+    let _ = black_box(device.sync(message));
+}
+
+/// The registers of a block, in ordinary memory: an access is one instruction, as on a board. What is written does
+/// not change what is read.
+struct Ready {
+    read: [AtomicU32; 64],
+    written: [AtomicU32; 64],
+}
+
+impl Ready {
+    const fn new() -> Self {
+        Self { read: [const { AtomicU32::new(0) }; 64], written: [const { AtomicU32::new(0) }; 64] }
+    }
+
+    /// From now on the register at `offset` reads as `value`.
+    fn says(&self, offset: usize, value: u32) {
+        self.read[offset / 4].store(value, Ordering::Relaxed);
+    }
+}
+
+/// The block of one driver. `STORES` registers, from this offset to the next, read as they were written.
+struct Block<'r, const STORES: u32>(&'r Ready);
+
+/// No register.
+const NONE: u32 = u32::MAX;
+/// DW_apb_ssi's TXFTLR and RXFTLR, whose values tell the depth of the FIFOs.
+const DW_THRESHOLDS: u32 = 0x18;
+
+impl<const STORES: u32> Registers for Block<'_, STORES> {
+    #[inline(always)]
+    fn read(&mut self, offset: u32) -> u32 {
+        let stored = offset & !0x7 == STORES;
+        let registers = if stored { &self.0.written } else { &self.0.read };
+        registers[offset as usize / 4].load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn write(&mut self, offset: u32, value: u32) {
+        self.0.written[offset as usize / 4].store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn discard_n(&mut self, offset: u32, n: usize) {
+        self.read_each(offset, 0..n, |_, _| ());
+    }
+
+    #[inline(always)]
+    fn write_each<I: IntoIterator<Item = u32>>(&mut self, offset: u32, words: I) {
+        words.into_iter().for_each(|word| self.write(offset, word));
+    }
+
+    #[inline(always)]
+    fn read_each<I: ExactSizeIterator, F: FnMut(I::Item, u32)>(
+        &mut self,
+        offset: u32,
+        places: I,
+        mut put: F,
+    ) {
+        places.for_each(|place| put(place, self.read(offset)));
+    }
+}
+
+const CHIP_SELECTS: [CsLine; 4] =
+    [CsLine::Gpio { bit: 9, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent];
+
+/// Makes one call of each case: all messages of a driver prepared, then all by sync, then the next driver's.
+pub(super) fn run() {
+    let reference_hz = 80_000_000;
+    let (chip_selects, poll_limit_ns) = (CHIP_SELECTS, ALWAYS_POLL);
+    let (pins, regs) = (Ready::new(), Ready::new());
+    let gpio = || ImxGpio::new(Block::<NONE>(&pins), Ownership::Shared);
+    // STATREG: RR and TE, as QEMU's model has them.
+    regs.says(0x18, 0x9);
+    let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
+    run_each(Ecspi::new(Block::<NONE>(&regs), gpio(), Still, config));
+
+    let regs = Ready::new();
+    // CS: DONE and RXD.
+    regs.says(0x00, 0x3_0000);
+    let config = Bcm2835Config { core_hz: 250_000_000, chip_selects, poll_limit_ns };
+    run_each(Bcm2835::new(Block::<NONE>(&regs), gpio(), Still, config));
+
+    let regs = Ready::new();
+    let config = Pl022Config { reference_hz, chip_selects, poll_limit_ns };
+    let pl022 = Pl022::new(Block::<NONE>(&regs), gpio(), Still, config);
+    // Only now, since bring-up waits for an empty FIFO. SSPSR: TFE, TNF and RNE; SSPRIS: RXRIS.
+    regs.says(0x0c, 0x7);
+    regs.says(0x18, 0x4);
+    run_each(pl022);
+
+    let regs = Ready::new();
+    // CTRLR0: frames of 32 bits; RXFLR: full; SR: RFNE.
+    regs.says(0x00, 0x1f << 16);
+    regs.says(0x24, 256);
+    regs.says(0x28, 0x8);
+    let config = DwSsiConfig { reference_hz, chip_selects, native_lines: 1, poll_limit_ns };
+    run_each(DwSsi::new(Block::<DW_THRESHOLDS>(&regs), gpio(), Still, config));
+
+    let regs = Ready::new();
+    // SR: RDRF, TDRE, TXEMPTY.
+    regs.says(0x10, 0x203);
+    let config = AtmelConfig {
+        reference_hz,
+        chip_selects,
+        pipe: Pipe::WaitDataRead,
+        peripheral_select: PeripheralSelect::Fixed,
+        poll_limit_ns,
+    };
+    run_each(Atmel::new(Block::<NONE>(&regs), gpio(), Still, config));
+
+    let regs = Ready::new();
+    let config = SiFiveConfig { reference_hz, chip_selects, poll_limit_ns };
+    run_each(SiFive::new(Block::<NONE>(&regs), gpio(), Still, config));
+}
+
+fn run_each<C: Controller>(controller: C) {
+    let bus = Bus::new(controller);
+    let bus = black_box(&bus);
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("the block can do it");
+    prepared::<_, 4>(&device);
+    prepared::<_, 5>(&device);
+    prepared::<_, 6>(&device);
+    prepared::<_, 8>(&device);
+    prepared::<_, 16>(&device);
+    prepared::<_, 25>(&device);
+    prepared::<_, 64>(&device);
+    prepared::<_, 256>(&device);
+    for parts in 2..=4 {
+        with_parts(parts, |message| {
+            let mut prepared = device.prepare_message(message).expect("bytes are whole words");
+            prepared.run().expect("the registers are ready");
+            bench_op_length_message(&mut prepared);
+        });
+    }
+    for len in [4, 5, 6, 8, 16, 25, 64, 256] {
+        let (tx, mut rx) = (vec![0x9f; len], vec![0; len]);
+        sync(&device, &mut [Transfer::exchange(&tx, &mut rx)]);
+    }
+    for parts in 2..=4 {
+        with_parts(parts, |message| sync(&device, message));
+    }
+}
+
+fn prepared<C: Controller, const N: usize>(device: &Device<'_, C>) {
+    let mut prepared = device.prepare([0x9f; N]).expect("bytes are whole words");
+    // The first run sets the block up; only what every one costs is counted.
+    prepared.run().expect("the registers are ready");
+    bench_op_length_prepared(&mut prepared);
+    black_box(&mut prepared);
+}
+
+fn sync<C: Controller>(device: &Device<'_, C>, message: &mut [Transfer<'_>]) {
+    device.sync(message).expect("the registers are ready");
+    bench_op_length_sync(device, message);
+    black_box(message);
+}
+
+/// Gives `run` a message of `parts` transfers of 4 bytes: writes, then as many reads or one less.
+fn with_parts(parts: usize, run: impl FnOnce(&mut [Transfer<'_>])) {
+    let tx = [0x9f, 0, 0, 0];
+    let mut rx = [[0; 4]; 2];
+    let mut message: Vec<_> = (0..parts.div_ceil(2)).map(|_| Transfer::write(&tx)).collect();
+    message.extend(rx.iter_mut().take(parts / 2).map(|rx| Transfer::read(rx)));
+    run(&mut message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_runs_and_the_table_has_a_line_for_each_driver_and_path() {
+        run();
+        let counts: Vec<_> = DRIVERS
+            .into_iter()
+            .flat_map(|driver| PATHS.map(|path| (driver, path)))
+            .flat_map(|(driver, path)| MESSAGES.map(|message| (driver, path, message)))
+            .map(|(driver, path, message)| LengthCount { driver, path, message, instructions: 7 })
+            .collect();
+        assert_eq!(text(&counts).lines().count(), 1 + DRIVERS.len() * PATHS.len() + 2);
+        assert_eq!(text(&[]), "");
+    }
+}
