@@ -89,5 +89,4 @@ else
 	mkdir -p /tmp/bare/bin /tmp/bare/dev /tmp/bare/run/lock /tmp/bare/sys
 	cp /bin/barewire /tmp/bare/bin/ && mount -t devtmpfs dev /tmp/bare/dev && mount -t sysfs sys /tmp/bare/sys
 	not_at_once namespace-unknown 'mount /proc' chroot /tmp/bare /bin/barewire flash id --bus "$BUS"
-	at_once namespace-unknown-alone chroot /tmp/bare /bin/barewire flash id --bus "$EXCLUSIVE"
 fi

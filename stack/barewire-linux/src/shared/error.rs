@@ -193,7 +193,7 @@ impl fmt::Display for SharedError {
             ),
             Self::NoNamespace { path, errno } => write!(
                 f,
-                "the lock {} cannot be shared by a process whose PID namespace is unknown (/proc/self/ns/pid: {errno}): mount /proc, or add exclusive to the bus's name",
+                "the lock {} cannot be shared by a process whose PID namespace is unknown (/proc/self/ns/pid: {errno}): mount /proc",
                 path.display()
             ),
             Self::Mutex { path, errno: Errno::NOTRECOVERABLE } => write!(
