@@ -5,8 +5,8 @@
 //!
 //! 1. The kernel's devices, of every machine ([`refuse_other_device`], [`refuse_other_block`]).
 //! 2. The device tree's nodes, which are more: disabled ones, the interrupt controller, memory ([`refuse_wrong_address`]).
-//!    The address must be the first of an enabled node whose `compatible` names the block, or its family's GPIO bank. On a
-//!    machine without a device tree, or with one that describes no registers (ACPI), the first list alone decides.
+//!    The address must be the first of an enabled node whose `compatible` names the block, or its family's GPIO bank, or is
+//!    `generic-uio` alone. On a machine without a device tree, or with one that describes no registers (ACPI), the first list alone decides.
 
 use super::device::by_bus_address;
 pub use super::device::{Kind, PlatformDevice, devices_at, devices_in, spi_controllers};
@@ -30,6 +30,8 @@ pub(super) fn refuse_wrong_address(
     let (block, facts) = (spec.block, spec.block.facts());
     let len = if wanted == Kind::Spi { facts.registers_len } else { facts.bank_len };
     let is_wanted = |claim: &Claim| match wanted {
+        // Given to user space, and not said to be anything.
+        _ if claim.compatible == ["generic-uio"] => true,
         Kind::Spi => Block::of_compatible(&claim.compatible.join("\0")) == Some(block),
         Kind::Gpio => claim.compatible.iter().any(|name| (facts.is_bank)(name)),
     };

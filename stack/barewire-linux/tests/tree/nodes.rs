@@ -105,6 +105,11 @@ fn a_node_that_cannot_be_used_is_refused_with_the_remedy() {
         &[0x7e20_4000, 0x200],
     );
     assert!(open(&overlaid, SPI0, GPIO, "").is_ok());
+    for (uio, usable) in [("generic-uio\0", true), ("generic-uio\0barewire,pl022\0", false)] {
+        let given = pi3().node("/soc/spi@7e204600", uio, &[0x7e20_4600, 0x200]);
+        let opened = open(&given, "0x3f204600", GPIO, "");
+        assert_eq!(opened.is_ok(), usable, "{uio}: {opened:?}");
+    }
 }
 
 #[test]
