@@ -12,10 +12,7 @@ pub(super) const STEP: Step = Step {
     about: "instructions counted, the command as it ships, the lab's fit made anew",
     lane: Lane::Shared,
     minutes: 7,
-    needs: &[
-        Need::package("valgrind"),
-        Need::program("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"),
-    ],
+    needs: &[Need::package("valgrind"), Need::program("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd")],
     paths: &["stack/", "bench/", "command/", "lab/", "bindings/"],
     run,
 };

@@ -43,8 +43,8 @@ use strsim::levenshtein;
 
 use crate::gpio::{GpioChip, GpioLine, Sense};
 use crate::map::text::{
-    CONTROLLER, CS, EXCLUSIVE, IGNORE_CLOCK, NODE, OPTIONS, PIPE, PIPES, POLL_LIMIT_US, REFERENCE_HZ,
-    SHARED, UNSAFE_SHARED,
+    CONTROLLER, CS, EXCLUSIVE, IGNORE_CLOCK, NODE, OPTIONS, PIPE, PIPES, POLL_LIMIT_US,
+    REFERENCE_HZ, SHARED, UNSAFE_SHARED,
 };
 use crate::map::{Block, CsLineAt, CsPin, LockAt, MapSpec, Via};
 

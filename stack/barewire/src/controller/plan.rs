@@ -141,7 +141,7 @@ const ALL_SHORT_MAX: usize = 8;
 /// Marks a planned message if it is one of [short transfers](Plan::all_short), as far as the lengths do not matter.
 #[inline]
 fn mark_all_short(message: &mut [Transfer<'_>]) {
-    let fits = |transfer: &Transfer<'_>| transfer.data.len() > 0 && !transfer.cs_change;
+    let fits = |transfer: &Transfer<'_>| !transfer.data.is_empty() && !transfer.cs_change;
     if message.iter().all(fits)
         && let Some(first) = message.first_mut()
     {

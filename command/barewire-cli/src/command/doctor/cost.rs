@@ -33,10 +33,28 @@ impl Counted {
 }
 
 const COUNTED: [Counted; 4] = [
-    Counted { board: "highbank", spidev: 14_580, kernel_line: 2_990, registers: 430, exclusive: 213 },
-    Counted { board: "imx8mp-evk", spidev: 5_301, kernel_line: 3_530, registers: 300, exclusive: 108 },
+    Counted {
+        board: "highbank",
+        spidev: 14_580,
+        kernel_line: 2_990,
+        registers: 430,
+        exclusive: 213,
+    },
+    Counted {
+        board: "imx8mp-evk",
+        spidev: 5_301,
+        kernel_line: 3_530,
+        registers: 300,
+        exclusive: 108,
+    },
     Counted { board: "raspi3b", spidev: 4_669, kernel_line: 3_435, registers: 343, exclusive: 154 },
-    Counted { board: "sabrelite", spidev: 5_162, kernel_line: 2_985, registers: 347, exclusive: 142 },
+    Counted {
+        board: "sabrelite",
+        spidev: 5_162,
+        kernel_line: 2_985,
+        registers: 347,
+        exclusive: 142,
+    },
 ];
 
 /// The costs, and for a select on a GPIO line when the bank's registers may be written.
@@ -57,7 +75,9 @@ pub(super) fn finding(controller: &Controller) -> Option<Finding> {
     });
     if let Some((address, offset)) = gpio {
         let when = match block {
-            Block::Ecspi => "only where no kernel driver drives another line of that bank, because Linux writes the whole bank from memory",
+            Block::Ecspi => {
+                "only where no kernel driver drives another line of that bank, because Linux writes the whole bank from memory"
+            }
             _ => "which disturbs no other line of that bank",
         };
         text += &format!(
@@ -82,7 +102,8 @@ mod tests {
                 ("locked-prepared-4", registers),
                 ("prepared-4", exclusive),
             ] {
-                let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+                let mut rows =
+                    table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
                 let row = rows.find(|row| row[..2] == [*board, path]).expect("a row");
                 let counted: u32 = row[2].parse().expect("a count");
                 // The page and this say what the kernel's rows were when they were written.

@@ -46,11 +46,8 @@ fn a_wrong_segment_is_found_wherever_it_is() {
         |segment| segment.phys.0 |= 1 << 48,
     ];
     // What is read, and so what Miri looks at, is the same whichever field is wrong.
-    let (counts, wrong): (&[usize], _) = if cfg!(miri) {
-        (&[1, 5, 9], &wrong[..1])
-    } else {
-        (&[1, 3, 4, 5, 8, 9, 11], &wrong[..])
-    };
+    let (counts, wrong): (&[usize], _) =
+        if cfg!(miri) { (&[1, 5, 9], &wrong[..1]) } else { (&[1, 3, 4, 5, 8, 9, 11], &wrong[..]) };
     for &count in counts {
         for at in 0..count {
             for wrong in wrong {

@@ -116,7 +116,6 @@ fn run(
         true => device.prepare_message(&mut message).and_then(|mut message| message.run()),
         false => device.sync(&mut message),
     };
-    drop(bus);
     (regs.into_inner(), ran, rx)
 }
 
