@@ -35,7 +35,7 @@ pub(super) fn open(
     };
     let part =
         MappedPart { guard: Mutex::new(guard), active_high: mapped::active_high(spec), locks };
-    Ok((bus, Part::Mapped(part)))
+    Ok((bus, Part::Mapped(Box::new(part))))
 }
 
 impl MappedPart {

@@ -77,7 +77,7 @@ enum Part {
     Sim(SimPart),
     Qemu(QemuPart),
     Spidev(SpidevPart),
-    Mapped(MappedPart),
+    Mapped(Box<MappedPart>),
 }
 
 /// A spidev node. Its mode is restored when the bus is dropped.
