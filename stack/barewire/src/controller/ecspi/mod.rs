@@ -430,7 +430,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 
     /// Receives the words `in_flight` of a burst, and exchanges the words after them.
-    #[inline]
+    #[inline(always)]
     fn finish_burst(
         &mut self,
         plan: &Plan,

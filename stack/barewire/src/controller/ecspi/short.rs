@@ -23,27 +23,38 @@ const LOAD_BYTES: usize = 4 * FIFO_WORDS;
 const NATIVE_LOAD_BYTES: usize = 4 * PREFILL_WORDS;
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
-    /// Sends a transfer of two words, and reads for as long as words have come. Returns whether the burst is over;
+    /// Sends a transfer of 5 to 8 bytes, and reads for as long as words have come. Returns whether the burst is over;
     /// otherwise [`Short::exchange_rest`] finds it in flight.
+    ///
+    /// Only the burst's first word may be short. Its bytes go and come with what is behind them in four, shifted away, which
+    /// saves a loop; the last word's bytes then take their place.
     #[inline(always)]
-    fn exchange_two_words(&mut self, len: usize, tx: Option<&[u8]>, rx: Option<&mut [u8]>) -> bool {
-        // Only the burst's first word may be short.
-        let (first, last) = match tx.and_then(<[u8]>::split_last_chunk::<4>) {
-            Some((first, &last)) => (pack(first, 1), u32::from_be_bytes(last)),
-            None => (0, 0),
-        };
-        self.regs.write(TXDATA, first);
-        self.regs.write(TXDATA, last);
+    fn exchange_two_words(
+        &mut self,
+        len: usize,
+        tx: Option<&[u8]>,
+        mut rx: Option<&mut [u8]>,
+    ) -> bool {
+        let behind = 8 * (8 - len as u32);
+        let ends = |tx: &[u8]| Some((*tx.first_chunk::<4>()?, *tx.last_chunk::<4>()?));
+        let (first, last) = tx.and_then(ends).unwrap_or_default();
+        self.regs.write(TXDATA, u32::from_be_bytes(first) >> behind);
+        self.regs.write(TXDATA, u32::from_be_bytes(last));
         self.start_burst();
-        let (rx_first, rx_last) = rx.and_then(<[u8]>::split_last_chunk_mut::<4>).unzip();
         if self.regs.read(STATREG) & RR == 0 {
             return self.leave(len, 0..2);
         }
-        self.receive_word(rx_first);
+        let word = self.regs.read(RXDATA) << behind;
+        if let Some(first) = rx.as_deref_mut().and_then(<[u8]>::first_chunk_mut::<4>) {
+            *first = word.to_be_bytes();
+        }
         if self.regs.read(STATREG) & RR == 0 {
             return self.leave(len, 1..2);
         }
-        self.receive_word(rx_last.map(|last| &mut last[..]));
+        let word = self.regs.read(RXDATA);
+        if let Some(last) = rx.and_then(<[u8]>::last_chunk_mut::<4>) {
+            *last = word.to_be_bytes();
+        }
         self.regs.read(CONREG) & XCH == 0 || self.leave(len, 2..2)
     }
 
