@@ -32,8 +32,10 @@ pub(super) fn findings(machine: &Machine, controller: &Controller) -> Vec<Findin
     let all = controller.selects.iter().enumerate().filter(told);
     findings.extend(all.map(|(number, select)| chip_select(controller, number, select)));
     findings.extend(lines::findings(controller));
-    findings.extend(cost::finding(controller));
-    findings.extend(refused::findings(controller));
+    match refused::findings(controller) {
+        refused if refused.is_empty() => findings.extend(cost::finding(controller)),
+        refused => findings.extend(refused),
+    }
     findings
 }
 
