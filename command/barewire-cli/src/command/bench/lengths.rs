@@ -108,11 +108,17 @@ fn bench_op_length_sync<C: Controller>(device: &Device<'_, C>, message: &mut [Tr
 struct Ready {
     read: [AtomicU32; 64],
     written: [AtomicU32; 64],
+    /// Of a [`Block`] that counts them.
+    accesses: AtomicU32,
 }
 
 impl Ready {
     const fn new() -> Self {
-        Self { read: [const { AtomicU32::new(0) }; 64], written: [const { AtomicU32::new(0) }; 64] }
+        Self {
+            read: [const { AtomicU32::new(0) }; 64],
+            written: [const { AtomicU32::new(0) }; 64],
+            accesses: AtomicU32::new(0),
+        }
     }
 
     /// From now on the register at `offset` reads as `value`.
@@ -121,17 +127,28 @@ impl Ready {
     }
 }
 
-/// The block of one driver. `STORES` registers, from this offset to the next, read as they were written.
-struct Block<'r, const STORES: u32>(&'r Ready);
+/// The block of one driver. `STORES` registers, from this offset to the next, read as they were written. Accesses are
+/// counted only if `COUNTS`, since counting takes instructions.
+struct Block<'r, const STORES: u32, const COUNTS: bool>(&'r Ready);
 
 /// No register.
 const NONE: u32 = u32::MAX;
 /// DW_apb_ssi's TXFTLR and RXFTLR, whose values tell the depth of the FIFOs.
 const DW_THRESHOLDS: u32 = 0x18;
 
-impl<const STORES: u32> Registers for Block<'_, STORES> {
+impl<const STORES: u32, const COUNTS: bool> Block<'_, STORES, COUNTS> {
+    #[inline(always)]
+    fn count(&self) {
+        if COUNTS {
+            self.0.accesses.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<const STORES: u32, const COUNTS: bool> Registers for Block<'_, STORES, COUNTS> {
     #[inline(always)]
     fn read(&mut self, offset: u32) -> u32 {
+        self.count();
         let stored = offset & !0x7 == STORES;
         let registers = if stored { &self.0.written } else { &self.0.read };
         registers[offset as usize / 4].load(Ordering::Relaxed)
@@ -139,6 +156,7 @@ impl<const STORES: u32> Registers for Block<'_, STORES> {
 
     #[inline(always)]
     fn write(&mut self, offset: u32, value: u32) {
+        self.count();
         self.0.written[offset as usize / 4].store(value, Ordering::Relaxed);
     }
 
@@ -166,30 +184,40 @@ impl<const STORES: u32> Registers for Block<'_, STORES> {
 const CHIP_SELECTS: [CsLine; 4] =
     [CsLine::Gpio { bit: 9, active_high: false }, CsLine::Absent, CsLine::Absent, CsLine::Absent];
 
-/// Makes one call of each case: all messages of a driver prepared, then all by sync, then the next driver's.
-pub(super) fn run() {
+/// Makes one call of each case: all messages of a driver prepared, then all by sync, then the next driver's. Returns the
+/// register accesses of each, if they are counted.
+pub(super) fn run<const COUNTS: bool>() -> Vec<u32> {
     let reference_hz = 80_000_000;
     let (chip_selects, poll_limit_ns) = (CHIP_SELECTS, ALWAYS_POLL);
     let (pins, regs) = (Ready::new(), Ready::new());
-    let gpio = || ImxGpio::new(Block::<NONE>(&pins), Ownership::Shared);
+    let mut accesses = Vec::new();
+    let gpio = || ImxGpio::new(Block::<NONE, COUNTS>(&pins), Ownership::Shared);
     // STATREG: RR and TE, as QEMU's model has them.
     regs.says(0x18, 0x9);
     let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
-    run_each(Ecspi::new(Block::<NONE>(&regs), gpio(), Still, config));
+    run_each(
+        Ecspi::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config),
+        [&pins, &regs],
+        &mut accesses,
+    );
 
     let regs = Ready::new();
     // CS: DONE and RXD.
     regs.says(0x00, 0x3_0000);
     let config = Bcm2835Config { core_hz: 250_000_000, chip_selects, poll_limit_ns };
-    run_each(Bcm2835::new(Block::<NONE>(&regs), gpio(), Still, config));
+    run_each(
+        Bcm2835::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config),
+        [&pins, &regs],
+        &mut accesses,
+    );
 
     let regs = Ready::new();
     let config = Pl022Config { reference_hz, chip_selects, poll_limit_ns };
-    let pl022 = Pl022::new(Block::<NONE>(&regs), gpio(), Still, config);
+    let pl022 = Pl022::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config);
     // Only now, since bring-up waits for an empty FIFO. SSPSR: TFE, TNF and RNE; SSPRIS: RXRIS.
     regs.says(0x0c, 0x7);
     regs.says(0x18, 0x4);
-    run_each(pl022);
+    run_each(pl022, [&pins, &regs], &mut accesses);
 
     let regs = Ready::new();
     // CTRLR0: frames of 32 bits; RXFLR: full; SR: RFNE.
@@ -197,7 +225,11 @@ pub(super) fn run() {
     regs.says(0x24, 256);
     regs.says(0x28, 0x8);
     let config = DwSsiConfig { reference_hz, chip_selects, native_lines: 1, poll_limit_ns };
-    run_each(DwSsi::new(Block::<DW_THRESHOLDS>(&regs), gpio(), Still, config));
+    run_each(
+        DwSsi::new(Block::<DW_THRESHOLDS, COUNTS>(&regs), gpio(), Still, config),
+        [&pins, &regs],
+        &mut accesses,
+    );
 
     let regs = Ready::new();
     // SR: RDRF, TDRE, TXEMPTY.
@@ -209,53 +241,82 @@ pub(super) fn run() {
         peripheral_select: PeripheralSelect::Fixed,
         poll_limit_ns,
     };
-    run_each(Atmel::new(Block::<NONE>(&regs), gpio(), Still, config));
+    run_each(
+        Atmel::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config),
+        [&pins, &regs],
+        &mut accesses,
+    );
 
     let regs = Ready::new();
     let config = SiFiveConfig { reference_hz, chip_selects, poll_limit_ns };
-    run_each(SiFive::new(Block::<NONE>(&regs), gpio(), Still, config));
+    run_each(
+        SiFive::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config),
+        [&pins, &regs],
+        &mut accesses,
+    );
+    accesses
 }
 
-fn run_each<C: Controller>(controller: C) {
+/// The calls of one driver's cases.
+struct Cases<'c> {
+    registers: [&'c Ready; 2],
+    accesses: &'c mut Vec<u32>,
+}
+
+impl Cases<'_> {
+    /// Makes a call, whose accesses are told.
+    fn call(&mut self, call: impl FnOnce()) {
+        let count =
+            || self.registers.map(|it| it.accesses.load(Ordering::Relaxed)).iter().sum::<u32>();
+        let before = count();
+        call();
+        self.accesses.push(count() - before);
+    }
+
+    fn prepared<C: Controller, const N: usize>(&mut self, device: &Device<'_, C>) {
+        let mut prepared = device.prepare([0x9f; N]).expect("bytes are whole words");
+        // The first run sets the block up; only what every one costs is counted.
+        prepared.run().expect("the registers are ready");
+        self.call(|| bench_op_length_prepared(&mut prepared));
+        black_box(&mut prepared);
+    }
+
+    fn message<C: Controller>(&mut self, device: &Device<'_, C>, message: &mut [Transfer<'_>]) {
+        let mut prepared = device.prepare_message(message).expect("bytes are whole words");
+        prepared.run().expect("the registers are ready");
+        self.call(|| bench_op_length_message(&mut prepared));
+    }
+
+    fn sync<C: Controller>(&mut self, device: &Device<'_, C>, message: &mut [Transfer<'_>]) {
+        device.sync(message).expect("the registers are ready");
+        self.call(|| bench_op_length_sync(device, message));
+        black_box(message);
+    }
+}
+
+fn run_each<C: Controller>(controller: C, registers: [&Ready; 2], accesses: &mut Vec<u32>) {
     let bus = Bus::new(controller);
     let bus = black_box(&bus);
-    let device = bus.device(&Settings::new(0, 20_000_000)).expect("the block can do it");
-    prepared::<_, 4>(&device);
-    prepared::<_, 5>(&device);
-    prepared::<_, 6>(&device);
-    prepared::<_, 8>(&device);
-    prepared::<_, 16>(&device);
-    prepared::<_, 25>(&device);
-    prepared::<_, 64>(&device);
-    prepared::<_, 256>(&device);
+    let device = &bus.device(&Settings::new(0, 20_000_000)).expect("the block can do it");
+    let mut cases = Cases { registers, accesses };
+    cases.prepared::<_, 4>(device);
+    cases.prepared::<_, 5>(device);
+    cases.prepared::<_, 6>(device);
+    cases.prepared::<_, 8>(device);
+    cases.prepared::<_, 16>(device);
+    cases.prepared::<_, 25>(device);
+    cases.prepared::<_, 64>(device);
+    cases.prepared::<_, 256>(device);
     for parts in 2..=4 {
-        with_parts(parts, |message| {
-            let mut prepared = device.prepare_message(message).expect("bytes are whole words");
-            prepared.run().expect("the registers are ready");
-            bench_op_length_message(&mut prepared);
-        });
+        with_parts(parts, |message| cases.message(device, message));
     }
     for len in [4, 5, 6, 8, 16, 25, 64, 256] {
         let (tx, mut rx) = (vec![0x9f; len], vec![0; len]);
-        sync(&device, &mut [Transfer::exchange(&tx, &mut rx)]);
+        cases.sync(device, &mut [Transfer::exchange(&tx, &mut rx)]);
     }
     for parts in 2..=4 {
-        with_parts(parts, |message| sync(&device, message));
+        with_parts(parts, |message| cases.sync(device, message));
     }
-}
-
-fn prepared<C: Controller, const N: usize>(device: &Device<'_, C>) {
-    let mut prepared = device.prepare([0x9f; N]).expect("bytes are whole words");
-    // The first run sets the block up; only what every one costs is counted.
-    prepared.run().expect("the registers are ready");
-    bench_op_length_prepared(&mut prepared);
-    black_box(&mut prepared);
-}
-
-fn sync<C: Controller>(device: &Device<'_, C>, message: &mut [Transfer<'_>]) {
-    device.sync(message).expect("the registers are ready");
-    bench_op_length_sync(device, message);
-    black_box(message);
 }
 
 /// Gives `run` a message of `parts` transfers of 4 bytes: writes, then as many reads or one less.
@@ -271,16 +332,48 @@ fn with_parts(parts: usize, run: impl FnOnce(&mut [Transfer<'_>])) {
 mod tests {
     use super::*;
 
+    /// A line of a table for each driver and path.
+    fn counts(values: impl IntoIterator<Item = u32>) -> Vec<LengthCount> {
+        let cases = DRIVERS.into_iter().flat_map(|driver| {
+            PATHS.into_iter().flat_map(move |path| MESSAGES.map(|message| (driver, path, message)))
+        });
+        let each = cases.zip(values).map(|((driver, path, message), value)| LengthCount {
+            driver,
+            path,
+            message,
+            instructions: value.into(),
+        });
+        each.collect()
+    }
+
+    /// Set `BAREWIRE_BLESS=1` to write the table anew.
     #[test]
-    fn every_case_runs_and_the_table_has_a_line_for_each_driver_and_path() {
-        run();
-        let counts: Vec<_> = DRIVERS
-            .into_iter()
-            .flat_map(|driver| PATHS.map(|path| (driver, path)))
-            .flat_map(|(driver, path)| MESSAGES.map(|message| (driver, path, message)))
-            .map(|(driver, path, message)| LengthCount { driver, path, message, instructions: 7 })
-            .collect();
-        assert_eq!(text(&counts).lines().count(), 1 + DRIVERS.len() * PATHS.len() + 2);
+    fn register_accesses_are_as_reviewed() {
+        let accesses = run::<true>();
+        assert_eq!(accesses.len(), DRIVERS.len() * PATHS.len() * MESSAGES.len());
+        let heading = "Register accesses of a message, the controller's and the GPIO bank's together, registers ready at once:\n\n";
+        let table: String = text(&counts(accesses)).lines().skip(1).fold(
+            format!("{heading}{:<17}{}\n", "", MESSAGES.map(|it| format!(" {it:>7}")).concat()),
+            |table, line| {
+                if line.contains("ready at once") { table } else { table + line.trim_end() + "\n" }
+            },
+        );
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots/accesses.txt");
+        if std::env::var_os("BAREWIRE_BLESS").is_some() {
+            std::fs::write(path, &table).expect("the table can be written");
+        }
+        let reviewed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(reviewed == table, "BAREWIRE_BLESS=1 rewrites {path}:\n{table}");
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_driver_and_path() {
+        let lines = text(&counts(std::iter::repeat(7))).lines().count();
+        assert_eq!(lines, 1 + DRIVERS.len() * PATHS.len() + 2);
         assert_eq!(text(&[]), "");
+        assert!(
+            run::<false>().iter().all(|&accesses| accesses == 0),
+            "counting takes instructions"
+        );
     }
 }

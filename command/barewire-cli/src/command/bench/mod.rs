@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     if let Some(name) = &args.count_op {
         if name == lengths::COUNT_OP {
-            lengths::run();
+            lengths::run::<false>();
             return Ok(());
         }
         let op = Op::from_name(name).ok_or_else(|| format!("no operation is called {name:?}"));
