@@ -5,7 +5,7 @@ use core::fmt;
 use super::Device;
 use super::lock::{Held, Wire};
 use super::statistics::Path;
-use crate::controller::{Controller, Plan};
+use crate::controller::{Controller, Plan, mark_all_short};
 #[cfg(doc)]
 use crate::spi::Error;
 use crate::spi::{MessageError, Transfer};
@@ -30,6 +30,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         message: &'m mut [Transfer<'d>],
     ) -> Result<PreparedMessage<'b, 'm, 'd, C>, MessageError> {
         self.plan(message)?;
+        mark_all_short(message);
         Ok(PreparedMessage::new(*self, message))
     }
 }

@@ -23,10 +23,7 @@ pub(super) fn run<B: Short + Sleeps>(
     program: &Program,
     message: &mut [Transfer<'_>],
 ) -> Result<usize, Unfinished> {
-    if let [first, others @ ..] = &*message
-        && (first.plan.all_short() || others.is_empty() && first.plan.is_direct_bytes())
-        && let Some(ran) = run_all_short(block, program, message)
-    {
+    if let Some(ran) = run_all_short(block, program, message) {
         return ran;
     }
     run_any(block, program, message)

@@ -48,7 +48,7 @@ pub use crate::spi::plan::{After, Plan};
 pub use interrupt::{Interrupt, NoInterrupt};
 pub use lines::CsLine;
 pub use plan::{delay_ticks, plan_message, word_bytes};
-pub(crate) use plan::{plain_exchange, plan_plain};
+pub(crate) use plan::{mark_all_short, plain_exchange, plan_plain};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
 use wire::{SelectLine, Short};

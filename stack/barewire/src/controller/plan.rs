@@ -113,7 +113,7 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
     }
     // True for an empty message, which is refused as well.
     let mut ends_in_cs_change = true;
-    for transfer in &mut *message {
+    for transfer in message {
         let len = transfer.data.len();
         // A transfer long enough for an interrupt can afford the call; the others pay one compare
         // here.
@@ -126,23 +126,28 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
         transfer.plan = program.plan.with_cs_change(transfer.cs_change);
         ends_in_cs_change = transfer.cs_change;
     }
-    if ends_in_cs_change {
-        return false;
-    }
-    if (2..=ALL_SHORT_MAX).contains(&message.len()) && program.plan.is_direct_bytes() {
-        mark_all_short(message);
-    }
-    true
+    !ends_in_cs_change
 }
 
-/// The most transfers of a message that are looked at to run it by the shorter path.
+/// The most transfers of a message that is looked at for the shorter path.
 const ALL_SHORT_MAX: usize = 8;
 
-/// Marks a planned message if it is one of [short transfers](Plan::all_short), as far as the lengths do not matter.
-#[inline]
-fn mark_all_short(message: &mut [Transfer<'_>]) {
-    let fits = |transfer: &Transfer<'_>| !transfer.data.is_empty() && !transfer.cs_change;
-    if message.iter().all(fits)
+/// Whether the transfers of a planned message are few, direct, at one clock, not empty and each from one buffer into
+/// another: then all take the shorter path if the longest can.
+#[inline(always)]
+pub(super) fn may_all_be_short(message: &[Transfer<'_>]) -> bool {
+    let [first, ..] = message else { return false };
+    let control = first.plan.control;
+    let fits = |Transfer { data, plan, .. }: &Transfer<'_>| {
+        plan.is_direct_bytes() && plan.control == control && data.is_apart() && !data.is_empty()
+    };
+    message.len() <= ALL_SHORT_MAX && message.iter().all(fits)
+}
+
+/// Remembers in a planned message, where it is prepared, that its transfers [may all be short](may_all_be_short).
+pub(crate) fn mark_all_short(message: &mut [Transfer<'_>]) {
+    if message.len() > 1
+        && may_all_be_short(message)
         && let Some(first) = message.first_mut()
     {
         first.plan = first.plan.with_all_short();

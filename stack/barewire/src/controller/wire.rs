@@ -13,6 +13,7 @@
 
 use core::mem::ManuallyDrop;
 
+use super::plan::may_all_be_short;
 use super::{After, Plan, Program};
 use crate::spi::{Data, Error, MessageError, Transfer};
 
@@ -327,8 +328,8 @@ fn run_rest<W: Short>(
     Ok(len)
 }
 
-/// Runs a planned message of [short transfers](Plan::all_short), each by the shorter path. Returns `None`, and does
-/// nothing, if one cannot take that path.
+/// Runs a planned message of a few transfers at one clock and under one chip select, each by the shorter path. Returns
+/// `None`, and does nothing, if one cannot take that path.
 ///
 /// # Errors
 /// As [`run_message`].
@@ -338,15 +339,13 @@ pub(super) fn run_all_short<W: Short>(
     program: &Program,
     message: &mut [Transfer<'_>],
 ) -> Option<Result<usize, Unfinished>> {
-    let control = program.plan.control;
-    // None is empty, so all are short if the longest is.
-    let mut longest = 0;
-    for transfer in &*message {
-        if !transfer.data.is_apart() {
-            return None;
-        }
-        longest = longest.max(transfer.data.len());
+    let plan = message.first()?.plan;
+    if !plan.all_short() && !may_all_be_short(message) {
+        return None;
     }
+    let control = plan.control;
+    // None is empty, so all are short if the longest is.
+    let longest = message.iter().fold(0, |longest, transfer| transfer.data.len().max(longest));
     if !wire.is_short(program, control, longest) {
         return None;
     }

@@ -93,8 +93,7 @@ impl Plan {
         Self { shape: self.shape | Self::TIMED, ..self }
     }
 
-    /// Marks the plan of the first transfer of a message whose transfers are all
-    /// [direct](Plan::is_direct_bytes), few, and not empty.
+    /// Marks the plan of the first transfer of a prepared message whose transfers all may take the shorter path.
     #[inline]
     #[must_use]
     pub(crate) const fn with_all_short(self) -> Self {

@@ -1,6 +1,7 @@
 //! The shorter path beside the loop for any message: what it writes, reads and reports is the same.
 
 use core::cell::RefCell;
+use std::collections::BTreeSet;
 use std::format;
 
 use super::*;
@@ -74,8 +75,10 @@ enum Part {
     Read(usize),
     Exchange(usize),
     InPlace(usize),
+    /// An exchange at a clock of its own, for which the short path is fast enough too.
+    Slower(usize),
 }
-use Part::{Exchange, InPlace};
+use Part::{Exchange, InPlace, Slower};
 
 /// Runs a message twice, the first time to configure the block, and returns what the second did to `after`.
 fn run(
@@ -90,7 +93,7 @@ fn run(
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
     device.sync(&mut [Transfer::write(&[0; 9])]).expect("configures");
     let len = |part: &Part| match *part {
-        Part::Write(len) | Part::Read(len) | Exchange(len) | InPlace(len) => len,
+        Part::Write(len) | Part::Read(len) | Exchange(len) | InPlace(len) | Slower(len) => len,
     };
     let tx: Vec<_> = parts.iter().map(|part| sample(len(part))).collect();
     let mut rx: Vec<_> = parts
@@ -107,6 +110,7 @@ fn run(
             Part::Read(_) => Transfer::read(rx),
             Exchange(_) => Transfer::exchange(tx, rx),
             InPlace(_) => Transfer::in_place(rx),
+            Slower(_) => Transfer { speed_hz: 12_000_000, ..Transfer::exchange(tx, rx) },
         })
         .collect();
     regs.borrow_mut().accesses.clear();
@@ -158,6 +162,32 @@ fn every_length_and_form_takes_the_accesses_of_the_loop() {
     is_the_same(&[Part::Write(0), Part::Read(4)], &[]);
     is_the_same(&[Part::Write(4), Part::Read(0), Exchange(0)], &[]);
     is_the_same(&[Exchange(6); 9], &[]);
+}
+
+#[test]
+fn a_transfer_has_its_own_clock_on_the_shorter_path_too() {
+    for len in [4, 6, 16] {
+        for parts in [
+            &[Slower(len)][..],
+            &[Slower(len), Slower(4)],
+            &[Exchange(4), Slower(len)],
+            &[Slower(len), Exchange(4)],
+        ] {
+            is_the_same(parts, &[]);
+            let (recorded, ran, _) = run(parts, true, |_| (), true);
+            assert!(ran.is_ok(), "{ran:?}");
+            let dividers: BTreeSet<u32> = recorded
+                .accesses
+                .iter()
+                .filter_map(|access| match access {
+                    Write(0x08, control) => Some(control & 0xff00),
+                    _ => None,
+                })
+                .collect();
+            let clocks = if parts.iter().all(|part| matches!(part, Slower(_))) { 1 } else { 2 };
+            assert_eq!(dividers.len(), clocks, "{parts:?}");
+        }
+    }
 }
 
 #[test]
