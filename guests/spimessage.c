@@ -7,6 +7,7 @@
  *   spimessage handled NODE     count, in a program that handles a signal
  *   spimessage apart NODE       count, where memory is worst laid out: the transfer, its bytes and the answer
  *                               each across two pages, their addresses a multiple of a MiB apart
+ *   spimessage batch NODE       count, for one of ten messages' worth in a MESSAGE(10) with cs_change
  *   spimessage read NODE FILE [TWICE]
  *                               reads the flash from its begin in messages of 4096 bytes and compares it
  *                               with the file; TWICE is 2 for a second reader that was forked
@@ -82,6 +83,28 @@ static void identify_apart(int fd, int times) {
 	tx[0] = 0x9f;
 	*transfer = (struct spi_ioc_transfer){.tx_buf = (uintptr_t)tx, .rx_buf = (uintptr_t)rx, .len = 4};
 	send(fd, transfer, times);
+}
+
+/* Ten questions in one message, chip select inactive between them. */
+static void identify_batch(int fd, int times) {
+	enum { BATCH = 10 };
+	static const uint8_t tx[4] = {0x9f};
+	uint8_t rx[BATCH][4] = {0};
+	struct spi_ioc_transfer transfers[BATCH];
+	memset(transfers, 0, sizeof transfers);
+	for (int i = 0; i < BATCH; i++) {
+		transfers[i].tx_buf = (uintptr_t)tx;
+		transfers[i].rx_buf = (uintptr_t)rx[i];
+		transfers[i].len = 4;
+		transfers[i].cs_change = i < BATCH - 1;
+	}
+	for (; times > 0; times -= BATCH)
+		if (ioctl(fd, SPI_IOC_MESSAGE(BATCH), transfers) != 4 * BATCH)
+			die("SPI_IOC_MESSAGE(10)");
+	if (memcmp(rx[0], rx[BATCH - 1], 4) || rx[0][1] == 0xff || !rx[0][1]) {
+		fprintf(stderr, "spimessage: a batch's answers differ, or are none\n");
+		exit(1);
+	}
 }
 
 static int by_size(const void *one, const void *other) {
@@ -202,7 +225,7 @@ int main(int argc, char **argv) {
 		for (;;)
 			identify(fd, 1);
 	} else {
-		count(fd, strcmp(what, "apart") ? identify : identify_apart);
+		count(fd, !strcmp(what, "apart") ? identify_apart : !strcmp(what, "batch") ? identify_batch : identify);
 	}
 	return 0;
 }

@@ -43,6 +43,8 @@ awaited /dev/mtd0
 hand mtd /dev/mtd0
 use_spidev
 hand spidev "${SPIDEV#spidev:}"
+if spimessage batch "${SPIDEV#spidev:}" >/tmp/out 2>/tmp/err; then told spidev-batch-4 "$(sed -n 's/^PER_OP //p' /tmp/out)"
+else fail count-spidev-batch "$(errors /tmp/err)"; fi
 unbind
 hand $HAND
 ours "$BANK"

@@ -36,6 +36,9 @@ else
 	follow page /steps
 	refused overlay-doctor-as-user "not ready" su user -c "barewire doctor $bus"
 	chown user /dev/uio0 /dev/gpiochip*
+	# The lock has the rights that the node had when root opened it, until root opens it again.
+	refused overlay-lock-as-user "may not be opened or made" su user -c "barewire flash id --bus $bus"
+	check overlay-id-again barewire flash id --bus "$bus"
 	check overlay-as-user su user -c "barewire flash id --bus $bus"
 	# Each of two controllers has its own clock. What keeps another's is no bus that anybody runs on.
 	if [ -n "$BESIDE_ADDRESS" ]; then

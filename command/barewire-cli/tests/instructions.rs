@@ -63,7 +63,7 @@ fn lengths(report: &serde_json::Value, table: &mut String) {
         let (driver, path) = line(&rows[0]);
         let _ = write!(table, "\n{driver:<8} {path:<8}");
         for row in rows {
-            let _ = write!(table, " {:>7}", row["instructions"]);
+            let _ = write!(table, " {:>7}", row["instructions"].as_u64().expect("a number"));
         }
         let count = |message: &str| {
             let row = rows.iter().find(|row| row["message"] == message).expect("it is there");

@@ -141,7 +141,7 @@ impl fmt::Display for SharedError {
             ),
             Self::NoPermission { path, like } => write!(
                 f,
-                "the lock {} may not be opened or made by this user: let a user of {} who may write the directory open the bus first, or name a file elsewhere (shared=/PATH in the bus's name)",
+                "the lock {} may not be opened or made by this user: let root open the bus once, which gives it the rights of {}, or name a file elsewhere (shared=/PATH in the bus's name)",
                 path.display(),
                 like.display()
             ),

@@ -19,7 +19,7 @@ pub(super) fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Resul
     }
 }
 
-/// The same for each call of these functions apart, which must be `calls`.
+/// The same for each call of these functions apart, which must be `calls`; their names go on with `_` after `symbol`.
 ///
 /// # Errors
 /// As [`collect`], or if there was another number of calls.
@@ -29,7 +29,8 @@ pub(super) fn collect_each(
     arguments: &[&str],
     calls: usize,
 ) -> Result<Vec<u64>, String> {
-    let after = format!("--dump-after=*{symbol}*");
+    // Not the pattern of `--toggle-collect` again: callgrind 3.19 keeps one option of a pattern.
+    let after = format!("--dump-after=*{symbol}_*");
     let mut profiles = profiles(program, symbol, arguments, Some(&after))?;
     // The last is of what came after the last call.
     profiles.pop();
