@@ -160,21 +160,18 @@ static long stops(const char *node, int messages) {
 	return seen;
 }
 
-/* The fewest of several runs: a message whose lock another process has is one for the server. */
-static long fewest_stops(const char *node, int messages) {
-	long fewest = stops(node, messages);
-	for (int run = 1; run < 5; run++) {
-		long seen = stops(node, messages);
-		if (seen < fewest)
-			fewest = seen;
-	}
-	return fewest;
-}
-
+/* The fewest of several runs: a message whose lock another process has is one for the server. The first messages set
+ * things up. */
 static void count_syscalls(const char *node) {
-	/* The first messages set things up. */
-	long few = fewest_stops(node, 10), many = fewest_stops(node, 110);
-	printf("PER_OP %.2f\n", (many - few) / 2.0 / 100);
+	enum { FEW = 10, MANY = 110, RUNS = 12 };
+	long few = stops(node, FEW), many = stops(node, MANY);
+	for (int run = 1; run < RUNS && many != few; run++) {
+		long seen = stops(node, FEW);
+		few = seen < few ? seen : few;
+		seen = stops(node, MANY);
+		many = seen < many ? seen : many;
+	}
+	printf("PER_OP %.2f\n", (many - few) / 2.0 / (MANY - FEW));
 }
 
 static void read_and_compare(int fd, FILE *file) {
