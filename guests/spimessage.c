@@ -163,7 +163,7 @@ static long stops(const char *node, int messages) {
 /* The fewest of several runs: a message whose lock another process has is one for the server. The first messages set
  * things up. */
 static void count_syscalls(const char *node) {
-	enum { FEW = 10, MANY = 110, RUNS = 12 };
+	enum { FEW = 10, MANY = 110, RUNS = 6 };
 	long few = stops(node, FEW), many = stops(node, MANY);
 	for (int run = 1; run < RUNS && many != few; run++) {
 		long seen = stops(node, FEW);
