@@ -43,7 +43,7 @@
 //! systems. Two nodes of one device: they are two files.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::SharedError;
-use super::lock::open_file;
+use super::lock::{give, open_file};
 use super::retry::until_free;
 use crate::sys;
 use crate::sys::SharedWords;
@@ -131,7 +131,14 @@ impl At {
 
     fn open(&self) -> Result<File, SharedError> {
         match self {
-            Self::Lock { path, like } => open_file(path, like),
+            Self::Lock { path, like } => {
+                let file = open_file(path, like)?;
+                // The device's rights may have changed since the file was made. Who may not give them leaves them.
+                if let Ok(device) = fs::metadata(like) {
+                    let _ = give(&file, path, &device);
+                }
+                Ok(file)
+            }
             Self::Node(path) => {
                 let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
                 let opened =

@@ -426,7 +426,7 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedErr
 }
 
 /// Gives the file the device's owner, group and permissions.
-fn give(file: &File, path: &Path, device: &Metadata) -> Result<(), SharedError> {
+pub(super) fn give(file: &File, path: &Path, device: &Metadata) -> Result<(), SharedError> {
     let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
     let made = file.metadata().map_err(|error| os("made", errno(&error)))?;
     if (made.uid(), made.gid()) != (device.uid(), device.gid()) {

@@ -375,3 +375,19 @@ fn the_rights_follow_the_device_once_nobody_has_the_lock() {
     drop(place.open().expect("found"));
     assert_eq!(mode(), 0o666);
 }
+
+#[test]
+fn the_rights_of_a_chips_lock_follow_the_device_too() {
+    let place = Place::new();
+    drop(place.open().expect("made"));
+    let locks = ChipLocks::Beside { lock: place.lock(), like: place.device() };
+    let mode = || {
+        let path = place.directory.path().join("lock.cs0");
+        fs::metadata(path).expect("there").mode() & 0o777
+    };
+    drop(locks.open(0).expect("made"));
+    let before = mode();
+    place.device_mode(0o666);
+    drop(locks.open(0).expect("found"));
+    assert_eq!((before == 0o666, mode()), (false, 0o666));
+}

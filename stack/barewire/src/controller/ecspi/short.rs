@@ -76,10 +76,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         rx: Option<&mut [u8]>,
     ) -> bool {
         self.set_conreg(control & !(BURST_LENGTH | SMC) | burst_length(len));
+        // Needed for more than two words. Written once, and here so that it is not with the first of those.
+        self.set_threshold(BATCH_WORDS);
         if len <= 8 {
             return self.exchange_two_words(len, tx, rx);
         }
-        self.set_threshold(BATCH_WORDS);
         let words = len.div_ceil(4);
         self.send_load(len, tx);
         let status = self.regs.read(STATREG);
