@@ -4,7 +4,7 @@
 //! Two lists say what is at an address:
 //!
 //! 1. The kernel's devices, of every machine ([`refuse_other_device`], [`refuse_other_block`]).
-//! 2. The device tree's nodes, which are more: disabled ones, the interrupt controller, memory ([`refuse_wrong_address`]).
+//! 2. The device tree's nodes, which are more: disabled ones, the interrupt controller, memory (`refuse_wrong_address`).
 //!    The address must be the first of an enabled node whose `compatible` names the block, or its family's GPIO bank, or is
 //!    `generic-uio` alone. On a machine without a device tree, or with one that describes no registers (ACPI), the first list alone decides.
 
