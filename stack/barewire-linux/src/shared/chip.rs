@@ -43,7 +43,7 @@
 //! systems. Two nodes of one device: they are two files.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::SharedError;
-use super::lock::{give, open_file};
+use super::lock::{follow_rights, open_file};
 use super::retry::until_free;
 use crate::sys;
 use crate::sys::SharedWords;
@@ -133,10 +133,7 @@ impl At {
         match self {
             Self::Lock { path, like } => {
                 let file = open_file(path, like)?;
-                // The device's rights may have changed since the file was made. Who may not give them leaves them.
-                if let Ok(device) = fs::metadata(like) {
-                    let _ = give(&file, path, &device);
-                }
+                follow_rights(&file, path, like);
                 Ok(file)
             }
             Self::Node(path) => {

@@ -170,10 +170,7 @@ impl SharedLock {
                 reset.map_err(|errno| SharedError::Mutex { path: path.to_owned(), errno })?;
                 kept[LAST_USER_AT].store(NO_USER, Ordering::Relaxed);
                 kept[NAMESPACE_AT].store(ours, Ordering::Relaxed);
-                // The device's rights may have changed since. Who may not give them leaves them.
-                if let Ok(device) = fs::metadata(like) {
-                    let _ = give(&file, path, &device);
-                }
+                follow_rights(&file, path, like);
             }
             // Step 3: beside others, or alone.
             let users = || presence::users(&file);
@@ -425,8 +422,16 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedErr
     Ok(file)
 }
 
+/// Gives a file that was found what the device has now: its rights may have changed since. Who may not give them leaves
+/// them.
+pub(super) fn follow_rights(file: &File, path: &Path, like: &Path) {
+    if let Ok(device) = fs::metadata(like) {
+        let _ = give(file, path, &device);
+    }
+}
+
 /// Gives the file the device's owner, group and permissions.
-pub(super) fn give(file: &File, path: &Path, device: &Metadata) -> Result<(), SharedError> {
+fn give(file: &File, path: &Path, device: &Metadata) -> Result<(), SharedError> {
     let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
     let made = file.metadata().map_err(|error| os("made", errno(&error)))?;
     if (made.uid(), made.gid()) != (device.uid(), device.gid()) {
