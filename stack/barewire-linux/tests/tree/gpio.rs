@@ -287,9 +287,14 @@ fn chip_selects_lie_in_several_banks_chips_and_polarities() {
 
 #[test]
 fn every_controller_has_lines_of_the_kernel() {
-    for (controller, reference) in
-        [("ecspi", "80M"), ("bcm2835", "400M"), ("pl022", "150M"), ("atmel", "132M")]
-    {
+    for (controller, reference) in [
+        ("ecspi", "80M"),
+        ("bcm2835", "400M"),
+        ("pl022", "150M"),
+        ("atmel", "132M"),
+        ("dw-ssi", "200M"),
+        ("sifive", "500M"),
+    ] {
         let (tree, memory, kernel) = board();
         let before = memory.nonzero(&[GPIO5]);
         let options = format!("controller={controller},reference-hz={reference},ignore-clock");

@@ -4,7 +4,8 @@
 //! [`text`] finds what may be a command: fenced and indented blocks, spans in backticks, steps of workflows, comments of
 //! examples, and what `--help` shows. [`shell`] takes it apart. [`barewire`](mod@barewire) parses by the command's own definition
 //! and runs what it can in a temporary directory for each page, in the page's order. [`cargo`] asks `cargo metadata`. Everything
-//! else in a block of shell must be shell (`bash -n`), and files of this repository that it names must exist.
+//! else in a block of shell must be shell (`bash -n`), and files of this repository that it names must exist. [`lists`] asks
+//! whether lists of the controllers are whole.
 //!
 //! A remark behind a command says how it ends: `# exits 3`, `# must fail`. Names in capitals are filled in by a table.
 //!
@@ -13,6 +14,7 @@
 
 mod barewire;
 mod cargo;
+mod lists;
 mod shell;
 mod text;
 
@@ -54,6 +56,19 @@ impl Findings {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let (cargo, seen) = (Cargo::read(&root), HashSet::new());
         Self { root, cargo, found: 0, runs: Vec::new(), seen, problems: Vec::new() }
+    }
+
+    /// The files that are checked.
+    fn pages(&self) -> Vec<String> {
+        let folder = |folder: &str, ending: &str| {
+            let entries = fs::read_dir(self.root.join(folder)).expect("a folder").flatten();
+            let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+            let names = names.filter(|name| name.ends_with(ending));
+            names.map(|name| format!("{folder}/{name}")).collect::<Vec<_>>()
+        };
+        let mut pages: Vec<String> = PAGES.split_whitespace().map(String::from).collect();
+        pages.extend(folder("docs", ".md").into_iter().chain(folder(".github/workflows", ".yml")));
+        pages
     }
 
     fn page(&mut self, page: &str, snippets: Vec<Snippet>) {
@@ -154,15 +169,7 @@ fn is_shell(text: &str) -> bool {
 #[test]
 fn every_command_of_every_page_holds() {
     let mut findings = Findings::new();
-    let folder = |folder: &str, ending: &str| {
-        let entries = fs::read_dir(findings.root.join(folder)).expect("a folder").flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let names = names.filter(|name| name.ends_with(ending));
-        names.map(|name| format!("{folder}/{name}")).collect::<Vec<_>>()
-    };
-    let mut pages: Vec<String> = PAGES.split_whitespace().map(String::from).collect();
-    pages.extend(folder("docs", ".md").into_iter().chain(folder(".github/workflows", ".yml")));
-    for page in pages {
+    for page in findings.pages() {
         let text = fs::read_to_string(findings.root.join(&page)).expect("a page");
         let snippets = match page.rsplit('.').next() {
             Some("md") => text::of_page(&text),
