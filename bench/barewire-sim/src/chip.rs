@@ -25,6 +25,8 @@ pub type Ps = u64;
 
 /// Picoseconds in a nanosecond.
 pub const PS_PER_NS: u64 = 1_000;
+/// Picoseconds in a second.
+pub(crate) const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// The limits a datasheet sets on the wire. The wire's checkers hold every selection to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

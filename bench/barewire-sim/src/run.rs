@@ -31,6 +31,11 @@ impl Run {
         self.clocking.at + u64::from(self.bits) * self.clocking.period
     }
 
+    /// When a controller samples the last bit: at that cell's edge, half a period before its end.
+    pub(crate) fn sampled(&self) -> Ps {
+        self.end() - (self.clocking.period - self.half())
+    }
+
     /// Whether data is sampled at the trailing edge.
     pub(crate) fn cpha(&self) -> bool {
         self.mode & 1 != 0

@@ -19,12 +19,10 @@ use barewire::time::Timer;
 
 use super::World;
 use crate::check::Log;
-use crate::chip::{PS_PER_NS, Ps};
+use crate::chip::{PS_PER_NS, PS_PER_S, Ps};
 use crate::engine::{Engine, Line, Look};
 use crate::line::{self, Source, World as _};
 use crate::random::SplitMix64;
-
-const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// A pad of a board: one bit of one of its GPIO blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -30,7 +30,7 @@ use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
 use crate::board::{Board, SimRegisters};
-use crate::chip::{PS_PER_NS, Ps};
+use crate::chip::{PS_PER_NS, PS_PER_S, Ps};
 use crate::model::{self, ControllerKind};
 use crate::platform::SimPlatform;
 use crate::wire::Driver as CsDriver;
@@ -261,7 +261,6 @@ pub const TICK_HZ: u64 = 250;
 /// Instructions of one tick beside the interrupt's entry and exit. Assumption: time keeping, the
 /// scheduler's tick and timers that are due, some thousands; to be replaced by a count of a kernel.
 pub const INSTRUCTIONS_PER_TICK: u64 = 3_000;
-const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// A controller whose messages cost processor time.
 #[derive(Debug)]

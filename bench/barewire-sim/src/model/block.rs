@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
-use crate::chip::Ps;
+use crate::chip::{PS_PER_S, Ps};
 use crate::wire::Wire;
 
 /// A controller block, with registers for the driver and pins on a wire.
@@ -26,6 +26,11 @@ pub trait ControllerBlock: Debug {
 
     /// Whether the block raised its interrupt, as of the last access.
     fn interrupt(&self) -> bool;
+}
+
+/// A period of SCK, rounded up so that it is never faster than the divisor of a clock of `hz` says.
+pub(super) fn sck_period(divisor: u64, hz: u64) -> Ps {
+    (divisor * PS_PER_S).div_ceil(hz).max(2)
 }
 
 /// A kind of controller block, as data: each model has one, `KIND`, which the rows of boards name.

@@ -23,10 +23,8 @@ mod rpi;
 mod sam;
 mod sifive;
 
-use crate::chip::Ps;
+use crate::chip::{PS_PER_S, Ps};
 use crate::engine::Costs;
-
-const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// One row of [`Profile::sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,8 @@
 use super::AtmelSpi;
 use super::regs::{self, Tdr};
 use crate::check::Rule;
-use crate::chip::{Clocking, Ps};
+use crate::chip::{Clocking, PS_PER_S, Ps};
 use crate::wire::{Driver, Run, Wire};
-
-const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// The minimum time between two edges of NPCS lines, in periods of MCK.
 const LEAST_DLYBCS: u64 = 6;

@@ -5,9 +5,9 @@
 use super::Bcm2835Spi;
 use super::regs::{FIFO_BYTES, divisor};
 use crate::chip::{Clocking, Ps};
+use crate::model::block::sck_period;
 use crate::wire::{Run, Wire};
 
-const PS_PER_S: u64 = 1_000_000_000_000;
 const BITS: u32 = 8;
 /// The clocks per byte: its bits, and one at rest.
 const CLOCKS: u64 = 9;
@@ -64,9 +64,8 @@ impl Bcm2835Spi {
         }
     }
 
-    /// The period of SCLK, rounded up so that it is never faster than CDIV says.
     fn period(&self) -> Ps {
-        (divisor(self.clk) * PS_PER_S).div_ceil(self.core_hz).max(2)
+        sck_period(divisor(self.clk), self.core_hz)
     }
 
     /// Ordering 2: a byte begins, if its conditions are met.
@@ -84,11 +83,8 @@ impl Bcm2835Spi {
             mosi: byte.into(),
             loopback: false,
         };
-        self.shifter = Shifter {
-            phase: Phase::Sample,
-            due: run.end() - (period - run.half()),
-            byte_end: at + CLOCKS * period,
-        };
+        self.shifter =
+            Shifter { phase: Phase::Sample, due: run.sampled(), byte_end: at + CLOCKS * period };
         wire.begin_run(run);
     }
 

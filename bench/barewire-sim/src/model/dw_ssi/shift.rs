@@ -6,9 +6,8 @@ use super::DwSsi;
 use super::regs::int;
 use crate::check::Rule;
 use crate::chip::{Clocking, Ps};
+use crate::model::block::sck_period;
 use crate::wire::{Driver, Run, Wire};
-
-const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// What happens at [`Shifter::due`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,9 +73,8 @@ impl DwSsi {
         }
     }
 
-    /// One period of SCK, rounded up: never faster than the divisor says.
     fn period(&self) -> Ps {
-        (u64::from(self.baudr) * PS_PER_S).div_ceil(self.ssi_clk_hz).max(2)
+        sck_period(self.baudr.into(), self.ssi_clk_hz)
     }
 
     /// The settings are such that this block clocks Motorola's frames both ways.

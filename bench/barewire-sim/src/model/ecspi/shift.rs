@@ -5,10 +5,10 @@
 use super::regs::{Conreg, FIFO_WORDS, stat};
 use super::{Dry, Ecspi, Over};
 use crate::check::Rule;
-use crate::chip::{Clocking, Ps};
+use crate::chip::{Clocking, PS_PER_S, Ps};
+use crate::model::block::sck_period;
 use crate::wire::{Driver, Run, Wire};
 
-const PS_PER_S: u64 = 1_000_000_000_000;
 const SLOW_CLOCK_HZ: u64 = 32_768;
 
 /// The event at [`Shifter::due`].
@@ -110,9 +110,8 @@ impl Shifter {
     }
 }
 
-/// The period of SCLK, rounded up so that it is never faster than the dividers say.
 fn period(conreg: Conreg, reference_hz: u64) -> Ps {
-    (conreg.divisor() * PS_PER_S).div_ceil(reference_hz).max(2)
+    sck_period(conreg.divisor(), reference_hz)
 }
 
 impl Ecspi {

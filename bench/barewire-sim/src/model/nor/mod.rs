@@ -38,11 +38,9 @@ pub use faults::NorFaults;
 pub use inspect::Left;
 pub use part::{Part, Span, Times};
 
-use crate::chip::Ps;
 use crate::chip::complaints::Complaints;
+use crate::chip::{PS_PER_S, Ps};
 use part::{Command, StatusRegister};
-
-const PS_PER_S: Ps = 1_000_000_000_000;
 
 /// The unit in which changes are reported: the smallest erase of any part.
 const GRANULE: usize = 4 << 10;

@@ -6,9 +6,8 @@ use super::Pl022;
 use super::regs::{FIFO_WORDS, int};
 use crate::check::Rule;
 use crate::chip::{Clocking, Ps};
+use crate::model::block::sck_period;
 use crate::wire::{Driver, Run, Wire};
-
-const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// The receive timeout in periods of SSPCLKOUT.
 const TIMEOUT_PERIODS: u64 = 32;
@@ -97,10 +96,9 @@ impl Pl022 {
         }
     }
 
-    /// The period of SSPCLKOUT, rounded up so that it is never faster than the dividers say.
     fn period(&self) -> Ps {
         let divisor = u64::from(self.sspcpsr) * (1 + self.sspcr0.scr());
-        (divisor * PS_PER_S).div_ceil(self.sspclk_hz).max(2)
+        sck_period(divisor, self.sspclk_hz)
     }
 
     /// Whether the settings make this block clock Motorola's frames.

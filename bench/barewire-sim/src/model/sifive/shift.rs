@@ -5,10 +5,9 @@
 use super::SiFive;
 use super::regs::{AUTO, Clock, FIFO_BYTES, Fmt, OFF};
 use crate::check::Rule;
-use crate::chip::{Clocking, Ps};
+use crate::chip::{Clocking, PS_PER_S, Ps};
+use crate::model::block::sck_period;
 use crate::wire::{Driver, Run, Wire};
-
-const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// The event at [`Shifter::due`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,9 +103,8 @@ impl SiFive {
         }
     }
 
-    /// A period of SCK, rounded up so that it is never faster than the divisor says.
     fn period(&self) -> Ps {
-        (self.shifter.clock.divisor() * PS_PER_S).div_ceil(self.clk_hz).max(2)
+        sck_period(self.shifter.clock.divisor(), self.clk_hz)
     }
 
     /// So many periods, of the 8 bits of a delay.

@@ -33,7 +33,7 @@ use barewire::chip::mcp251xfd::{BitRate, CanError, Config, Mcp251xfd, Oscillator
 use barewire::spi::Settings;
 
 use crate::bring_up::{Charged, any};
-use crate::chip::Ps;
+use crate::chip::{PS_PER_S, Ps};
 use crate::model::can::{BitTimes, CanBus, CanFrame, Feed, Traffic};
 use crate::model::mcp2518fd::ChipFaults;
 use crate::{Board, BoardOptions, BoardSpec, SimPlatform, Violation};
@@ -50,7 +50,6 @@ pub const INSTRUCTIONS_PER_SENT: u64 = 203;
 const LAST_BITS: u64 = 16 * 750;
 /// From the driver's start to the far node's: more than 11 recessive bits.
 const BEFORE_PS: Ps = 10_000_000_000;
-const PS_PER_S: Ps = 1_000_000_000_000;
 /// Beside the longest gap: without a frame for so long, none is expected any more.
 pub const STALL_PS: Ps = 1_000_000_000_000;
 
