@@ -81,17 +81,12 @@ struct Ready {
 
 fn prepare(cx: &Context, dir: &Path) -> Result<Ready, Stop> {
     let python = environment(dir, "venv", &PYPI).map_err(Stop::Lacks)?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--profile", "ci", "-p", "barewire-cli", "-p", "barewire-spidev-preload"]);
-    cargo.envs(linted::VARIABLES);
-    tool::run(cargo.current_dir(&cx.root), &dir.join("build.log")).map_err(Stop::Broke)?;
+    let built = linted::build(cx, &dir.join("build.log")).map_err(Stop::Broke)?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"]);
     pip.arg(cx.root.join(PACKAGE));
     tool::run(&mut pip, &dir.join("install.log")).map_err(Stop::Broke)?;
-    Ok(Ready { python, barewire: cx.root.join(target).join("ci/barewire") })
+    Ok(Ready { python, barewire: built.join("barewire") })
 }
 
 /// A virtual environment with packages from PyPI; its Python.
@@ -129,7 +124,7 @@ pub(crate) fn wheel(
     let mut maturin = Command::new(python);
     maturin.args(["-m", "maturin", "build", "--locked", "--profile", profile, "--target", target]);
     maturin.arg("--target-dir").arg(cargo).arg("--out").arg(&made);
-    maturin.env(crate::static_build::linker_variable(target), linker);
+    maturin.env(crate::static_build::variable(target, "LINKER"), linker);
     maturin.env("SOURCE_DATE_EPOCH", time.to_string()).current_dir(cx.root.join(PACKAGE));
     tool::run(&mut maturin, &dir.join(format!("wheel-{target}.log")))?;
     let entries =

@@ -15,21 +15,61 @@ pub(crate) const LIBRARY_ARM64: &str = "aarch64-unknown-linux-gnu";
 pub(crate) const LIBRARY_ARMHF: &str = ARMHF;
 pub(crate) const LIBRARY_AMD64: &str = "x86_64-unknown-linux-gnu";
 
-/// Builds that library for `target`, with the linker of its architecture; its file.
-pub(crate) fn library(
-    root: &Path,
-    cargo: &Path,
-    target: &str,
-    linker: &str,
-    profile: &str,
-    log: &Path,
-) -> Result<PathBuf, String> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "-p", "barewire-spidev-preload", "--locked", "--profile", profile]);
-    build.args(["--target", target, "--target-dir"]).arg(cargo).current_dir(root);
-    build.env(linker_variable(target), linker).env("RUSTFLAGS", atomics(target));
-    tool::run(&mut build, log)?;
-    Ok(cargo.join(target).join(profile).join("libbarewire_spidev.so"))
+/// What a build takes from where it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The workspace.
+    pub(crate) root: &'a Path,
+    /// The directory of Cargo's builds.
+    pub(crate) cargo: &'a Path,
+    pub(crate) profile: &'a str,
+    /// Settings of Cargo's for this build, over those in its files.
+    pub(crate) config: &'a [&'a str],
+    /// Where to goes what Cargo says.
+    pub(crate) log: &'a Path,
+}
+
+impl Place<'_> {
+    /// Builds that library for each target, with the linker of its architecture; the files.
+    pub(crate) fn libraries(&self, targets: &[(&str, &str)]) -> Result<Vec<PathBuf>, String> {
+        let targets: Vec<_> =
+            targets.iter().map(|&(target, linker)| (target, linker, atomics(target))).collect();
+        self.build("barewire-spidev-preload", &targets, "libbarewire_spidev.so")
+    }
+
+    /// Builds the command for each target; the files.
+    pub(crate) fn commands(&self, targets: &[&str]) -> Result<Vec<PathBuf>, String> {
+        let with = |&target| match target {
+            // The C compiler fails as the linker of musl's self-contained objects.
+            ARMHF => (target, "arm-linux-gnueabihf-gcc", "-C target-feature=+crt-static"),
+            _ => (target, "rust-lld", atomics(target)),
+        };
+        let targets: Vec<_> = targets.iter().map(with).collect();
+        self.build("barewire-cli", &targets, "barewire")
+    }
+
+    /// All in one run of Cargo: the largest crate is one unit of code, so each target keeps one processor busy.
+    fn build(
+        &self,
+        package: &str,
+        targets: &[(&str, &str, &str)],
+        made: &str,
+    ) -> Result<Vec<PathBuf>, String> {
+        let mut build = Command::new("cargo");
+        build.args(["build", "-p", package, "--locked", "--profile", self.profile]);
+        build.arg("--target-dir").arg(self.cargo).current_dir(self.root);
+        build.args(self.config.iter().flat_map(|setting| ["--config", setting]));
+        // It would replace the flags of each target.
+        build.env_remove("RUSTFLAGS");
+        for (target, linker, flags) in targets {
+            build.args(["--target", target]).env(variable(target, "LINKER"), linker);
+            build.env(variable(target, "RUSTFLAGS"), flags);
+        }
+        tool::run(&mut build, self.log)?;
+        let file =
+            |(target, ..): &(&str, _, _)| self.cargo.join(target).join(self.profile).join(made);
+        Ok(targets.iter().map(file).collect())
+    }
 }
 
 /// The boards' Cortex-A53 have no LSE atomics, which a build for all of aarch64 looks for in a call.
@@ -40,30 +80,7 @@ pub(crate) fn atomics(target: &str) -> &'static str {
     }
 }
 
-/// The variable that names a target's linker to Cargo.
-pub(crate) fn linker_variable(target: &str) -> String {
-    format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"))
-}
-
-/// Builds the command for `target` in `profile`, with `cargo` as the directory of its builds; its file.
-/// What Cargo says goes to `log`.
-pub(crate) fn command(
-    root: &Path,
-    cargo: &Path,
-    target: &str,
-    profile: &str,
-    log: &Path,
-) -> Result<PathBuf, String> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "-p", "barewire-cli", "--locked", "--profile", profile]);
-    build.args(["--target", target, "--target-dir"]).arg(cargo).current_dir(root);
-    // The C compiler fails as the linker of musl's self-contained objects.
-    let (linker, flags) = match target {
-        ARM64 => ("rust-lld", atomics(ARM64)),
-        ARMHF => ("arm-linux-gnueabihf-gcc", "-C target-feature=+crt-static"),
-        _ => ("rust-lld", ""),
-    };
-    build.env(linker_variable(target), linker).env("RUSTFLAGS", flags);
-    tool::run(&mut build, log)?;
-    Ok(cargo.join(target).join(profile).join("barewire"))
+/// The variable that tells Cargo a target's `LINKER` or `RUSTFLAGS`.
+pub(crate) fn variable(target: &str, what: &str) -> String {
+    format!("CARGO_TARGET_{}_{what}", target.to_uppercase().replace('-', "_"))
 }

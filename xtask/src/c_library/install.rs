@@ -21,15 +21,6 @@ pub(crate) enum Profile {
     Ci,
 }
 
-impl Profile {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Counted => "counted",
-            Self::Ci => "ci",
-        }
-    }
-}
-
 /// What cargo built.
 #[derive(Debug)]
 pub(super) struct Built {
@@ -41,16 +32,20 @@ pub(super) struct Built {
 pub(super) fn build(cx: &Context, profile: Profile) -> Result<Built, String> {
     let dir = cx.root.join(cx.target_dir("c"));
     fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    let (name, variables) = match profile {
+        // By itself: with the features of the whole workspace the archive would lack what a program for
+        // embassy brings.
+        Profile::Ci => ("ci", &linted::VARIABLES[..]),
+        Profile::Counted => ("counted", &[][..]),
+    };
     let mut cargo = Command::new("cargo");
     cargo
-        .args(["rustc", "-p", "barewire-c", "--lib", "--profile", profile.name()])
+        .args(["rustc", "-p", "barewire-c", "--lib", "--profile", name])
         .args(["--crate-type", "cdylib,staticlib"])
+        .envs(variables.iter().copied())
         .current_dir(&cx.root);
-    if profile == Profile::Ci {
-        cargo.envs(linted::VARIABLES);
-    }
     tool::run(&mut cargo, &dir.join("build.log"))?;
-    let made = cx.root.join(cx.target_dir(profile.name()));
+    let made = cx.root.join(cx.target_dir(name));
     Ok(Built { shared: made.join("libbarewire_c.so"), archive: made.join("libbarewire_c.a") })
 }
 

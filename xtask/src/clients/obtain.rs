@@ -50,7 +50,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
     let image = dir.join("image.bin");
     let noise = fs::write(&image, noise(4 << 20));
     noise.map_err(|e| Stop::Broke(format!("cannot write {}: {e}", image.display())))?;
-    let folder = build(cx, dir).map_err(Stop::Broke)?;
+    let folder = linted::build(cx, &dir.join("build.log")).map_err(Stop::Broke)?;
     let barewire = folder.join("barewire");
     let variables = vec![
         ("BAREWIRE", barewire.clone()),
@@ -62,24 +62,6 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("DISPLAY_CRATE", folder.join("examples/display_client")),
     ];
     Ok(Tools { barewire, variables })
-}
-
-/// The command, its library and the crates' client, in the directory of the other tests.
-fn build(cx: &Context, dir: &Path) -> Result<PathBuf, String> {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let target = cx.root.join(target);
-    let tasks: [&[&str]; 2] = [
-        &["-p", "barewire-cli", "-p", "barewire-spidev-preload"],
-        &["-p", "barewire-foreign", "--example", "spidev_client", "--example", "display_client"],
-    ];
-    for (index, packages) in tasks.into_iter().enumerate() {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--profile", "ci"]).args(packages).current_dir(&cx.root);
-        cargo.envs(linted::VARIABLES);
-        tool::run(&mut cargo, &dir.join(format!("build{index}.log")))?;
-    }
-    Ok(target.join("ci"))
 }
 
 /// A Python with the packages of PyPI.

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Dirs, write};
-use crate::linted;
 use crate::tool;
 
 /// What the command prints of itself: the same for every architecture.
@@ -16,15 +15,9 @@ pub(super) struct Documents {
     pub(super) completions: PathBuf,
 }
 
-/// Lets this machine's build of the command write its manual pages and completions.
-pub(super) fn all(dirs: &Dirs) -> Result<Documents, String> {
-    let ours = |args: &[&str]| {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["run", "-q", "-p", "barewire-cli", "--profile", "ci", "--"]).args(args);
-        cargo.envs(linted::VARIABLES);
-        cargo.current_dir(&dirs.root);
-        tool::answer(&mut cargo)
-    };
+/// Lets the command in the folder `built` write its manual pages and completions.
+pub(super) fn all(dirs: &Dirs, built: &Path) -> Result<Documents, String> {
+    let ours = |args: &[&str]| tool::answer(Command::new(built.join("barewire")).args(args));
     let (man, completions) = (dirs.work.join("man"), dirs.work.join("completions"));
     ours(&["man", &man.to_string_lossy()])?;
     for shell in ["bash", "zsh", "fish"] {

@@ -18,10 +18,11 @@ use std::process::Command;
 pub(crate) use arch::Arch;
 
 use crate::context::{Context, Outcome, Stop};
+use crate::linted;
 use crate::needs::{self, Need};
 use crate::python;
 use crate::report::End;
-use crate::static_build;
+use crate::static_build::{self, Place};
 use crate::step::{Lane, Step};
 use crate::tally::Tally;
 use crate::tool;
@@ -60,6 +61,8 @@ struct Plan {
     arches: Vec<Arch>,
     /// Cargo's profile.
     profile: &'static str,
+    /// Settings of Cargo's over those in its files.
+    config: &'static [&'static str],
     /// Whether Python's wheels are made too: they need maturin from PyPI.
     wheels: bool,
 }
@@ -109,7 +112,7 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
     if let Some(lacking) = needs::obtain(&needs, cx) {
         return Err(lacking);
     }
-    for path in make(&Plan { arches, profile: "dist", wheels: true }, cx)? {
+    for path in make(&Plan { arches, profile: "dist", config: &[], wheels: true }, cx)? {
         let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let name = path.strip_prefix(&cx.root).unwrap_or(&path).display().to_string();
         cx.console.say(&format!("{name:<56}{:>8} KiB", bytes.div_ceil(1024)));
@@ -122,7 +125,9 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
 pub(crate) fn step(cx: &Context) -> Outcome {
     // The wheel is built and tested by the step `python`.
     let arches: Vec<Arch> = Arch::of_this_machine().into_iter().collect();
-    let plan = Plan { arches, profile: "guest", wheels: false };
+    // Neither timed nor counted: what takes longest to compile is not optimised.
+    let config = &["profile.guest.package.barewire-cli.opt-level=0"];
+    let plan = Plan { arches, profile: "guest", config, wheels: false };
     if plan.arches.is_empty() {
         let why = "no package for this machine's architecture".to_owned();
         return Stop::Lacks(why).outcome(STEP.name, cx);
@@ -144,32 +149,35 @@ fn make(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, String> {
     // What an earlier run made is not shipped by this one.
     let _ = fs::remove_dir_all(&dirs.out);
     let version = version(&dirs.root)?;
-    let documents = documents::all(&dirs)?;
+    let log = dirs.work.join("cargo.log");
+    make_way(&log)?;
+    let built = linted::build(cx, &log)?;
+    let documents = documents::all(&dirs, &built)?;
     let time = documents::time(&dirs.root);
+    let targets: Vec<_> = plan.arches.iter().map(|arch| arch.target()).collect();
+    cx.console.say(&format!("dist: building for {}", targets.join(", ")));
+    let (root, cargo, profile, config) = (&*dirs.root, &*dirs.cargo, plan.profile, plan.config);
+    let place = Place { root, cargo, profile, config, log: &log };
+    let commands = place.commands(&targets)?;
+    let targets: Vec<_> = plan.arches.iter().map(|arch| arch.library()).collect();
+    let libraries = place.libraries(&targets)?;
     let mut made = Vec::new();
-    for &arch in &plan.arches {
-        cx.console.say(&format!("dist: building for {}", arch.target()));
-        let log = dirs.work.join(format!("cargo-{}.log", arch.debian()));
-        let command =
-            static_build::command(&dirs.root, &dirs.cargo, arch.target(), plan.profile, &log)?;
+    for ((&arch, command), library) in plan.arches.iter().zip(&commands).zip(&libraries) {
         let name = format!("barewire-{version}-{}", arch.debian());
         let binary = dirs.out.join(&name);
-        copy(&command, &binary)?;
-        let (target, linker) = arch.library();
-        let log = dirs.work.join(format!("cargo-library-{}.log", arch.debian()));
-        let library =
-            static_build::library(&dirs.root, &dirs.cargo, target, linker, plan.profile, &log)?;
+        copy(command, &binary)?;
         let staged = stage::Staged {
             dirs: &dirs,
             documents: &documents,
-            command: &command,
-            library: &library,
+            command,
+            library,
             version: &version,
         };
         made.push(binary);
         made.push(package::archive(&dirs, &staged.archive(&name)?, &name, time)?);
         made.push(package::debian(&dirs, &staged.debian(arch)?, &version, arch, time)?);
         if plan.wheels {
+            let (target, linker) = arch.library();
             cx.console.say(&format!("dist: building the Python wheel for {target}"));
             let (cargo, out) = (&dirs.cargo, &dirs.out);
             made.push(python::wheel(cx, cargo, out, (target, linker), plan.profile, time)?);

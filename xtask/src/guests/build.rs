@@ -8,7 +8,7 @@ use std::process::Command;
 use super::board::Arch;
 use super::doc;
 use super::packages::Kernel;
-use crate::static_build;
+use crate::static_build::Place;
 use crate::tool;
 
 /// Where things are.
@@ -34,10 +34,29 @@ impl Dirs {
     }
 }
 
-/// Builds the static command for an architecture; its file.
-pub(super) fn command(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
-    let log = dirs.made("log", &format!("cargo-{}.log", arch.linux()))?;
-    static_build::command(&dirs.root, &dirs.work.join("cargo"), arch.target(), "guest", &log)
+/// What Cargo builds for an architecture.
+#[derive(Debug)]
+pub(super) struct Built {
+    pub(super) arch: Arch,
+    /// The static command.
+    pub(super) command: PathBuf,
+    /// The library that `barewire run` loads.
+    pub(super) library: PathBuf,
+}
+
+/// Builds the command and its library for architectures.
+pub(super) fn cargo(dirs: &Dirs, arches: &[Arch]) -> Result<Vec<Built>, String> {
+    let (cargo, log) = (dirs.work.join("cargo"), dirs.made("log", "cargo.log")?);
+    let place = Place { root: &dirs.root, cargo: &cargo, profile: "guest", config: &[], log: &log };
+    let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
+    let commands = place.commands(&targets)?;
+    let linkers: Vec<_> = arches.iter().map(|arch| format!("{}gcc", arch.cross())).collect();
+    let targets: Vec<_> =
+        arches.iter().zip(&linkers).map(|(arch, linker)| (arch.library(), &**linker)).collect();
+    let log = dirs.made("log", "cargo-library.log")?;
+    let libraries = Place { log: &log, ..place }.libraries(&targets)?;
+    let built = arches.iter().zip(commands).zip(libraries);
+    Ok(built.map(|((&arch, command), library)| Built { arch, command, library }).collect())
 }
 
 /// Builds the hand-written loop, statically.
@@ -51,13 +70,6 @@ pub(super) fn hand_written(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
     gcc.args(["-O2", "-static", "-w", "-o"]).arg(&out).arg(dirs.source("spibench.c"));
     tool::answer(&mut gcc)?;
     Ok(out)
-}
-
-/// Builds the library that `barewire run` loads.
-pub(super) fn library(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
-    let log = dirs.made("log", &format!("cargo-library-{}.log", arch.linux()))?;
-    let (cargo, linker) = (dirs.work.join("cargo"), format!("{}gcc", arch.cross()));
-    static_build::library(&dirs.root, &cargo, arch.library(), &linker, "guest", &log)
 }
 
 /// Builds the programs that were written for spidev and are linked dynamically.

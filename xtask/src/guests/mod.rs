@@ -231,6 +231,15 @@ fn prepare<'a>(
     say: &dyn Fn(&str),
 ) -> Result<Vec<boot::Parts<'a>>, String> {
     let mut parts: Vec<boot::Parts<'_>> = Vec::new();
+    let mut arches: Vec<Arch> = Vec::new();
+    for (board, _) in jobs {
+        if !arches.contains(&board.arch) {
+            arches.push(board.arch);
+        }
+    }
+    let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
+    say(&format!("building the command for {}", targets.join(" and ")));
+    let cargo = build::cargo(dirs, &arches)?;
     let wiring = build::wiring(dirs)?;
     for &(board, boot) in jobs {
         let kernel = match (boot.newer, &packages.newer) {
@@ -245,11 +254,10 @@ fn prepare<'a>(
         let (command, hand_written, programs) = match built {
             Some(built) => built,
             None => {
-                say(&format!("building the command for {}", board.arch.target()));
-                let (command, hand_written) =
-                    (build::command(dirs, board.arch)?, build::hand_written(dirs, board.arch)?);
-                say(&format!("building the library for {}", board.arch.library()));
-                (command, hand_written, programs(dirs, board.arch)?)
+                let made = cargo.iter().find(|made| made.arch == board.arch);
+                let made = made.ok_or("an architecture was not built")?;
+                let hand_written = build::hand_written(dirs, board.arch)?;
+                (made.command.clone(), hand_written, programs(dirs, made)?)
             }
         };
         let uio_module = match boot.modules.contains(&"uio") {
@@ -283,9 +291,9 @@ fn prepare<'a>(
     Ok(parts)
 }
 
-fn programs(dirs: &Dirs, arch: Arch) -> Result<boot::Programs, String> {
-    let (library, clients) = (build::library(dirs, arch)?, build::clients(dirs, arch)?);
-    Ok(boot::Programs { library, clients, c_library: build::c_library(arch)? })
+fn programs(dirs: &Dirs, built: &build::Built) -> Result<boot::Programs, String> {
+    let (library, clients) = (built.library.clone(), build::clients(dirs, built.arch)?);
+    Ok(boot::Programs { library, clients, c_library: build::c_library(built.arch)? })
 }
 
 /// Boots all, two at a time where there are two processors, and gathers in the order of the jobs.
