@@ -34,6 +34,8 @@ const ENOUGH: f64 = 1e-3;
 /// Sets of costs that bands run: of seventeen runs, these and the one with the costs used, smallest and largest hold
 /// what comes next in 15 of 17 cases.
 const DRAWS: usize = 16;
+/// Fits to figures that were dealt out anew.
+const SHUFFLES: usize = 6;
 /// How often a step is halved.
 const HALVINGS: i32 = 6;
 
@@ -88,6 +90,20 @@ pub struct Fit {
     pub across_boards: Vec<Residual>,
     /// The scores on all predicted effects of fits to figures that were dealt out anew.
     pub shuffled: Vec<f64>,
+}
+
+/// How much of what a fit is worth is worked out again. Each takes as long as the fit itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Sets of costs that bands run.
+    pub draws: usize,
+    /// Fits to figures that were dealt out anew.
+    pub shuffles: usize,
+}
+
+impl Extent {
+    /// All that `fitted.toml` has.
+    pub const WHOLE: Self = Self { draws: DRAWS, shuffles: SHUFFLES };
 }
 
 /// A figure to fit to.
@@ -188,13 +204,14 @@ fn moved_to(costs: &Costs, free: &[Free<'_>], x: &[f64]) -> Costs {
     costs
 }
 
-/// Sets of costs as probable as any: each is the fit to figures and assumed costs that are off by as much as they may be.
+/// So many sets of costs as probable as any: each is the fit to figures and assumed costs that are off by as much as they may be.
 ///
 /// # Errors
 /// As [`fit`].
 pub fn draws(
     costs: &Costs,
     targets: &[Target<'_>],
+    count: usize,
 ) -> Result<Vec<BTreeMap<String, f64>>, LabError> {
     let free = free(costs);
     let used = used(costs, targets)?;
@@ -202,8 +219,8 @@ pub fn draws(
     let mut uniform = move || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     let mut normal =
         move || (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
-    let mut all = Vec::with_capacity(DRAWS);
-    for _ in 0..DRAWS {
+    let mut all = Vec::with_capacity(count);
+    for _ in 0..count {
         let centre: Vec<f64> = free.iter().map(|_| normal()).collect();
         let mut targets = targets.to_vec();
         for target in &mut targets {

@@ -9,7 +9,7 @@ use crate::cost::{Checks, Costs};
 use crate::error::LabError;
 use crate::experiment::{Asked, Experiment, Workload};
 use crate::figure::{self, Figure};
-use crate::fit::{self, Fit, FittedCost, Residual, Target};
+use crate::fit::{self, Extent, Fit, FittedCost, Residual, Target};
 use crate::limits;
 use crate::ours;
 use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, Told};
@@ -37,9 +37,6 @@ pub struct Listed {
     /// The ids of the figures that it answers.
     pub figures: Vec<String>,
 }
-
-/// Refits to figures that were dealt out anew.
-const SHUFFLES: u64 = 6;
 
 /// The lab.
 #[derive(Debug)]
@@ -359,16 +356,20 @@ impl Lab {
     ///
     /// # Errors
     /// If an experiment cannot be run.
-    pub fn refit(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Fit, LabError> {
+    pub fn refit(
+        &self,
+        extent: Extent,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Fit, LabError> {
         let threads: BTreeSet<&str> =
             self.figures.iter().map(|figure| figure.thread.as_str()).collect();
         let threads: Vec<&str> =
             threads.into_iter().filter(|thread| self.rules.fit_set.contains_key(*thread)).collect();
-        let all = 1 + threads.len() + SHUFFLES as usize;
+        let all = 1 + threads.len() + extent.shuffles;
         let assumed = Costs::assumed();
         let targets = self.targets(|_| true);
         let (costs, residuals) = fit::fit(&assumed, &targets)?;
-        let draws = fit::draws(&assumed, &targets)?;
+        let draws = fit::draws(&assumed, &targets, extent.draws)?;
         let across_boards = self.across_boards()?;
         progress(1, all);
         let scored = |fitted: &[FittedCost]| Self::with_costs(moved_to(fitted), Vec::new()).score();
@@ -388,10 +389,11 @@ impl Lab {
         let units =
             self.figures.iter().map(|figure| (figure.id.clone(), figure.unit.clone())).collect();
         let mut shuffled = Vec::new();
-        for seed in 0..SHUFFLES {
-            let (moved, _) = fit::fit(&assumed, &fit::shuffled(&targets, &units, seed))?;
+        for seed in 0..extent.shuffles {
+            let dealt = fit::shuffled(&targets, &units, seed as u64);
+            let (moved, _) = fit::fit(&assumed, &dealt)?;
             shuffled.push(scored(&moved).all.lab);
-            progress(2 + threads.len() + seed as usize, all);
+            progress(2 + threads.len() + seed, all);
         }
         Ok(Fit { costs, residuals, draws, unfitted, leave_one_out, across_boards, shuffled })
     }

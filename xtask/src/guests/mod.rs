@@ -296,14 +296,16 @@ fn programs(dirs: &Dirs, built: &build::Built) -> Result<boot::Programs, String>
     Ok(boot::Programs { library, clients, c_library: build::c_library(built.arch)? })
 }
 
-/// Boots all, two at a time where there are two processors, and gathers in the order of the jobs.
+/// Boots all, and gathers in the order of the jobs. Where there are two processors three at a time, because a guest often
+/// waits.
 fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<Results, String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = if processors < 2 { 1 } else { 3 };
     let total = parts.len();
     let waiting: Mutex<VecDeque<_>> = Mutex::new(parts.into_iter().enumerate().collect());
     let ended = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..processors.min(2) {
+        for _ in 0..at_once {
             scope.spawn(|| {
                 // The lock is not held while a guest runs.
                 let next = || waiting.lock().expect("no panic under this lock").pop_front();

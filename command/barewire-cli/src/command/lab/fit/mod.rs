@@ -8,7 +8,7 @@ mod profile;
 use std::path::PathBuf;
 
 use barewire_lab::Lab;
-use barewire_lab::fit::Fit;
+use barewire_lab::fit::{Extent, Fit};
 
 use super::given::{self, Experiments};
 use crate::shared::failure::Failure;
@@ -79,5 +79,7 @@ fn refit(silent: bool) -> Result<Fit, Failure> {
         let bar = bar.get_or_insert_with(|| Progress::counting("fit", all as u64, silent));
         bar.set(done as u64);
     };
-    Lab::new().refit(&mut progress).map_err(|error| Failure::Failed(error.to_string()))
+    Lab::new()
+        .refit(Extent::WHOLE, &mut progress)
+        .map_err(|error| Failure::Failed(error.to_string()))
 }
