@@ -28,7 +28,7 @@ pub enum Basis {
     Counted,
     /// Taken to be so, within a range.
     #[default]
-    Assumed,
+    Assumption,
     /// Moved to the fit set.
     Fitted,
 }
@@ -80,7 +80,7 @@ struct File {
 /// A fitted value, as `fitted.toml` has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Moved {
+pub struct FittedValue {
     /// The cost's name.
     pub name: String,
     /// The value.
@@ -95,7 +95,7 @@ pub struct Moved {
 #[serde(deny_unknown_fields)]
 struct FittedFile {
     #[serde(default)]
-    cost: Vec<Moved>,
+    cost: Vec<FittedValue>,
     #[serde(default)]
     draw: Vec<BTreeMap<String, f64>>,
     #[serde(default)]
@@ -147,7 +147,11 @@ impl Checks {
 
 /// The text of `fitted.toml` for a fit.
 #[must_use]
-pub fn fitted_text(moved: &[Moved], draws: &[BTreeMap<String, f64>], checks: &Checks) -> String {
+pub fn fitted_text(
+    moved: &[FittedValue],
+    draws: &[BTreeMap<String, f64>],
+    checks: &Checks,
+) -> String {
     let mut text = String::from(
         "# Made by `BAREWIRE_BLESS=1 cargo test --profile models -p barewire-lab --test fit`: costs.toml moved to the fit set of\n\
          # scoring.toml. cost: the value and what is left of its range. draw: whole sets of costs, for bands. check: the\n\
@@ -166,7 +170,7 @@ pub fn fitted_text(moved: &[Moved], draws: &[BTreeMap<String, f64>], checks: &Ch
     for (id, value) in &checks.across_boards {
         let _ = writeln!(text, "{id} = {value:?}");
     }
-    for Moved { name, value, low, high } in moved {
+    for FittedValue { name, value, low, high } in moved {
         let _ = writeln!(
             text,
             "\n[[cost]]\nname = {name:?}\nvalue = {value:?}\nlow = {low:?}\nhigh = {high:?}"
@@ -233,8 +237,8 @@ impl Costs {
     ///
     /// # Panics
     /// If one is not there.
-    pub fn apply(&mut self, moved: &[Moved]) {
-        for Moved { name, value, low, high } in moved {
+    pub fn apply(&mut self, moved: &[FittedValue]) {
+        for FittedValue { name, value, low, high } in moved {
             let cost = self.0.get_mut(name).unwrap_or_else(|| panic!("there is no cost {name:?}"));
             *cost = Cost {
                 value: *value,
@@ -359,7 +363,7 @@ mod tests {
                 assert!(high.is_none_or(|high| *value <= high), "{name}: {value} {high:?}");
                 assert_eq!(
                     low.is_some(),
-                    matches!(cost.basis, Basis::Assumed | Basis::Fitted),
+                    matches!(cost.basis, Basis::Assumption | Basis::Fitted),
                     "{name}"
                 );
             }

@@ -48,7 +48,7 @@ impl Workload {
 /// A figure that an experiment answers, and how.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Asked {
+pub struct Question {
     /// The figure's id: one of `figures.csv`, or a new one with `published`.
     pub id: String,
     /// The path.
@@ -113,7 +113,7 @@ pub struct Experiment {
     pub figures: Vec<String>,
     /// The figures.
     #[serde(default)]
-    pub figure: Vec<Asked>,
+    pub figure: Vec<Question>,
 }
 
 fn six() -> u64 {

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use barewire_sim::random::SplitMix64;
 use serde::Serialize;
 
-use crate::cost::{Cost, Costs, Moved};
+use crate::cost::{Cost, Costs, FittedValue};
 use crate::error::LabError;
-use crate::experiment::{Asked, Experiment};
+use crate::experiment::{Experiment, Question};
 use crate::replay::Runner;
 
 /// How far a figure of the fit set is taken to be off, as a logarithm.
@@ -112,7 +112,7 @@ pub struct Target<'a> {
     /// Its experiment.
     pub experiment: &'a Experiment,
     /// How the experiment answers it.
-    pub asked: &'a Asked,
+    pub asked: &'a Question,
     /// The value to reach.
     pub value: f64,
 }
@@ -298,7 +298,7 @@ fn most_probable(
 
 /// The costs of a fit, as `fitted.toml` has them: those that the fit set tells anything of.
 #[must_use]
-pub fn moved(costs: &[FittedCost]) -> Vec<Moved> {
+pub fn moved(costs: &[FittedCost]) -> Vec<FittedValue> {
     let told = |cost: &&FittedCost| {
         let narrower = (cost.high / cost.low).ln() < 0.98 * (cost.prior_high / cost.prior_low).ln();
         narrower || (cost.value / cost.prior).ln().abs() > 0.02
@@ -306,7 +306,7 @@ pub fn moved(costs: &[FittedCost]) -> Vec<Moved> {
     costs
         .iter()
         .filter(told)
-        .map(|cost| Moved {
+        .map(|cost| FittedValue {
             name: cost.name.clone(),
             value: rounded(cost.value),
             low: rounded(cost.low).min(rounded(cost.value)).max(cost.prior_low),

@@ -7,7 +7,7 @@ use barewire_sim::profile::CostLevel;
 use crate::band::{Band, Kind, Replays};
 use crate::cost::{Checks, Costs};
 use crate::error::LabError;
-use crate::experiment::{Asked, Experiment, Workload};
+use crate::experiment::{Experiment, Question, Workload};
 use crate::figure::{self, Figure};
 use crate::fit::{self, Extent, Fit, FittedCost, Residual, Target};
 use crate::limits;
@@ -19,7 +19,7 @@ use crate::score::{self, Score};
 
 /// An experiment as `barewire lab list` shows it.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Listed {
+pub struct ExperimentLine {
     /// Its name, the file's: `jander-rfc-echo`.
     pub name: String,
     /// Its thread, or none for a user's own.
@@ -135,11 +135,11 @@ impl Lab {
 
     /// Its experiments.
     #[must_use]
-    pub fn list(&self) -> Vec<Listed> {
+    pub fn list(&self) -> Vec<ExperimentLine> {
         let workload = |workload: Workload| format!("{workload:?}").to_lowercase();
         self.experiments
             .iter()
-            .map(|one| Listed {
+            .map(|one| ExperimentLine {
                 name: one.name.clone(),
                 thread: one.thread.clone(),
                 title: one.title.clone(),
@@ -153,7 +153,7 @@ impl Lab {
     }
 
     /// How the figure `id` is answered.
-    fn asked(&self, id: &str) -> Option<(&Experiment, &Asked)> {
+    fn asked(&self, id: &str) -> Option<(&Experiment, &Question)> {
         self.experiments
             .iter()
             .find_map(|one| Some((one, one.figure.iter().find(|asked| asked.id == id)?)))

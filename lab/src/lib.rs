@@ -26,5 +26,5 @@ pub mod workload;
 
 pub use band::{Band, Kind};
 pub use error::LabError;
-pub use lab::{Lab, Listed};
+pub use lab::{ExperimentLine, Lab};
 pub use outcome::Outcome;

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use crate::experiment::{Asked, Experiment, Workload};
+use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::Path;
 use crate::workload::nor;
 
@@ -95,8 +95,8 @@ fn path(name: &str, limits: &Limits) -> Result<(), String> {
     Err(format!("the path is {name:?}: this workload runs {}", fits.join(", ")))
 }
 
-fn numbers(asked: &Asked) -> Result<(), String> {
-    let Asked { batch, block, blocks, bytes, scale, .. } = asked;
+fn numbers(asked: &Question) -> Result<(), String> {
+    let Question { batch, block, blocks, bytes, scale, .. } = asked;
     // spidev's own: more transfers than 511 make its request's size 0.
     within("batch", batch.unwrap_or(1), 1..=511)?;
     within("block", block.unwrap_or(1), 1..=nor::BLOCK_MAX)?;

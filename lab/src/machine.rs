@@ -37,7 +37,7 @@ enum Class {
 
 /// What was spent in a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
+pub struct Expense {
     /// Instructions, as counted, before the temperature makes them longer.
     pub instructions: f64,
     /// Register reads.
@@ -49,7 +49,7 @@ pub struct Spent {
 }
 
 /// A thread woken, and nothing else.
-const WAKE: Spent = Spent { instructions: 0.0, reads: 0, writes: 0, wakes: 1 };
+const WAKE: Expense = Expense { instructions: 0.0, reads: 0, writes: 0, wakes: 1 };
 
 /// Work that must happen: its class, that the processor is busy, and that it cannot be switched off.
 const WORK: (Class, bool, bool) = (Class::Work, true, false);
@@ -65,7 +65,7 @@ struct Span {
     class: Class,
     /// The processor is busy in it.
     busy: bool,
-    spent: Spent,
+    spent: Expense,
     removable: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct Part {
     /// How often it was met.
     pub times: u64,
     /// What was spent in it.
-    pub spent: Spent,
+    pub spent: Expense,
     /// Whether it can be switched off.
     pub removable: bool,
 }
@@ -347,7 +347,7 @@ impl Machine {
         &self,
         step: &'static str,
         (class, busy, removable): (Class, bool, bool),
-        body: impl FnOnce() -> (R, Spent),
+        body: impl FnOnce() -> (R, Expense),
     ) -> R {
         let (lane, from) = (self.lane(), self.now());
         let (result, spent) = body();
@@ -366,7 +366,7 @@ impl Machine {
             return;
         }
         self.span(step, REMOVABLE, || {
-            let mut spent = Spent::default();
+            let mut spent = Expense::default();
             for name in names {
                 match self.costs.amount(name) {
                     Amount::Instructions(count) => {
@@ -398,7 +398,7 @@ impl Machine {
             let result = work();
             let (reads_now, writes_now) = self.accesses();
             let (reads, writes) = (reads_now - reads, writes_now - writes);
-            (result, Spent { reads, writes, ..Spent::default() })
+            (result, Expense { reads, writes, ..Expense::default() })
         })
     }
 
@@ -417,13 +417,13 @@ impl Machine {
     /// Spends `ps` that the path itself states, as the step `step`.
     pub fn delay(&self, step: &'static str, ps: Ps) {
         if !self.is_off(step) {
-            self.span(step, REMOVABLE, || (self.board.engine().spend_ps(ps), Spent::default()));
+            self.span(step, REMOVABLE, || (self.board.engine().spend_ps(ps), Expense::default()));
         }
     }
 
     /// Waits, the processor `busy` or given away.
     pub fn wait<R>(&self, what: &'static str, busy: bool, wait: impl FnOnce() -> R) -> R {
-        self.span(what, (Class::Wait, busy, false), || (wait(), Spent::default()))
+        self.span(what, (Class::Wait, busy, false), || (wait(), Expense::default()))
     }
 
     /// Begins to note the wire.

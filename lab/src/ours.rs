@@ -16,7 +16,7 @@ use barewire_sim::scenario::sampling;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
 
 use crate::cost::Costs;
-use crate::experiment::{Asked, Experiment, Workload};
+use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::{Path, Waiting};
 use crate::replay::Runner;
 
@@ -28,7 +28,7 @@ const ECHO_HZ: u32 = 16_000_000;
 #[must_use]
 pub fn ours(
     experiment: &Experiment,
-    asked: &Asked,
+    asked: &Question,
     level: CostLevel,
     kernel: &Costs,
 ) -> Option<f64> {
@@ -60,7 +60,7 @@ pub(crate) fn echoed(
     can_echo::run(setup, &mut |_| true).ok()
 }
 
-fn echo(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f64> {
+fn echo(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
     let (spec, profile) = board(experiment, level)?;
     let frames = (experiment.frames, experiment.gap_us * 1_000_000);
     let echoed = echoed(spec, profile, frames, ECHO_HZ)?;
@@ -138,7 +138,7 @@ pub(crate) fn reads(
 }
 
 /// The same reads, without dd and page cache around them.
-fn dd(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f64> {
+fn dd(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
     const BLOCK: usize = 512;
     // A share of the processor is that of what is around the reads too.
     if asked.metric != "time" {
@@ -151,7 +151,7 @@ fn dd(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f64> {
 }
 
 /// The same status and read, polled, without dd and mtd around them.
-fn nor(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f64> {
+fn nor(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
     let (spec, profile) = board(experiment, level)?;
     let (block, blocks) = (asked.block?, asked.blocks?);
     let reads = reads(spec, profile, ALWAYS_POLL, experiment.speed_hz, block, true)?;
@@ -160,7 +160,7 @@ fn nor(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f64> 
 }
 
 /// A prepared message of so many conversions, by a process. It has no cs_change delay that could be taken away.
-fn spidev(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f64> {
+fn spidev(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
     // The block rests for a clock after each of three bytes but the last.
     const CLOCKS: f64 = 26.0;
     let (_, profile) = board(experiment, level).filter(|(spec, _)| spec.name == sampling::BOARD)?;
@@ -189,8 +189,8 @@ fn spidev(experiment: &Experiment, asked: &Asked, level: CostLevel) -> Option<f6
 }
 
 /// The same call with barewire's own flush: the costs are the kernel's, whatever flushes.
-fn unmap(experiment: &Experiment, asked: &Asked, kernel: &Costs) -> Option<f64> {
-    let gathered = Asked { path: "arm-smmu-gathered".into(), ..asked.clone() };
+fn unmap(experiment: &Experiment, asked: &Question, kernel: &Costs) -> Option<f64> {
+    let gathered = Question { path: "arm-smmu-gathered".into(), ..asked.clone() };
     Some(Runner::new(kernel).take(experiment, &gathered).ok()?.value)
 }
 
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::figure::published;
 
-    fn all(mut each: impl FnMut(&Experiment, &Asked, f64)) {
+    fn all(mut each: impl FnMut(&Experiment, &Question, f64)) {
         let published = published();
         for experiment in &Experiment::all() {
             for asked in &experiment.figure {
@@ -234,7 +234,8 @@ mod tests {
         let kernel = Costs::fitted();
         let ellis = Experiment::all().into_iter().find(|one| one.name == "ellis").expect("it");
         let figure = |metric: &str, batch| {
-            let asked = Asked { metric: metric.into(), batch: Some(batch), ..Asked::default() };
+            let asked =
+                Question { metric: metric.into(), batch: Some(batch), ..Question::default() };
             ours(&ellis, &asked, CostLevel::Used, &kernel).expect("a figure")
         };
         let n = 10.0;

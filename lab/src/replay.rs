@@ -15,7 +15,7 @@ use barewire_sim::engine;
 
 use crate::cost::Costs;
 use crate::error::LabError;
-use crate::experiment::{Asked, Experiment, Workload};
+use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::Path;
 use crate::machine::{Parts, Piece, Record, add_parts};
 use crate::outcome::{StepCost, Stretch, Told};
@@ -24,7 +24,7 @@ use crate::workload::{Intervals, beside, dd, echo, machine, nor, spidev};
 
 /// A figure, replayed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Taken {
+pub struct ReplayedFigure {
     /// In its unit.
     pub value: f64,
     /// The sum of its steps.
@@ -41,9 +41,9 @@ pub struct Taken {
 const SWITCHES: &str = "interrupts and switches";
 
 enum Run {
-    Echo(echo::Echoed),
+    Echo(echo::EchoRun),
     Dd(dd::Read),
-    Spidev(spidev::Sampled),
+    Spidev(spidev::SamplingRun),
     Nor(nor::Read),
 }
 
@@ -96,7 +96,7 @@ fn mean(
     intervals: &Intervals,
     relation: &str,
     value: impl Fn(f64) -> f64,
-) -> Taken {
+) -> ReplayedFigure {
     let (mut parts, mut one) = (Parts::new(), Vec::new());
     for (place, &(from, to)) in intervals.all.iter().enumerate() {
         let (of_this, pieces) = record.attribute(from, to);
@@ -106,7 +106,7 @@ fn mean(
         }
     }
     let (steps, sum_us) = mean_steps(&parts, intervals.all.len());
-    Taken { value: value(sum_us), sum_us, relation: relation.into(), steps, timeline: one }
+    ReplayedFigure { value: value(sum_us), sum_us, relation: relation.into(), steps, timeline: one }
 }
 
 /// The steps in which `lanes` kept processors busy, with their switches.
@@ -153,7 +153,11 @@ impl Runner {
     ///
     /// # Errors
     /// If the experiment names a path, board or metric that is not there, or leaves out what its workload needs.
-    pub fn take(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+    pub fn take(
+        &self,
+        experiment: &Experiment,
+        asked: &Question,
+    ) -> Result<ReplayedFigure, LabError> {
         match experiment.workload {
             Workload::Echo => self.echo(experiment, asked),
             Workload::Dd => self.dd(experiment, asked),
@@ -197,12 +201,12 @@ impl Runner {
         })
     }
 
-    fn metric_error(asked: &Asked, known: &[&str]) -> LabError {
+    fn metric_error(asked: &Question, known: &[&str]) -> LabError {
         let known = known.iter().map(|&name| name.to_owned()).collect();
         LabError::Unknown { what: "metric", name: asked.metric.clone(), known }
     }
 
-    fn echo(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+    fn echo(&self, experiment: &Experiment, asked: &Question) -> Result<ReplayedFigure, LabError> {
         let Experiment { board, speed_hz, frames, gap_us, processors, .. } = experiment;
         let path = Path::find(&asked.path)?;
         let key = format!("echo {board} {} {speed_hz} {frames} {gap_us}", path.name);
@@ -228,7 +232,7 @@ impl Runner {
     }
 
     /// A share of the processors' time.
-    fn share(echoed: &echo::Echoed, asked: &Asked, processors: u32) -> Taken {
+    fn share(echoed: &echo::EchoRun, asked: &Question, processors: u32) -> ReplayedFigure {
         let (from, to) = echoed.elapsed;
         let thread_alone = asked.metric == "irq-thread";
         let lanes = echoed.record.lanes();
@@ -247,10 +251,10 @@ impl Runner {
         let relation = format!(
             "{idle}100 x sum / {all_us:.1} us, which {processors} processors have between two echoes"
         );
-        Taken { value, sum_us, relation, steps, timeline: Vec::new() }
+        ReplayedFigure { value, sum_us, relation, steps, timeline: Vec::new() }
     }
 
-    fn dd(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+    fn dd(&self, experiment: &Experiment, asked: &Question) -> Result<ReplayedFigure, LabError> {
         let Experiment { board, speed_hz, .. } = experiment;
         let path = Path::find(&asked.path)?;
         let run = self.run(format!("dd {board} {} {speed_hz}", path.name), || {
@@ -274,13 +278,17 @@ impl Runner {
                 let all_us = read.reads.mean_us();
                 let value = 100.0 * (sum_us / all_us).min(1.0);
                 let relation = format!("100 x sum / {all_us:.1} us of a read, at most 100");
-                Ok(Taken { value, sum_us, relation, steps, timeline: Vec::new() })
+                Ok(ReplayedFigure { value, sum_us, relation, steps, timeline: Vec::new() })
             }
             _ => Err(Self::metric_error(asked, &["time", "busy"])),
         }
     }
 
-    fn spidev(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+    fn spidev(
+        &self,
+        experiment: &Experiment,
+        asked: &Question,
+    ) -> Result<ReplayedFigure, LabError> {
         let Experiment { board, speed_hz, .. } = experiment;
         let path = Path::find(&asked.path)?;
         let metric = match asked.metric.as_str() {
@@ -313,12 +321,12 @@ impl Runner {
             let whole = mean(&sampled.record, intervals, "1e6 / sum", |sum| samples * 1e6 / sum);
             // Of one sample.
             let steps = whole.steps.into_iter().map(|step| step.divided(samples)).collect();
-            return Ok(Taken { sum_us: whole.sum_us / samples, steps, ..whole });
+            return Ok(ReplayedFigure { sum_us: whole.sum_us / samples, steps, ..whole });
         }
         Ok(mean(&sampled.record, intervals, "sum", |sum| sum))
     }
 
-    fn nor(&self, experiment: &Experiment, asked: &Asked) -> Result<Taken, LabError> {
+    fn nor(&self, experiment: &Experiment, asked: &Question) -> Result<ReplayedFigure, LabError> {
         let Experiment { board, speed_hz, .. } = experiment;
         let path = Path::find(&asked.path)?;
         let missing = |what: &str| LabError::Experiment(format!("{}: {what} is missing", asked.id));
@@ -337,10 +345,10 @@ impl Runner {
         let timeline = timeline(read.record.attribute(from, to).1, from);
         let (value, relation) =
             if blocks > 1 { (sum_us / 1e3, "sum / 1e3") } else { (sum_us, "sum") };
-        Ok(Taken { value, sum_us, relation: relation.into(), steps, timeline })
+        Ok(ReplayedFigure { value, sum_us, relation: relation.into(), steps, timeline })
     }
 
-    fn unmap(&self, asked: &Asked) -> Result<Taken, LabError> {
+    fn unmap(&self, asked: &Question) -> Result<ReplayedFigure, LabError> {
         let flush = walk::Flush::of_path(&asked.path)?;
         let bytes = asked
             .bytes
@@ -352,7 +360,7 @@ impl Runner {
             Some("invalidations") => {
                 let value = walk::invalidations(bytes, flush, &costs) as f64;
                 let relation = "counted".into();
-                return Ok(Taken {
+                return Ok(ReplayedFigure {
                     value,
                     sum_us: 0.0,
                     relation,
@@ -391,6 +399,6 @@ impl Runner {
             });
         }
         steps.sort_by(|a: &StepCost, b| b.us.total_cmp(&a.us));
-        Ok(Taken { value: at, sum_us: at, relation: "sum".into(), steps, timeline })
+        Ok(ReplayedFigure { value: at, sum_us: at, relation: "sum".into(), steps, timeline })
     }
 }

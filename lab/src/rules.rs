@@ -49,7 +49,7 @@ pub struct Pair {
 /// What a thread does not say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Assumed {
+pub struct Assumption {
     /// The thread.
     pub thread: String,
     /// What is assumed.
@@ -74,7 +74,7 @@ pub struct Rules {
     /// The figures that a cost may be fitted to, by thread.
     pub fit_set: BTreeMap<String, Vec<String>>,
     /// What is assumed where a thread does not say.
-    pub assumed: Vec<Assumed>,
+    pub assumed: Vec<Assumption>,
     /// The differences.
     pub pairs: Vec<Pair>,
 }
@@ -87,7 +87,7 @@ struct File {
     fitted_threads: Vec<String>,
     not_scored: NotScored,
     fit_set: BTreeMap<String, Vec<String>>,
-    assumed: Vec<Assumed>,
+    assumed: Vec<Assumption>,
     pair: Vec<Pair>,
 }
 

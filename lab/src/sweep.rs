@@ -559,7 +559,7 @@ impl Sweeper {
     }
 
     /// A steady state of the path.
-    fn sampled(&self, point: &Point, batch: usize) -> spidev::Sampled {
+    fn sampled(&self, point: &Point, batch: usize) -> spidev::SamplingRun {
         let delay_ns = point.delay_ns.unwrap_or(self.path.cs_change_delay_ns);
         let path = Path { cs_change_delay_ns: delay_ns, ..self.path.clone() };
         // Whole turns of the driver's eight phases of polling, and 40 samples at least: a steady state.

@@ -20,11 +20,11 @@ const LINE: usize = 64;
 
 /// The pool.
 #[derive(Clone, Copy, Debug)]
-pub struct Cleaned;
+pub struct CleaningPool;
 
 // SAFETY: every method but `clean` is the other pool's, and `clean` changes nothing that a
 // processor sees.
-unsafe impl Pool for Cleaned {
+unsafe impl Pool for CleaningPool {
     const DIRECT: bool = true;
 
     #[inline]

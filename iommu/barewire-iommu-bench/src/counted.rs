@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use crate::callgrind::collect;
-use crate::cleaned::Cleaned;
+use crate::cleaned::CleaningPool;
 use crate::list::{Layout, Size};
 use crate::pool::{Lease, Tables};
 use crate::subject::{
     Barewire, FloorReady, FloorTables, Job, Subject, TableWork, Unmapping, WholeDomain,
 };
-use crate::traced::{Executed, last_call};
+use crate::traced::{InstructionCount, last_call};
 
 /// The number of calls. All cost the same but the first, which may have to create tables.
 pub const CALLS: u32 = 100;
@@ -150,7 +150,7 @@ impl Counted {
     ///
     /// # Errors
     /// As [`last_call`].
-    pub fn executed(&self, program: &Path) -> Result<Executed, String> {
+    pub fn executed(&self, program: &Path) -> Result<InstructionCount, String> {
         last_call(program, self.symbol, &[&self.key(), &CALLS_TRACED.to_string()])
     }
 
@@ -182,7 +182,7 @@ impl Counted {
             Who::Unzeroed => Box::new(FloorTables::new(false)),
             Who::Ours => Box::new(Barewire::new(Unmapping::Gathered)),
             Who::Work if self.coherent => Box::new(TableWork::<_, true>::new(Tables)),
-            Who::Work => Box::new(TableWork::<_, true>::new(Cleaned)),
+            Who::Work => Box::new(TableWork::<_, true>::new(CleaningPool)),
             Who::Domain => Box::new(WholeDomain::<true>::new()),
         };
         for _ in 0..calls {

@@ -34,13 +34,13 @@ pub struct Options {
 
 /// What a row is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Named {
+struct RowName {
     implementation: Implementation,
     op: Op,
     strategy: Option<&'static str>,
 }
 
-impl Named {
+impl RowName {
     fn each<const N: usize>(implementation: Implementation, ops: [Op; N]) -> Vec<Self> {
         ops.map(|op| Self { implementation, op, strategy: None }).into()
     }
@@ -49,8 +49,8 @@ impl Named {
 /// A contestant of a job, its times by round, and the rows they go to.
 struct Contestant {
     subject: Box<dyn Subject>,
-    maps: Vec<Named>,
-    unmaps: Vec<Named>,
+    maps: Vec<RowName>,
+    unmaps: Vec<RowName>,
     map_ns: Vec<f64>,
     unmap_ns: Vec<f64>,
     invalidations: Option<u64>,
@@ -78,7 +78,7 @@ impl Contest {
         contest
     }
 
-    fn join(&mut self, subject: Box<dyn Subject>, maps: Vec<Named>, unmaps: Vec<Named>) {
+    fn join(&mut self, subject: Box<dyn Subject>, maps: Vec<RowName>, unmaps: Vec<RowName>) {
         self.contestants.push(Contestant {
             subject,
             maps,
@@ -91,11 +91,11 @@ impl Contest {
 
     fn floors(&mut self) {
         use Implementation::{FloorA, FloorB, FloorBUnzeroed, FloorDrop, FloorLeaf};
-        let maps = |floor| Named::each(floor, [Op::MapSg, Op::MapTable]);
-        let unmaps = |floor| Named::each(floor, [Op::Unmap, Op::UnmapTable]);
+        let maps = |floor| RowName::each(floor, [Op::MapSg, Op::MapTable]);
+        let unmaps = |floor| RowName::each(floor, [Op::Unmap, Op::UnmapTable]);
         let ready = Box::new(FloorReady::new(&self.job));
         if self.job.by_leaf {
-            self.join(ready, Vec::new(), Named::each(FloorLeaf, [Op::UnmapLeaf]));
+            self.join(ready, Vec::new(), RowName::each(FloorLeaf, [Op::UnmapLeaf]));
         } else if self.job.is_whole_tables() {
             // The floor for single leaves is no floor where whole tables are removed.
             self.join(ready, maps(FloorA), Vec::new());
@@ -116,17 +116,17 @@ impl Contest {
             let invalidations = invalidations(&mut ours, &self.job);
             // Mapping does not depend on the way of unmapping.
             let maps = if !by_leaf && unmapping == Unmapping::Gathered {
-                Named::each(Implementation::Barewire, [Op::MapSg])
+                RowName::each(Implementation::Barewire, [Op::MapSg])
             } else {
                 Vec::new()
             };
             let strategy = Some(unmapping.name());
             let implementation = Implementation::Barewire;
-            self.join(Box::new(ours), maps, vec![Named { implementation, op, strategy }]);
+            self.join(Box::new(ours), maps, vec![RowName { implementation, op, strategy }]);
             self.contestants.last_mut().expect("just joined").invalidations = Some(invalidations);
         }
         if !by_leaf {
-            let named = |op| Named::each(Implementation::Barewire, [op]);
+            let named = |op| RowName::each(Implementation::Barewire, [op]);
             self.join(
                 Box::new(TableWork::<Tables>::new(Tables)),
                 named(Op::MapTable),
@@ -143,8 +143,8 @@ impl Contest {
     /// The other crates neither gather nor choose nor release: all they do is table work.
     #[cfg(target_pointer_width = "64")]
     fn peers(&mut self) {
-        let maps = |peer| Named::each(peer, [Op::MapSg, Op::MapTable]);
-        let unmaps = |peer| Named::each(peer, [Op::Unmap, Op::UnmapTable]);
+        let maps = |peer| RowName::each(peer, [Op::MapSg, Op::MapTable]);
+        let unmaps = |peer| RowName::each(peer, [Op::Unmap, Op::UnmapTable]);
         let (one, other) = (Implementation::Aarch64Paging, Implementation::PageTableMultiarch);
         self.join(Box::new(Aarch64Paging::new()), maps(one), unmaps(one));
         self.join(Box::new(Multiarch::new()), maps(other), unmaps(other));
@@ -170,8 +170,8 @@ impl Contest {
         })
     }
 
-    fn row(&self, named: Named, ns: &[f64], invalidations: Option<u64>) -> Row {
-        let Named { implementation, op, strategy } = named;
+    fn row(&self, named: RowName, ns: &[f64], invalidations: Option<u64>) -> Row {
+        let RowName { implementation, op, strategy } = named;
         let [floor, strict] = [self.floor, self.strict].map(|index| {
             // Only maps have two floors.
             let maps = is_map(op).then(|| &self.contestants[index]);
@@ -209,7 +209,7 @@ impl Contest {
     }
 
     /// The times of what a row is about.
-    fn times(&self, named: Named) -> Option<&[f64]> {
+    fn times(&self, named: RowName) -> Option<&[f64]> {
         self.contestants.iter().find_map(|one| {
             if one.maps.contains(&named) {
                 Some(&one.map_ns[..])
@@ -226,7 +226,7 @@ impl Contest {
         }
         let peers = [Implementation::Aarch64Paging, Implementation::PageTableMultiarch];
         let times = peers.into_iter().filter_map(|implementation| {
-            Some((implementation, self.times(Named { implementation, op, strategy: None })?))
+            Some((implementation, self.times(RowName { implementation, op, strategy: None })?))
         });
         let of = |ns: &[f64]| median(ns.to_vec());
         times.min_by(|one, other| of(one.1).total_cmp(&of(other.1)))
@@ -238,25 +238,25 @@ fn is_map(op: Op) -> bool {
 }
 
 /// What an operation of a domain is compared with: the same without the domain.
-fn base(op: Op) -> Option<Named> {
+fn base(op: Op) -> Option<RowName> {
     match op {
         Op::DomainUnmap => {
             let (implementation, strategy) =
                 (Implementation::Barewire, Some(Unmapping::Gathered.name()));
-            Some(Named { implementation, op: Op::Unmap, strategy })
+            Some(RowName { implementation, op: Op::Unmap, strategy })
         }
         _ => table_work(op),
     }
 }
 
 /// The table work of a domain's operation.
-fn table_work(op: Op) -> Option<Named> {
+fn table_work(op: Op) -> Option<RowName> {
     let op = match op {
         Op::DomainMap => Op::MapTable,
         Op::DomainUnmap => Op::UnmapTable,
         _ => return None,
     };
-    Some(Named { implementation: Implementation::Barewire, op, strategy: None })
+    Some(RowName { implementation: Implementation::Barewire, op, strategy: None })
 }
 
 /// The median of `what` over the rounds of two contestants.

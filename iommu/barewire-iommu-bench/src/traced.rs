@@ -22,7 +22,7 @@ const PROCESSOR: &str = "cortex-a53";
 
 /// Executed instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Executed {
+pub struct InstructionCount {
     /// All of them.
     pub instructions: u64,
     /// Store-releases: STLR.
@@ -37,7 +37,7 @@ pub struct Executed {
     pub cleaned_lines: u64,
 }
 
-impl Executed {
+impl InstructionCount {
     fn add(&mut self, word: u32) {
         let counter = match word {
             word if word & 0xffff_f0ff == 0xd503_309f => &mut self.dsb,
@@ -72,7 +72,11 @@ pub fn why_not(toolchain: &str) -> Option<String> {
 ///
 /// # Errors
 /// A message for the user: why it could not be counted.
-pub fn last_call(program: &Path, symbol: &str, arguments: &[&str]) -> Result<Executed, String> {
+pub fn last_call(
+    program: &Path,
+    symbol: &str,
+    arguments: &[&str],
+) -> Result<InstructionCount, String> {
     let place = tempfile::tempdir().map_err(|error| format!("a temporary directory: {error}"))?;
     let log = place.path().join("log");
     let output = Command::new(QEMU)
@@ -92,11 +96,11 @@ pub fn last_call(program: &Path, symbol: &str, arguments: &[&str]) -> Result<Exe
 }
 
 /// The last whole call in a log.
-fn executed(log: &str, symbol: &str) -> Result<Executed, String> {
+fn executed(log: &str, symbol: &str) -> Result<InstructionCount, String> {
     let mut blocks: HashMap<u64, Vec<u32>> = HashMap::new();
     // The block that is being listed; where control will be back, and what the call has executed.
     let mut listed: Option<u64> = None;
-    let mut call: Option<(u64, Executed)> = None;
+    let mut call: Option<(u64, InstructionCount)> = None;
     let (mut last, mut behind) = (None, None);
     for line in log.lines() {
         if line.starts_with("IN:") {
@@ -112,7 +116,7 @@ fn executed(log: &str, symbol: &str) -> Result<Executed, String> {
                 last = call.take().map(|(_, executed)| executed);
             } else if call.is_none() && name.contains(symbol) {
                 let back = behind.ok_or("the function is the program's first block")?;
-                call = Some((back, Executed::default()));
+                call = Some((back, InstructionCount::default()));
             }
             let words = blocks.get(&address).ok_or("a block was executed that was not listed")?;
             behind = Some(address + 4 * words.len() as u64);
@@ -171,7 +175,7 @@ Trace 0: 0x7f00 [0000000000001001/0000000000001000/00000001/00000200] main
 Trace 0: 0x7f10 [0000000000001001/0000000000001010/00000001/00000200] counted
 ";
 
-    const ONE: Executed = Executed {
+    const ONE: InstructionCount = InstructionCount {
         instructions: 8,
         store_releases: 2,
         exclusives: 1,

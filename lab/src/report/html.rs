@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::svg::escaped;
 use super::{chart, style, tables, threads, timeline};
-use crate::lab::Listed;
+use crate::lab::ExperimentLine;
 use crate::outcome::{Explanation, Outcome, Row, Sweep};
 use crate::rules::Rules;
 use crate::score::Score;
@@ -15,7 +15,7 @@ pub struct Page<'a> {
     /// All figures, and the score.
     pub outcome: &'a Outcome,
     /// The experiments that replay them.
-    pub experiments: &'a [Listed],
+    pub experiments: &'a [ExperimentLine],
     /// The figures that are taken apart.
     pub explanations: &'a [Explanation],
     /// What is varied.
@@ -127,7 +127,7 @@ fn thread(html: &mut String, page: &Page<'_>, block: &[Row]) {
         let _ = writeln!(html, "<p class=\"dim\">{}, {title}, {}</p>", source.author, source.place);
     }
     for experiment in page.experiments.iter().filter(|experiment| experiment.thread == *name) {
-        let Listed { title, board, citation, .. } = experiment;
+        let ExperimentLine { title, board, citation, .. } = experiment;
         let _ = writeln!(
             html,
             "<p>{}, on the simulated board <code>{}</code>.<br><span class=\"dim\">“{}”</span></p>",

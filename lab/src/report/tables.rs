@@ -203,7 +203,7 @@ pub(super) fn sweep(sweep: &Sweep) -> String {
 
 /// What is assumed where a thread does not say.
 pub(super) fn assumed(rules: &Rules) -> String {
-    let row = |assumed: &crate::rules::Assumed| {
+    let row = |assumed: &crate::rules::Assumption| {
         vec![
             assumed.thread.clone(),
             assumed.what.clone(),

@@ -62,7 +62,7 @@ pub struct Line<'a> {
 
 /// Why a line cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Malformed {
+pub enum LineError {
     /// It is no line of a tracer.
     NoEvent,
     /// The event has no time in seconds.
@@ -71,7 +71,7 @@ pub enum Malformed {
     Field(&'static str),
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoEvent => f.write_str("it is no line of a tracer"),
@@ -85,7 +85,7 @@ impl fmt::Display for Malformed {
 ///
 /// # Errors
 /// If it is no line of a tracer, or an event of ours without all that it should have.
-pub fn parse(line: &str) -> Result<Line<'_>, Malformed> {
+pub fn parse(line: &str) -> Result<Line<'_>, LineError> {
     let other = |event| Ok(Line { time_ns: 0, event });
     let first = line.split_ascii_whitespace().next();
     if first.is_none_or(|word| word.starts_with('#') || word.starts_with("cpus=")) {
@@ -97,7 +97,7 @@ pub fn parse(line: &str) -> Result<Line<'_>, Malformed> {
     while let Some(word) = words.next() {
         let name = word.strip_suffix(':').map(|name| name.strip_prefix("spi:").unwrap_or(name));
         if let Some(name) = name.filter(|name| NAMES.contains(name)) {
-            let time_ns = seconds(before).ok_or(Malformed::Time)?;
+            let time_ns = seconds(before).ok_or(LineError::Time)?;
             return Ok(Line { time_ns, event: event(name, words)? });
         }
         if word == "[LOST" {
@@ -106,7 +106,7 @@ pub fn parse(line: &str) -> Result<Line<'_>, Malformed> {
         is_of_tracer |= seconds(word).is_some();
         before = word;
     }
-    if is_of_tracer { other(Event::Other) } else { Err(Malformed::NoEvent) }
+    if is_of_tracer { other(Event::Other) } else { Err(LineError::NoEvent) }
 }
 
 const NAMES: [&str; 6] = [
@@ -122,22 +122,22 @@ const NAMES: [&str; 6] = [
 fn event<'a>(
     name: &str,
     mut fields: impl Iterator<Item = &'a str>,
-) -> Result<Event<'a>, Malformed> {
+) -> Result<Event<'a>, LineError> {
     let device = fields
         .next()
         .filter(|device| bus_of(device).is_some())
-        .ok_or(Malformed::Field("device"))?;
+        .ok_or(LineError::Field("device"))?;
     let second = fields.next();
     if name == "spi_set_cs" {
         // A comma and flags may follow.
         let active = match second.map(|word| word.trim_end_matches(',')) {
             Some("activate") => true,
             Some("deactivate") => false,
-            _ => return Err(Malformed::Field("activate or deactivate")),
+            _ => return Err(LineError::Field("activate or deactivate")),
         };
         return Ok(Event::SetCs { device, active });
     }
-    let address = second.filter(|word| !word.contains('=')).ok_or(Malformed::Field("address"))?;
+    let address = second.filter(|word| !word.contains('=')).ok_or(LineError::Field("address"))?;
     match name {
         "spi_message_submit" => Ok(Event::Submit { device, message: address }),
         "spi_message_start" => Ok(Event::Start { device, message: address }),
@@ -145,7 +145,7 @@ fn event<'a>(
         "spi_transfer_stop" => Ok(Event::TransferStop { device }),
         _ => {
             let len = fields.next().and_then(|word| word.strip_prefix("len="));
-            let len = len.and_then(|len| len.parse().ok()).ok_or(Malformed::Field("len="))?;
+            let len = len.and_then(|len| len.parse().ok()).ok_or(LineError::Field("len="))?;
             Ok(Event::TransferStart { device, len })
         }
     }

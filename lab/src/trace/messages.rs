@@ -36,7 +36,7 @@ pub struct Message {
 
 /// A line that was not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedLine {
     /// Its number, from 1.
     pub line: usize,
     /// Why.
@@ -51,7 +51,7 @@ pub struct Trace {
     /// Those that could not be read.
     pub skipped_lines: usize,
     /// The first of them.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedLine>,
     /// Messages that lack their begin, their end, or something between.
     pub incomplete: usize,
     /// Places where the tracer lost events.
@@ -91,7 +91,7 @@ pub fn read(text: &str) -> Trace {
             Err(why) => {
                 reader.trace.skipped_lines += 1;
                 if reader.trace.skipped.len() < REASONS_MAX {
-                    reader.trace.skipped.push(Skipped { line: nth + 1, why: why.to_string() });
+                    reader.trace.skipped.push(SkippedLine { line: nth + 1, why: why.to_string() });
                 }
             }
         }

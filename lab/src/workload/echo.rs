@@ -94,7 +94,7 @@ pub enum Metric {
 }
 
 /// What came of it.
-pub struct Echoed {
+pub struct EchoRun {
     /// Where the time went.
     pub record: Record,
     /// The intervals of each metric.
@@ -265,7 +265,7 @@ fn bring_up(kernel: &Kernel<'_, Imx>) {
 /// If the board has no CAN controller behind an ECSPI, if a rule of the wire is broken, or if a frame is lost that did
 /// not come on a full bus.
 #[must_use]
-pub fn run(machine: &Machine, path: &Path, speed_hz: u64, frames: u64, gap_ps: Ps) -> Echoed {
+pub fn run(machine: &Machine, path: &Path, speed_hz: u64, frames: u64, gap_ps: Ps) -> EchoRun {
     let board = machine.board();
     let can = CanBus::new(BitTimes::from_rates(250_000, 250_000));
     let (chip, line) = board.attach_can(&can, None).expect("the board has a CAN controller");
@@ -345,7 +345,7 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, frames: u64, gap_ps: P
         (Metric::CsHigh, of(cs_high)),
     ];
     let served = services.iter().filter(|at| (elapsed.0..=elapsed.1).contains(at)).count();
-    Echoed {
+    EchoRun {
         record,
         intervals,
         elapsed,

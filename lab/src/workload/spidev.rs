@@ -93,7 +93,7 @@ impl Options {
 }
 
 /// What came of it.
-pub struct Sampled {
+pub struct SamplingRun {
     /// Where the time went.
     pub record: Record,
     /// The intervals of each metric.
@@ -106,7 +106,7 @@ pub struct Sampled {
     pub violations: Vec<Violation>,
 }
 
-impl Sampled {
+impl SamplingRun {
     /// The intervals of `metric`.
     ///
     /// # Panics
@@ -180,7 +180,7 @@ impl Process<'_> {
 /// If the board has no converter behind a BCM2835 SPI0, if an option is 0, if a code is wrong, or if a rule of the wire
 /// is broken other than the converter's shortest time between two conversions.
 #[must_use]
-pub fn run(machine: &Machine, path: &Path, options: &Options) -> Sampled {
+pub fn run(machine: &Machine, path: &Path, options: &Options) -> SamplingRun {
     let board = machine.board();
     let spec = board.spec().adc().expect("the board has a converter");
     let adc = board.attach_adc().expect("the board has a converter");
@@ -217,7 +217,7 @@ pub fn run(machine: &Machine, path: &Path, options: &Options) -> Sampled {
     }
     intervals.insert(0, (Metric::Rate, Intervals { all: vec![(from, to)] }));
     let samples_per_s = samples as f64 / (to - from) as f64 * 1e12;
-    Sampled { record, intervals, samples, samples_per_s, violations }
+    SamplingRun { record, intervals, samples, samples_per_s, violations }
 }
 
 /// The violations, none of which may be any other than that of the time between two conversions.
@@ -325,14 +325,14 @@ mod tests {
         Rc::new(BTreeSet::new())
     }
 
-    fn sampled_without(costs: &Costs, off: &[&str], name: &str, options: &Options) -> Sampled {
+    fn sampled_without(costs: &Costs, off: &[&str], name: &str, options: &Options) -> SamplingRun {
         let off = Rc::new(off.iter().map(ToString::to_string).collect());
         let machine =
             super::super::machine("rpi3", &Rc::new(costs.clone()), &off).expect("a board");
         run(&machine, &path(name), options)
     }
 
-    fn sampled(costs: &Costs, name: &str, batch: usize) -> Sampled {
+    fn sampled(costs: &Costs, name: &str, batch: usize) -> SamplingRun {
         sampled_without(costs, &[], name, &Options::new(SPEED_HZ, batch))
     }
 

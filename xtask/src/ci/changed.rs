@@ -16,12 +16,12 @@ const BASES: [&str; 4] = ["@{upstream}", "origin/main", "origin/HEAD", "main"];
 
 /// The files that differ from the merge base.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Changed {
+pub(super) struct ChangedFiles {
     base: String,
     files: Vec<String>,
 }
 
-impl Changed {
+impl ChangedFiles {
     /// What changed under `root` since the branch left `base`, committed or not; an empty `base` is looked for.
     pub(super) fn since(root: &Path, base: &str) -> Result<Self, String> {
         let git = |args: &[&str]| Task::new("git", args).answer(root);
@@ -54,7 +54,7 @@ impl Changed {
     }
 }
 
-impl fmt::Display for Changed {
+impl fmt::Display for ChangedFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} changed since {}", plural(self.files.len(), "file"), self.base)
     }
@@ -67,7 +67,7 @@ mod tests {
 
     fn touched(files: &[&str]) -> Vec<&'static str> {
         let files = files.iter().map(|file| (*file).to_owned()).collect();
-        let changed = Changed { base: "main".into(), files };
+        let changed = ChangedFiles { base: "main".into(), files };
         STEPS.iter().filter(|step| changed.touches(step)).map(|step| step.name).collect()
     }
 
@@ -110,8 +110,11 @@ mod tests {
     #[test]
     fn an_unknown_base_is_an_error() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let why = Changed::since(root, "no-such-branch").expect_err("unknown");
+        let why = ChangedFiles::since(root, "no-such-branch").expect_err("unknown");
         assert!(why.contains("no-such-branch"), "{why}");
-        assert_eq!(Changed::since(root, "HEAD").map(|changed| changed.base), Ok("HEAD".into()));
+        assert_eq!(
+            ChangedFiles::since(root, "HEAD").map(|changed| changed.base),
+            Ok("HEAD".into())
+        );
     }
 }

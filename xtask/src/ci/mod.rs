@@ -50,7 +50,7 @@ use crate::needs;
 use crate::python;
 use crate::report::{self, End, Report, Row};
 use crate::step::{Lane, Step};
-use changed::Changed;
+use changed::ChangedFiles;
 
 /// The profile of all steps that may share what they build.
 const PROFILE: [&str; 2] = ["--profile", "ci"];
@@ -145,7 +145,7 @@ pub(crate) fn test(cx: &Context) -> End {
 pub(crate) fn ci(choice: &Choice, cx: &Context) -> Result<End, String> {
     let steps = choice.steps();
     let changed =
-        choice.changed.as_deref().map(|base| Changed::since(&cx.root, base)).transpose()?;
+        choice.changed.as_deref().map(|base| ChangedFiles::since(&cx.root, base)).transpose()?;
     if let Some(changed) = &changed {
         cx.console.say(&changed.to_string());
     }
@@ -161,7 +161,7 @@ pub(crate) fn ci(choice: &Choice, cx: &Context) -> Result<End, String> {
 }
 
 /// Runs `steps`, lane by lane.
-fn run(steps: &[&'static Step], changed: Option<&Changed>, cx: &Context) -> Report {
+fn run(steps: &[&'static Step], changed: Option<&ChangedFiles>, cx: &Context) -> Report {
     let run = Run { steps, changed, cx, broken: AtomicBool::new(false) };
     let started = Instant::now();
     let mut rows = run.lane(Lane::Test);
@@ -181,7 +181,7 @@ fn run(steps: &[&'static Step], changed: Option<&Changed>, cx: &Context) -> Repo
 /// A run under way, as each lane sees it.
 struct Run<'a> {
     steps: &'a [&'static Step],
-    changed: Option<&'a Changed>,
+    changed: Option<&'a ChangedFiles>,
     cx: &'a Context,
     /// Whether the workspace is known not to compile.
     broken: AtomicBool,

@@ -166,7 +166,7 @@ fn make(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, String> {
         let name = format!("barewire-{version}-{}", arch.debian());
         let binary = dirs.out.join(&name);
         copy(command, &binary)?;
-        let staged = stage::Staged {
+        let staged = stage::Layout {
             dirs: &dirs,
             documents: &documents,
             command,

@@ -9,7 +9,7 @@ use super::{Arch, Dirs, copy, read, run_quietly, write};
 
 /// What is laid out.
 #[derive(Debug)]
-pub(super) struct Staged<'a> {
+pub(super) struct Layout<'a> {
     pub(super) dirs: &'a Dirs,
     pub(super) documents: &'a Documents,
     pub(super) command: &'a Path,
@@ -42,7 +42,7 @@ pub(super) fn sources() -> impl Iterator<Item = &'static str> {
 /// Those of them that a user may have changed.
 const CONFIGURATION: &str = "/etc/security/limits.d/60-barewire.conf\n";
 
-impl Staged<'_> {
+impl Layout<'_> {
     /// The tree of an archive: all in one directory.
     pub(super) fn archive(&self, name: &str) -> Result<PathBuf, String> {
         let tree = self.dirs.work.join("archive").join(name);

@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 /// What is printed: these names are an interface.
 #[derive(Serialize)]
-struct Explained {
+struct Explanation {
     level: u32,
     granule: u64,
     stage: u8,
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn json(args: &Args, geometry: &Geometry) -> Explained {
+fn json(args: &Args, geometry: &Geometry) -> Explanation {
     let one = |&descriptor: &Descriptor| {
         let kind = Kind::of(descriptor, args.level, geometry);
         One {
@@ -97,7 +97,7 @@ fn json(args: &Args, geometry: &Geometry) -> Explained {
             fields: descriptor::json(descriptor, kind, args.stage),
         }
     };
-    Explained {
+    Explanation {
         level: args.level,
         granule: geometry.page_bytes(),
         stage: stage_number(args.stage),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use barewire_lab::report::exact;
-use barewire_lab::{Kind, Lab, Listed};
+use barewire_lab::{ExperimentLine, Kind, Lab};
 use serde::Serialize;
 
 use super::given::Experiments;
@@ -71,10 +71,10 @@ fn figures_text(figures: &[Figure]) -> String {
     text + "\ninput, arithmetic: not scored; fitted: a cost was fitted to it; predicted: nothing was\n"
 }
 
-fn text(experiments: &[Listed]) -> String {
+fn text(experiments: &[ExperimentLine]) -> String {
     let mut text = String::new();
     for experiment in experiments {
-        let Listed { name, thread, title, board, paths, figures, .. } = experiment;
+        let ExperimentLine { name, thread, title, board, paths, figures, .. } = experiment;
         let count = match figures.len() {
             1 => "1 figure".into(),
             count => format!("{count} figures"),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::pattern::Pattern;
-use super::replayer::{Events, Refused, Replayer};
+use super::replayer::{Events, Refusal, Replayer};
 use super::trace::{Event, Line};
 
 /// The name of the domain of events without a device.
@@ -90,7 +90,7 @@ impl<'m, F: Fn() -> Result<Replayer<'m>, String>> Domains<'m, F> {
     ///
     /// # Errors
     /// What is wrong with the line. The caller adds its number.
-    pub(super) fn line(&mut self, line: &Line<'_>) -> Result<(), Refused> {
+    pub(super) fn line(&mut self, line: &Line<'_>) -> Result<(), Refusal> {
         let device = match line.event {
             Event::Blank => return Ok(()),
             Event::Other => {
@@ -127,7 +127,7 @@ impl<'m, F: Fn() -> Result<Replayer<'m>, String>> Domains<'m, F> {
         self.input.duration_ns = self.first_ns.map(|first_ns| self.now_ns - first_ns);
     }
 
-    fn place(&mut self, device: &str) -> Result<Option<usize>, Refused> {
+    fn place(&mut self, device: &str) -> Result<Option<usize>, Refusal> {
         if let Some(&place) = self.places.get(device) {
             return Ok(Some(place));
         }
@@ -140,7 +140,7 @@ impl<'m, F: Fn() -> Result<Replayer<'m>, String>> Domains<'m, F> {
             self.input.left_out_events += 1;
             return Ok(None);
         }
-        let replayer = (self.create)().map_err(Refused::Replay)?;
+        let replayer = (self.create)().map_err(Refusal::Replay)?;
         let place = self.all.len();
         self.all.push(Domain { name: device.into(), replayer });
         self.places.insert(device.into(), place);

@@ -37,7 +37,7 @@ use engine::{Bounds, Engine, Plan};
 use memory::Memory;
 use pattern::Pattern;
 use read::Manner;
-use replayer::{Refused, Replayer};
+use replayer::{Refusal, Replayer};
 use report::Report;
 use trace::Line;
 use window::Window;
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             for (time_ns, event) in camera::events() {
                 domains.input.lines += 1;
                 domains.line(&Line { time_ns: Some(time_ns), event }).map_err(|refused| {
-                    let (Refused::Line(reason) | Refused::Replay(reason)) = refused;
+                    let (Refusal::Line(reason) | Refusal::Replay(reason)) = refused;
                     Failure::Failed(format!("camera: {reason}"))
                 })?;
             }

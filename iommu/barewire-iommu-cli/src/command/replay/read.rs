@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use super::domains::Domains;
-use super::replayer::{Refused, Replayer};
+use super::replayer::{Refusal, Replayer};
 use super::trace::{self, Event, Line};
 use crate::shared::failure::Failure;
 use crate::shared::progress::Progress;
@@ -80,12 +80,12 @@ fn lines<'m, F: Fn() -> Result<Replayer<'m>, String>>(
                 break;
             }
             let taken = parsed
-                .map_err(|error| Refused::Line(error.to_string()))
+                .map_err(|error| Refusal::Line(error.to_string()))
                 .and_then(|line| domains.line(&line));
             match taken {
                 Ok(()) => continue,
-                Err(Refused::Line(reason)) => reason,
-                Err(Refused::Replay(reason)) => return Err(failed(name, number, &reason)),
+                Err(Refusal::Line(reason)) => reason,
+                Err(Refusal::Replay(reason)) => return Err(failed(name, number, &reason)),
             }
         };
         if manner.strict {
@@ -124,7 +124,7 @@ fn next(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> {
     }
 }
 
-fn is_ours(parsed: &Result<Line<'_>, trace::Malformed>) -> bool {
+fn is_ours(parsed: &Result<Line<'_>, trace::LineError>) -> bool {
     let ours = |event: &Event<'_>| {
         matches!(event, Event::Map { .. } | Event::Unmap { .. } | Event::Dma { .. })
     };

@@ -105,7 +105,7 @@ pub(super) struct Replayer<'m> {
 
 /// Why an event was not replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Refused {
+pub(super) enum Refusal {
     /// The line cannot be of this device's table. The next may be.
     Line(String),
     /// There is no room for it, or the tables are not what they should be: no line after it can be right.
@@ -144,7 +144,7 @@ impl<'m> Replayer<'m> {
     ///
     /// # Errors
     /// What is wrong with the line. The caller adds its number.
-    pub(super) fn event(&mut self, time_ns: Option<u64>, event: &Event<'_>) -> Result<(), Refused> {
+    pub(super) fn event(&mut self, time_ns: Option<u64>, event: &Event<'_>) -> Result<(), Refusal> {
         match *event {
             Event::Map { iova, phys, size } => {
                 self.check_granule(&[("iova", iova), ("paddr", phys), ("size", size)])?;
@@ -166,15 +166,15 @@ impl<'m> Replayer<'m> {
     }
 
     /// The pages of a driver's buffer.
-    fn buffer(&self, addr: u64, size: u64) -> Result<Range<u64>, Refused> {
+    fn buffer(&self, addr: u64, size: u64) -> Result<Range<u64>, Refusal> {
         if size > BUFFER_MAX {
-            return Err(Refused::Line(format!("a buffer of {size} bytes, more than 4 GiB")));
+            return Err(Refusal::Line(format!("a buffer of {size} bytes, more than 4 GiB")));
         }
         self.pages(addr, size)
     }
 
     /// A call of the device's driver.
-    fn call(&mut self, time_ns: Option<u64>, call: &Call) -> Result<(), Refused> {
+    fn call(&mut self, time_ns: Option<u64>, call: &Call) -> Result<(), Refusal> {
         match *call {
             Call::Map { addr, size, phys } => {
                 let range = self.buffer(addr, size)?;
@@ -248,10 +248,10 @@ impl<'m> Replayer<'m> {
     }
 
     /// Whether the kernel maps in multiples of the granule, as the line says.
-    fn check_granule(&self, values: &[(&str, u64)]) -> Result<(), Refused> {
+    fn check_granule(&self, values: &[(&str, u64)]) -> Result<(), Refusal> {
         let page = self.geometry.page_bytes();
         match values.iter().find(|(_, value)| !value.is_multiple_of(page)) {
-            Some((what, value)) => Err(Refused::Line(format!(
+            Some((what, value)) => Err(Refusal::Line(format!(
                 "{what} {value:#x} is no multiple of the {page} byte granule (--granule)"
             ))),
             None => Ok(()),
@@ -259,25 +259,25 @@ impl<'m> Replayer<'m> {
     }
 
     /// The whole pages of a range, as the kernel maps a buffer.
-    fn pages(&self, iova: u64, size: u64) -> Result<Range<u64>, Refused> {
+    fn pages(&self, iova: u64, size: u64) -> Result<Range<u64>, Refusal> {
         let page = self.geometry.page_bytes();
         // No overflow: the parser has looked.
         let (last, bits) = (iova + (size - 1), self.geometry.config().input_bits);
         if last >= self.geometry.input_end() {
             let text = format!("iova {last:#x} has more than {bits} bits (--input-bits)");
-            return Err(Refused::Line(text));
+            return Err(Refusal::Line(text));
         }
         Ok(iova & !(page - 1)..(last | (page - 1)) + 1)
     }
 
     /// Whether there are tables for so many bytes of pages. A line of garbage would otherwise take them
     /// all, and the replay with it.
-    fn check_room(&self, bytes: u64) -> Result<(), Refused> {
+    fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
         let tables = bytes / self.table_span();
         if tables <= self.tables {
             return Ok(());
         }
-        Err(Refused::Line(format!(
+        Err(Refusal::Line(format!(
             "{bytes:#x} bytes of pages need {tables} tables, and there are {} (--tables-mib)",
             self.tables
         )))
@@ -294,11 +294,11 @@ impl<'m> Replayer<'m> {
         phys.is_some_and(|phys| (iova ^ phys) & (self.table_span() - 1) == 0)
     }
 
-    fn check_phys(&self, what: &str, phys: u64, size: u64) -> Result<(), Refused> {
+    fn check_phys(&self, what: &str, phys: u64, size: u64) -> Result<(), Refusal> {
         let (last, bits) = (phys.checked_add(size - 1), self.geometry.config().output_bits);
         match last {
             Some(last) if last < self.geometry.output_end() => Ok(()),
-            _ => Err(Refused::Line(format!(
+            _ => Err(Refusal::Line(format!(
                 "{what} {phys:#x} has more than {bits} bits (--output-bits)"
             ))),
         }
@@ -315,7 +315,7 @@ impl<'m> Replayer<'m> {
         segments: &[(u64, u64)],
         phys: &[u64],
         truncated: bool,
-    ) -> Result<Vec<Vec<Piece>>, Refused> {
+    ) -> Result<Vec<Vec<Piece>>, Refusal> {
         let page = self.geometry.page_bytes();
         let alike = !truncated && segments.len() == phys.len();
         let mut runs: Vec<Vec<Piece>> = Vec::new();
@@ -357,12 +357,12 @@ impl<'m> Replayer<'m> {
         Some(starts.zip(phys).map(|(start, &at)| (start..start + size, Some(at))).collect())
     }
 
-    fn map(&mut self, range: Range<u64>, phys: Option<u64>) -> Result<(), Refused> {
+    fn map(&mut self, range: Range<u64>, phys: Option<u64>) -> Result<(), Refusal> {
         self.map_pieces(&[(range, phys)])
     }
 
     /// Maps adjacent pieces by one call.
-    fn map_pieces(&mut self, pieces: &[Piece]) -> Result<(), Refused> {
+    fn map_pieces(&mut self, pieces: &[Piece]) -> Result<(), Refusal> {
         let range = span(pieces);
         let by_pages = pieces.iter().filter(|(piece, phys)| !self.is_blocks(piece.start, *phys));
         self.check_room(by_pages.map(|(piece, _)| piece.end - piece.start).sum())?;
@@ -394,13 +394,13 @@ impl<'m> Replayer<'m> {
     }
 
     /// Maps by pages what lies where the trace does not say. No result depends on it.
-    fn map_anywhere(&mut self, range: &Range<u64>) -> Result<(), Refused> {
+    fn map_anywhere(&mut self, range: &Range<u64>) -> Result<(), Refusal> {
         let mask = self.geometry.output_end() - 1;
         let phys = range.start & mask & !((range.end - range.start).next_power_of_two() - 1);
         self.map_all(range, phys, true)
     }
 
-    fn map_all(&mut self, range: &Range<u64>, phys: u64, pages: bool) -> Result<(), Refused> {
+    fn map_all(&mut self, range: &Range<u64>, phys: u64, pages: bool) -> Result<(), Refusal> {
         for engine in &mut self.engines {
             engine.map(range, phys, pages, self.now_ns).map_err(|error| {
                 wrong(format!("{error} (--tables-mib, if it is for want of memory)"))
@@ -410,7 +410,7 @@ impl<'m> Replayer<'m> {
         Ok(())
     }
 
-    fn unmap(&mut self, range: Range<u64>) -> Result<(), Refused> {
+    fn unmap(&mut self, range: Range<u64>) -> Result<(), Refusal> {
         let holes = self.holes(&range);
         self.check_room(holes.iter().map(|hole| hole.end - hole.start).sum())?;
         self.input.unmaps += 1;
@@ -451,8 +451,8 @@ impl<'m> Replayer<'m> {
     fn changing(
         &mut self,
         range: &Range<u64>,
-        change: impl FnOnce(&mut Self) -> Result<(), Refused>,
-    ) -> Result<(), Refused> {
+        change: impl FnOnce(&mut Self) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let leaves = self.engines[0].leaves(range);
         let whole = match (leaves.first(), leaves.last()) {
             (Some(first), Some(last)) => {
@@ -508,8 +508,8 @@ fn add(sum: &mut u64, bytes: u64) {
     *sum = sum.saturating_add(bytes);
 }
 
-fn wrong(error: impl ToString) -> Refused {
-    Refused::Replay(error.to_string())
+fn wrong(error: impl ToString) -> Refusal {
+    Refusal::Replay(error.to_string())
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use crate::shared::number;
 
 /// A file and where its first byte was, as asked.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct DumpFile {
     path: String,
     base: u64,
 }
 
 /// Parses `FILE@0xBASE`; the file's name may hold an `@` too.
-pub(super) fn asked(text: &str) -> Result<Asked, String> {
+pub(super) fn asked(text: &str) -> Result<DumpFile, String> {
     let (path, base) = text.rsplit_once('@').filter(|(path, _)| !path.is_empty()).ok_or(
         "where in physical memory does it begin? write FILE@0xBASE, as tables.bin@0x80000000",
     )?;
@@ -23,7 +23,7 @@ pub(super) fn asked(text: &str) -> Result<Asked, String> {
     if !base.is_multiple_of(8) {
         return Err(format!("{base:#x} is no place for descriptors: begin at a multiple of 8"));
     }
-    Ok(Asked { path: path.into(), base })
+    Ok(DumpFile { path: path.into(), base })
 }
 
 struct Dump {
@@ -52,9 +52,9 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn open(asked: &[Asked]) -> Result<Self, Failure> {
+    pub(super) fn open(asked: &[DumpFile]) -> Result<Self, Failure> {
         let mut dumps: Vec<Dump> = Vec::new();
-        for Asked { path, base } in asked {
+        for DumpFile { path, base } in asked {
             let base = *base;
             let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
             let (about, file) =

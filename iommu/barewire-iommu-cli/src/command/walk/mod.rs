@@ -10,7 +10,7 @@ use super::shape::Shape;
 use crate::shared::failure::Failure;
 use crate::shared::number;
 use crate::shared::output;
-use dump::{Asked, Memory};
+use dump::{DumpFile, Memory};
 
 const EXAMPLES: &str = "\
 Without an IOVA, the command lists everything that is mapped, adjacent ranges merged, and every error in the table.
@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct Args {
     /// Physical memory: a file of raw bytes and the address of its first; several may be given
     #[arg(long, value_name = "FILE@0xBASE", required = true, value_parser = dump::asked)]
-    dump: Vec<Asked>,
+    dump: Vec<DumpFile>,
     /// The physical address of the root table
     #[arg(long, value_name = "ADDRESS", value_parser = number::bytes)]
     root: Option<u64>,

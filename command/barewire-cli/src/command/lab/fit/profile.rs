@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use barewire_lab::report::number;
-use barewire_lab::trace::{self, PhaseTime, Profile, Shape, Skipped, Trace, TransferCost};
+use barewire_lab::trace::{self, PhaseTime, Profile, Shape, SkippedLine, Trace, TransferCost};
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
@@ -24,7 +24,7 @@ struct Report<'a> {
     clock: Option<&'static str>,
     lines: usize,
     skipped_lines: usize,
-    skipped: &'a [Skipped],
+    skipped: &'a [SkippedLine],
     messages: usize,
     incomplete: usize,
     lost: usize,
@@ -40,8 +40,9 @@ pub(super) fn run(
     json: bool,
 ) -> Result<(), Failure> {
     let trace = trace::read(&text_of(path)?);
-    let skipped =
-        |skipped: &Skipped| format!("{} line {}: {}", path.display(), skipped.line, skipped.why);
+    let skipped = |skipped: &SkippedLine| {
+        format!("{} line {}: {}", path.display(), skipped.line, skipped.why)
+    };
     if let Some(first) = trace.skipped.first().filter(|_| strict) {
         return Err(Failure::Failed(skipped(first)));
     }

@@ -159,7 +159,7 @@ fn what_no_table_can_hold_is_refused_with_the_option_that_helps() {
             (Event::Unmap { iova: 0, size: 1 << 40, unmapped: 1 << 40 }, "(--tables-mib"),
         ] {
             match replayer.event(None, &event) {
-                Err(Refused::Line(error)) => assert!(error.contains(part), "{error}"),
+                Err(Refusal::Line(error)) => assert!(error.contains(part), "{error}"),
                 other => panic!("{event:?}: {other:?}"),
             }
         }

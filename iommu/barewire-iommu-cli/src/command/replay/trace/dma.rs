@@ -3,7 +3,7 @@
 //! `dma_addr=` and `phys_addr=` are hexadecimal without `0x`; `size=` is decimal. Lists are
 //! `{0x1000,0x2000}`, of sizes too.
 
-use super::{Call, Event, Malformed, number};
+use super::{Call, Event, LineError, number};
 
 /// What kind of event it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,12 +45,12 @@ impl Kind {
     pub(super) fn parse<'a>(
         self,
         mut words: impl Iterator<Item = &'a str> + Clone,
-    ) -> Result<Event<'a>, Malformed> {
+    ) -> Result<Event<'a>, LineError> {
         if let Self::Passed(name) = self {
             return Ok(Event::Passed(name));
         }
         let device = words.next().filter(|word| !word.contains('='));
-        let device = device.ok_or(Malformed::Missing("device"))?;
+        let device = device.ok_or(LineError::Missing("device"))?;
         let fields = Fields(words);
         let call = match self {
             Self::Map | Self::Alloc => fields.map(self == Self::Alloc)?,
@@ -71,7 +71,7 @@ impl Kind {
             Self::UnmapList => {
                 let phys = fields.list("phys_addrs")?;
                 if phys.is_empty() {
-                    return Err(Malformed::Empty);
+                    return Err(LineError::Empty);
                 }
                 Call::UnmapList { phys }
             }
@@ -85,42 +85,42 @@ impl Kind {
 struct Fields<I>(I);
 
 impl<'a, I: Iterator<Item = &'a str> + Clone> Fields<I> {
-    fn text(&self, name: &'static str) -> Result<&'a str, Malformed> {
+    fn text(&self, name: &'static str) -> Result<&'a str, LineError> {
         let value = |word: &'a str| word.strip_prefix(name)?.strip_prefix('=');
-        self.0.clone().find_map(value).ok_or(Malformed::Missing(name))
+        self.0.clone().find_map(value).ok_or(LineError::Missing(name))
     }
 
     /// A number that the kernel prints without `0x`.
-    fn hex(&self, name: &'static str) -> Result<u64, Malformed> {
+    fn hex(&self, name: &'static str) -> Result<u64, LineError> {
         let text = self.text(name)?;
         let digits = text.strip_prefix("0x").unwrap_or(text);
         // `from_str_radix` takes a sign, which has no meaning here.
         if !digits.starts_with(|first: char| first.is_ascii_hexdigit()) {
-            return Err(Malformed::Number(name));
+            return Err(LineError::Number(name));
         }
-        u64::from_str_radix(digits, 16).map_err(|_| Malformed::Number(name))
+        u64::from_str_radix(digits, 16).map_err(|_| LineError::Number(name))
     }
 
-    fn list(&self, name: &'static str) -> Result<Vec<u64>, Malformed> {
+    fn list(&self, name: &'static str) -> Result<Vec<u64>, LineError> {
         let text = self.text(name)?;
         let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-        let inner = inner.ok_or(Malformed::List(name))?;
+        let inner = inner.ok_or(LineError::List(name))?;
         if inner.is_empty() {
             return Ok(Vec::new());
         }
         inner
             .split(',')
-            .map(|item| number(name, Some(item)).map_err(|_| Malformed::List(name)))
+            .map(|item| number(name, Some(item)).map_err(|_| LineError::List(name)))
             .collect()
     }
 
-    fn range(&self) -> Result<(u64, u64), Malformed> {
+    fn range(&self) -> Result<(u64, u64), LineError> {
         let (addr, size) = (self.hex("dma_addr")?, number("size", Some(self.text("size")?))?);
         sound(addr, size)?;
         Ok((addr, size))
     }
 
-    fn map(&self, allocated: bool) -> Result<Call, Malformed> {
+    fn map(&self, allocated: bool) -> Result<Call, LineError> {
         let (addr, size) = (self.hex("dma_addr")?, number("size", Some(self.text("size")?))?);
         let phys = if allocated { None } else { Some(self.hex("phys_addr")?) };
         if failed(addr, phys) || (allocated && is_null(self.text("virt_addr")?)) {
@@ -130,15 +130,15 @@ impl<'a, I: Iterator<Item = &'a str> + Clone> Fields<I> {
         Ok(Call::Map { addr, size, phys: within(phys, size)? })
     }
 
-    fn map_list(&self) -> Result<Call, Malformed> {
+    fn map_list(&self) -> Result<Call, LineError> {
         let addresses = self.list("dma_addrs")?;
         let sizes = self.list("sizes")?;
         let phys = self.list("phys_addrs")?;
         if addresses.len() != sizes.len() {
-            return Err(Malformed::Uneven { addresses: addresses.len(), sizes: sizes.len() });
+            return Err(LineError::Uneven { addresses: addresses.len(), sizes: sizes.len() });
         }
         if addresses.is_empty() || phys.is_empty() {
-            return Err(Malformed::Empty);
+            return Err(LineError::Empty);
         }
         let segments: Vec<(u64, u64)> = addresses.into_iter().zip(sizes).collect();
         for &(addr, size) in &segments {
@@ -150,13 +150,13 @@ impl<'a, I: Iterator<Item = &'a str> + Clone> Fields<I> {
 }
 
 /// A range of at least a byte, up to the last of 64 bits.
-fn sound(addr: u64, size: u64) -> Result<(), Malformed> {
-    let last = size.checked_sub(1).ok_or(Malformed::Empty)?;
-    addr.checked_add(last).map(drop).ok_or(Malformed::Overflow)
+fn sound(addr: u64, size: u64) -> Result<(), LineError> {
+    let last = size.checked_sub(1).ok_or(LineError::Empty)?;
+    addr.checked_add(last).map(drop).ok_or(LineError::Overflow)
 }
 
 /// The same of memory, where it is known.
-fn within(phys: Option<u64>, size: u64) -> Result<Option<u64>, Malformed> {
+fn within(phys: Option<u64>, size: u64) -> Result<Option<u64>, LineError> {
     phys.map_or(Ok(()), |phys| sound(phys, size))?;
     Ok(phys)
 }

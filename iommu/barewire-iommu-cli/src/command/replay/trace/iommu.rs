@@ -1,14 +1,14 @@
 //! The fields of `iommu:map` and `iommu:unmap`.
 
-use super::{Event, Malformed, number};
+use super::{Event, LineError, number};
 
 /// Reads `map:`.
-pub(super) fn map<'a>(words: impl Iterator<Item = &'a str>) -> Result<Event<'a>, Malformed> {
+pub(super) fn map<'a>(words: impl Iterator<Item = &'a str>) -> Result<Event<'a>, LineError> {
     Fields::new(words)?.map()
 }
 
 /// Reads `unmap:`.
-pub(super) fn unmap<'a>(words: impl Iterator<Item = &'a str>) -> Result<Event<'a>, Malformed> {
+pub(super) fn unmap<'a>(words: impl Iterator<Item = &'a str>) -> Result<Event<'a>, LineError> {
     Fields::new(words)?.unmap()
 }
 
@@ -22,12 +22,12 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn new(words: impl Iterator<Item = &'a str>) -> Result<Self, Malformed> {
+    fn new(words: impl Iterator<Item = &'a str>) -> Result<Self, LineError> {
         let mut fields = Self::default();
         let mut words = words;
         while let Some(word) = words.next() {
             if word == "-" {
-                fields.end = Some(words.next().ok_or(Malformed::Missing("size"))?);
+                fields.end = Some(words.next().ok_or(LineError::Missing("size"))?);
                 continue;
             }
             let place = match word.split_once('=') {
@@ -43,34 +43,34 @@ impl<'a> Fields<'a> {
         Ok(fields)
     }
 
-    fn range(&self) -> Result<(u64, u64), Malformed> {
+    fn range(&self) -> Result<(u64, u64), LineError> {
         let iova = number("iova", self.iova)?;
         let size = number("size", self.size)?;
         if size == 0 {
-            return Err(Malformed::Empty);
+            return Err(LineError::Empty);
         }
-        let last = iova.checked_add(size - 1).ok_or(Malformed::Overflow)?;
+        let last = iova.checked_add(size - 1).ok_or(LineError::Overflow)?;
         if self.end.is_some() {
             let (end, expected) = (number("iova", self.end)?, last.wrapping_add(1));
             if end != expected {
-                return Err(Malformed::End { end, expected });
+                return Err(LineError::End { end, expected });
             }
         }
         Ok((iova, size))
     }
 
-    fn map(&self) -> Result<Event<'a>, Malformed> {
+    fn map(&self) -> Result<Event<'a>, LineError> {
         let (iova, size) = self.range()?;
         let phys = number("paddr", self.paddr)?;
-        phys.checked_add(size - 1).ok_or(Malformed::Overflow)?;
+        phys.checked_add(size - 1).ok_or(LineError::Overflow)?;
         Ok(Event::Map { iova, phys, size })
     }
 
-    fn unmap(&self) -> Result<Event<'a>, Malformed> {
+    fn unmap(&self) -> Result<Event<'a>, LineError> {
         let (iova, size) = self.range()?;
         let unmapped = number("unmapped_size", self.unmapped_size)?;
         if unmapped > size {
-            return Err(Malformed::TooMuch { size, unmapped });
+            return Err(LineError::TooMuch { size, unmapped });
         }
         Ok(Event::Unmap { iova, size, unmapped })
     }

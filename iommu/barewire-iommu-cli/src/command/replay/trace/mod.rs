@@ -74,7 +74,7 @@ pub(super) struct Line<'a> {
 
 /// Why a line cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Malformed {
+pub(super) enum LineError {
     /// It is no line of a tracer.
     NoEvent,
     /// It lacks a field.
@@ -95,7 +95,7 @@ pub(super) enum Malformed {
     Uneven { addresses: usize, sizes: usize },
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NoEvent => {
@@ -129,7 +129,7 @@ const NAMED: [&str; 4] = [
 ];
 
 /// Reads a line.
-pub(super) fn parse(line: &str) -> Result<Line<'_>, Malformed> {
+pub(super) fn parse(line: &str) -> Result<Line<'_>, LineError> {
     let mut before = None;
     let mut words = line.split_ascii_whitespace().peekable();
     if is_between_events(line) {
@@ -170,7 +170,7 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, Malformed> {
         is_event |= is_of_tracer(word);
         before = Some(word);
     }
-    if is_event { Ok(Line { time_ns: None, event: Event::Other }) } else { Err(Malformed::NoEvent) }
+    if is_event { Ok(Line { time_ns: None, event: Event::Other }) } else { Err(LineError::NoEvent) }
 }
 
 /// Whether a line says nothing of its own: an empty one, a comment, what `trace-cmd report` begins with, a
@@ -206,17 +206,17 @@ fn seconds(word: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(below)
 }
 
-fn number(field: &'static str, text: Option<&str>) -> Result<u64, Malformed> {
-    let text = text.ok_or(Malformed::Missing(field))?;
+fn number(field: &'static str, text: Option<&str>) -> Result<u64, LineError> {
+    let text = text.ok_or(LineError::Missing(field))?;
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
     // `from_str_radix` takes a sign, which has no meaning here.
     if !digits.starts_with(|first: char| first.is_digit(radix)) {
-        return Err(Malformed::Number(field));
+        return Err(LineError::Number(field));
     }
-    u64::from_str_radix(digits, radix).map_err(|_| Malformed::Number(field))
+    u64::from_str_radix(digits, radix).map_err(|_| LineError::Number(field))
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ fn what_no_tracer_prints_is_no_event() {
     for line in
         ["no event: at all, this [line]", "dead", "12", "[]", ":", "cam-77 [0x]", "\u{fffd}"]
     {
-        assert_eq!(parse(line), Err(Malformed::NoEvent), "{line}");
+        assert_eq!(parse(line), Err(LineError::NoEvent), "{line}");
     }
     // A time, a counter or a processor is enough.
     for line in ["x 1.5: y", "x 77: y", "x [003] y"] {
@@ -84,26 +84,26 @@ fn what_no_tracer_prints_is_no_event() {
 #[test]
 fn what_is_wrong_with_a_line_is_said() {
     for (fields, expected) in [
-        ("map: IOMMU: iova=0x1000 paddr=0x10", Malformed::Missing("size")),
-        ("map: IOMMU: iova=0x1000 size=16", Malformed::Missing("paddr")),
-        ("map: IOMMU:", Malformed::Missing("iova")),
-        ("unmap: IOMMU: iova=0x1000 size=16", Malformed::Missing("unmapped_size")),
-        ("unmap: IOMMU: iova=0x1000 -", Malformed::Missing("size")),
-        ("map: IOMMU: iova=0x1g paddr=0 size=16", Malformed::Number("iova")),
-        ("map: IOMMU: iova=0x+1 paddr=0 size=16", Malformed::Number("iova")),
-        ("map: IOMMU: iova= paddr=0 size=16", Malformed::Number("iova")),
-        ("map: IOMMU: iova=0x10000000000000000 paddr=0 size=16", Malformed::Number("iova")),
-        ("map: IOMMU: iova=0x1 paddr=0 size=-16", Malformed::Number("size")),
-        ("map: IOMMU: iova=0x1 paddr=0 size=0", Malformed::Empty),
-        ("map: IOMMU: iova=0xffffffffffffffff paddr=0 size=2", Malformed::Overflow),
-        ("map: IOMMU: iova=0 paddr=0xffffffffffffffff size=2", Malformed::Overflow),
+        ("map: IOMMU: iova=0x1000 paddr=0x10", LineError::Missing("size")),
+        ("map: IOMMU: iova=0x1000 size=16", LineError::Missing("paddr")),
+        ("map: IOMMU:", LineError::Missing("iova")),
+        ("unmap: IOMMU: iova=0x1000 size=16", LineError::Missing("unmapped_size")),
+        ("unmap: IOMMU: iova=0x1000 -", LineError::Missing("size")),
+        ("map: IOMMU: iova=0x1g paddr=0 size=16", LineError::Number("iova")),
+        ("map: IOMMU: iova=0x+1 paddr=0 size=16", LineError::Number("iova")),
+        ("map: IOMMU: iova= paddr=0 size=16", LineError::Number("iova")),
+        ("map: IOMMU: iova=0x10000000000000000 paddr=0 size=16", LineError::Number("iova")),
+        ("map: IOMMU: iova=0x1 paddr=0 size=-16", LineError::Number("size")),
+        ("map: IOMMU: iova=0x1 paddr=0 size=0", LineError::Empty),
+        ("map: IOMMU: iova=0xffffffffffffffff paddr=0 size=2", LineError::Overflow),
+        ("map: IOMMU: iova=0 paddr=0xffffffffffffffff size=2", LineError::Overflow),
         (
             "map: IOMMU: iova=0x1000 - 0x3000 paddr=0 size=4096",
-            Malformed::End { end: 0x3000, expected: 0x2000 },
+            LineError::End { end: 0x3000, expected: 0x2000 },
         ),
         (
             "unmap: IOMMU: iova=0x1000 size=16 unmapped_size=17",
-            Malformed::TooMuch { size: 16, unmapped: 17 },
+            LineError::TooMuch { size: 16, unmapped: 17 },
         ),
     ] {
         assert_eq!(parse(&format!("cam-77 [000] 1.5: {fields}")), Err(expected), "{fields}");
@@ -158,22 +158,22 @@ fn fields_of_dma_events_are_read_as_the_kernel_prints_them() {
         Call::Map { addr: 0xffff_ffff, size: 1, phys: Some(0xfff) }
     );
     for (fields, expected) in [
-        ("dma_map_page:", Malformed::Missing("device")),
-        ("dma_map_page: d", Malformed::Missing("dma_addr")),
-        ("dma_map_page: dma_addr=1 size=1 phys_addr=1", Malformed::Missing("device")),
-        ("dma_map_page: d dma_addr=1 size=1", Malformed::Missing("phys_addr")),
-        ("dma_map_page: d dma_addr=-1 size=1 phys_addr=1", Malformed::Number("dma_addr")),
-        ("dma_map_page: d dma_addr=1 size=0 phys_addr=1", Malformed::Empty),
-        ("dma_map_page: d dma_addr=1 size=2 phys_addr=ffffffffffffffff", Malformed::Overflow),
-        ("dma_unmap_page: d dma_addr=ffffffffffffffff size=2", Malformed::Overflow),
-        ("dma_alloc: d dma_addr=1 size=2", Malformed::Missing("virt_addr")),
-        ("dma_unmap_sg: d phys_addrs={}", Malformed::Empty),
-        ("dma_unmap_sg: d phys_addrs={0x1,0x", Malformed::List("phys_addrs")),
-        ("dma_unmap_sg: d phys_addrs={0x1,,0x2}", Malformed::List("phys_addrs")),
-        ("dma_map_sg: d dma_addrs={} sizes={} phys_addrs={0x1}", Malformed::Empty),
+        ("dma_map_page:", LineError::Missing("device")),
+        ("dma_map_page: d", LineError::Missing("dma_addr")),
+        ("dma_map_page: dma_addr=1 size=1 phys_addr=1", LineError::Missing("device")),
+        ("dma_map_page: d dma_addr=1 size=1", LineError::Missing("phys_addr")),
+        ("dma_map_page: d dma_addr=-1 size=1 phys_addr=1", LineError::Number("dma_addr")),
+        ("dma_map_page: d dma_addr=1 size=0 phys_addr=1", LineError::Empty),
+        ("dma_map_page: d dma_addr=1 size=2 phys_addr=ffffffffffffffff", LineError::Overflow),
+        ("dma_unmap_page: d dma_addr=ffffffffffffffff size=2", LineError::Overflow),
+        ("dma_alloc: d dma_addr=1 size=2", LineError::Missing("virt_addr")),
+        ("dma_unmap_sg: d phys_addrs={}", LineError::Empty),
+        ("dma_unmap_sg: d phys_addrs={0x1,0x", LineError::List("phys_addrs")),
+        ("dma_unmap_sg: d phys_addrs={0x1,,0x2}", LineError::List("phys_addrs")),
+        ("dma_map_sg: d dma_addrs={} sizes={} phys_addrs={0x1}", LineError::Empty),
         (
             "dma_map_sg: d dma_addrs={0x1} sizes={0x1,0x2} phys_addrs={0x1}",
-            Malformed::Uneven { addresses: 1, sizes: 2 },
+            LineError::Uneven { addresses: 1, sizes: 2 },
         ),
     ] {
         assert_eq!(parse(&format!("nic-77 [000] 1.5: {fields}")), Err(expected), "{fields}");
