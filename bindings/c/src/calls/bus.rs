@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::{Arc, PoisonError};
 
 use barewire::time::Timer;
-use barewire_open::AnyBus;
+use barewire_open::{AnyBus, OpenError, OpenOptions, name};
 
 use crate::border::{give, guard, put_text, text};
 use crate::calls::fork;
@@ -44,7 +44,8 @@ pub unsafe extern "C" fn bw_bus_open(
             }
         };
         fork::watch();
-        let opened = AnyBus::open(name, &mut tell)?;
+        let name = name::parse(name).map_err(OpenError::Name)?;
+        let opened = AnyBus::open_with(&name, OpenOptions::default(), &mut tell)?;
         let handle = BUSES.insert(Shared::new(opened))?;
         // SAFETY: not null, and the caller's promise.
         unsafe { bus.write(handle.cast()) };
