@@ -50,9 +50,9 @@ pub type AnyDevice = OwnedDevice<Arc<Bus<DynController>>>;
 
 /// A bus of any kind. Clones are the same bus.
 #[derive(Clone)]
-pub struct AnyBus(Arc<Opened>);
+pub struct AnyBus(Arc<Inner>);
 
-struct Opened {
+struct Inner {
     name: String,
     behind: Behind,
     closed: Arc<AtomicBool>,
@@ -155,7 +155,7 @@ impl AnyBus {
         let platform: &'static dyn Platform = &FUTEX;
         let bus = Arc::new(Bus::with_platform(controller, platform).with_pump(Pump::Worker));
         let (name, worker) = (name.to_string(), OnceLock::new());
-        Ok(Self(Arc::new(Opened { name, behind, closed, worker, bus })))
+        Ok(Self(Arc::new(Inner { name, behind, closed, worker, bus })))
     }
 
     /// The confined board, if there is one.
@@ -261,7 +261,7 @@ impl AnyBus {
     }
 }
 
-impl Opened {
+impl Inner {
     fn close(&self) -> Result<(), OpenError> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -283,7 +283,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for Inner {
     fn drop(&mut self) {
         // Nobody is left to hear of it.
         let _ = self.close();

@@ -20,7 +20,7 @@ use crate::types::{bw_bus, bw_note_fn, bw_simulated, bw_statistics};
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// Opens the bus of that name, for example `sim:rpi3`, `null:`, `spidev:/dev/spidev0.0` or `mem:…`, and stores its handle
-/// in `*bus`. `note`, which may be NULL, gets notes and warnings for people.
+/// in `*bus`. `note`, which may be NULL, gets notes and warnings for people, and which process is waited for.
 ///
 /// # Safety
 /// `name` is NULL or a string; `bus` is NULL or valid for a write. `note` is as its type says.
