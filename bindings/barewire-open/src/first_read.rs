@@ -18,7 +18,7 @@ use crate::OpenError;
 ///
 /// # Errors
 /// [`OpenError::Failed`] with the register that does not answer and what to do, or if there is no child.
-pub fn first_read(reads: Vec<FirstRead<'_>>) -> Result<(), OpenError> {
+pub(crate) fn first_read(reads: Vec<FirstRead<'_>>) -> Result<(), OpenError> {
     for mut read in reads {
         let ended_by = in_a_child(|| {
             read.read();

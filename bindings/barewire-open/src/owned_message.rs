@@ -8,7 +8,7 @@
 //! use barewire::spi::Settings;
 //! use barewire_open::{AnyBus, OwnedMessage, Shape};
 //!
-//! let bus = AnyBus::open("sim:imx8mp", &mut |note| eprintln!("{note}"))?;
+//! let bus = AnyBus::open("sim:imx8mp")?;
 //! bus.start_worker()?;
 //! let device = bus.device(&Settings::new(0, 20_000_000))?;
 //! let message = OwnedMessage::new().with_exchange(&[0x9f, 0, 0, 0], Shape::default());

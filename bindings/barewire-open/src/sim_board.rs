@@ -11,11 +11,14 @@ use barewire_sim::model::jumper::Jumper;
 use barewire_sim::model::mcp2518fd::Mcp2518Fd;
 use barewire_sim::model::nor::Nor;
 use barewire_sim::model::signal::{Signal, SignalSpec};
-use barewire_sim::{Board, IntLine};
+use barewire_sim::profile::CostLevel;
+use barewire_sim::{Board, IntLine, Violation};
 
 use crate::name::SimOptions;
 use crate::oled::Oled;
 use crate::{FlashFile, OpenError, files};
+
+const PS_PER_NS: u64 = 1_000;
 
 /// What is on a simulated board's chip selects.
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +54,31 @@ impl fmt::Debug for SimCan {
     }
 }
 
+/// What a simulated board counted since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SimFigures {
+    /// The time since power-up, in nanoseconds.
+    pub virtual_ns: u64,
+    /// Bits clocked.
+    pub bits: u64,
+    /// Register reads, controller and GPIO.
+    pub register_reads: u64,
+    /// Register writes, controller and GPIO.
+    pub register_writes: u64,
+    /// How many rules were broken on the wire that harm data or chips.
+    pub violations: u64,
+    /// The first of them, in words.
+    pub violation_texts: Vec<String>,
+}
+
 /// A simulated board, powered up.
 pub struct SimBoard {
     /// The board.
     pub board: Board,
     /// Its flash chip.
     pub flash: Rc<RefCell<Nor>>,
+    /// Which costs it charges.
+    pub costs: CostLevel,
     /// Its CAN controller, if it has one and its chips are on it.
     pub can: Option<SimCan>,
     file: Option<Rc<RefCell<FlashFile>>>,
@@ -113,7 +135,35 @@ impl SimBoard {
         // A self-test's bytes are commands to a chip that hears them.
         faults.absent |= !matches!(fitted, Fitted::Chips(_));
         flash.borrow_mut().set_faults(faults);
-        Ok(Self { board, flash, can, file, oled })
+        Ok(Self { board, flash, costs: options.costs, can, file, oled })
+    }
+
+    /// The rules broken so far that harm data or chips, as far as they are kept, and how many in all.
+    #[must_use]
+    pub fn harms(&self) -> (Vec<Violation>, u64) {
+        let mut violations = self.board.violations();
+        violations.retain(|violation| violation.rule.harms());
+        (violations, self.board.harms_total())
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counted(&self) -> SimFigures {
+        let (harms, violations) = self.harms();
+        let counts = self.board.access_counts();
+        SimFigures {
+            virtual_ns: self.board.engine().now_ps() / PS_PER_NS,
+            bits: self.board.wire_use().bits,
+            register_reads: counts.iter().map(|count| count.reads).sum(),
+            register_writes: counts.iter().map(|count| count.writes).sum(),
+            violations,
+            violation_texts: harms.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Nobody uses the board for that long.
+    pub fn idle_ns(&self, ns: u64) {
+        self.board.engine().spend_ps(ns.saturating_mul(PS_PER_NS));
     }
 
     /// Writes what is kept at the end, and checks that everything is kept. Called once, at the end.

@@ -2,21 +2,28 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake};
 use std::thread;
 use std::time::Duration;
 
 use barewire::chip::spi_nor::SpiNor;
+use barewire::middleware::{Fault, When};
 use barewire::spi::{Error, Mode, Settings, Transfer};
 use barewire::time::Timer;
-use barewire_open::{AnyBus, AnyDevice, OpenError};
+use barewire::trace::Event;
+use barewire_open::{AnyBus, AnyDevice, Layers, LocalBus, OpenError, OpenOptions, name};
 
 const ID: [u8; 4] = [0x9f, 0, 0, 0];
 
+fn try_open(text: &str, tell: &mut dyn FnMut(&str)) -> Result<AnyBus, OpenError> {
+    let name = name::parse(text).map_err(OpenError::Name)?;
+    AnyBus::open_with(&name, OpenOptions::default(), tell)
+}
+
 fn open(name: &str) -> AnyBus {
-    AnyBus::open(name, &mut |note| panic!("{note}")).expect(name)
+    try_open(name, &mut |note| panic!("{note}")).expect(name)
 }
 
 fn flash(bus: &AnyBus) -> AnyDevice {
@@ -121,11 +128,11 @@ fn a_closed_bus_fails_and_releases_its_file() {
     let file = dir.path().join("chip.bin");
     let name = format!("sim:imx8mp,flash={}", file.display());
     let mut notes = Vec::new();
-    let bus = AnyBus::open(&name, &mut |note| notes.push(note.to_owned())).expect("opened");
+    let bus = try_open(&name, &mut |note| notes.push(note.to_owned())).expect("opened");
     assert!(notes[0].contains("did not exist"), "{notes:?}");
     let device = flash(&bus);
     id(&device).expect("an id");
-    let in_use = AnyBus::open(&name, &mut |_| ()).expect_err("one owner at a time");
+    let in_use = AnyBus::open(&name).expect_err("one owner at a time");
     assert!(in_use.to_string().contains("in use by another process"), "{in_use}");
     bus.close().expect("closed");
     bus.close().expect("the second call does nothing");
@@ -133,8 +140,21 @@ fn a_closed_bus_fails_and_releases_its_file() {
     let closed = Error::Os { errno: libc::ESHUTDOWN };
     assert_eq!(id(&device), Err(closed));
     assert_eq!(bus.device(&Settings::new(0, 1_000_000)).map(drop), Err(closed));
-    AnyBus::open(&name, &mut |note| panic!("{note}"))
-        .expect("it is free, with devices still there");
+    try_open(&name, &mut |note| panic!("{note}")).expect("it is free, with devices still there");
+}
+
+/// A device of such settings closed the bus once.
+#[test]
+fn settings_that_no_chip_of_a_board_has_are_served_as_any() {
+    for board in &barewire_sim::board::spec::BOARDS {
+        let bus = open(&format!("sim:{}", board.name));
+        let settings = Settings::new(u8::MAX, 1_000_000).with_mode(Mode::NO_CS);
+        let device = bus.device(&settings).expect("a device");
+        let mut rx = [0; 4];
+        let ran = device.device().sync(&mut [Transfer::exchange(&[1, 2, 3, 4], &mut rx)]);
+        assert_eq!((board.name, ran), (board.name, Ok(4)));
+        assert_eq!(bus.simulated().expect("simulated").bits, 32, "{}", board.name);
+    }
 }
 
 #[test]
@@ -174,6 +194,70 @@ fn closing_under_ones_own_lock_says_so_by_what_fails() {
     bus.close().expect("closed");
     drop(locked);
     assert_eq!(id(&device), Err(Error::Os { errno: libc::ESHUTDOWN }));
+}
+
+#[test]
+fn a_closed_board_keeps_its_figures_and_its_time() {
+    let bus = open("sim:imx8mp");
+    let (device, mut timer) = (flash(&bus), bus.timer());
+    id(&device).expect("an id");
+    timer.wait_ticks(5_000);
+    bus.close().expect("closed");
+    let figures = bus.simulated().expect("simulated");
+    assert_eq!(figures.bits, 32);
+    assert_eq!(timer.now_ticks(), figures.virtual_ns);
+    timer.wait_ticks(1);
+    assert_eq!(timer.now_ticks(), figures.virtual_ns);
+}
+
+#[test]
+fn faults_and_a_stop_are_layers_of_any_bus() {
+    static STOPPED: AtomicBool = AtomicBool::new(false);
+    for text in ["null:", "sim:imx8mp"] {
+        STOPPED.store(false, Ordering::Relaxed);
+        let layers = Layers {
+            fault: Some((Fault::StuckHigh, When::Transfer(1))),
+            stop: Some(|| STOPPED.load(Ordering::Relaxed)),
+            trace: None,
+        };
+        let options = OpenOptions { layers, ..OpenOptions::default() };
+        let name = name::parse(text).expect(text);
+        let bus = AnyBus::open_with(&name, options, &mut |note| panic!("{note}")).expect(text);
+        let device = flash(&bus);
+        let first = id(&device);
+        assert_ne!(first, Ok([0xff; 4]), "{text}");
+        assert_eq!(id(&device), Ok([0xff; 4]), "{text}");
+        assert_eq!(id(&device), first, "{text}");
+        STOPPED.store(true, Ordering::Relaxed);
+        assert!(matches!(id(&device), Err(Error::Timeout { .. })), "{text}");
+    }
+}
+
+#[test]
+fn a_tracer_has_a_boards_time_and_costs_none() {
+    let traced = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&traced);
+    let trace = Box::new(move |event: &Event<'_>| match *event {
+        Event::MessageStart { at_ticks, .. } | Event::MessageDone { at_ticks, .. } => {
+            events.lock().expect("no panic").push(at_ticks);
+        }
+        _ => {}
+    });
+    let layers = Layers { trace: Some(trace), ..Layers::default() };
+    let name = name::parse("sim:imx8mp").expect("a name");
+    let options = OpenOptions { layers, ..OpenOptions::default() };
+    let mut bus = LocalBus::open_with(&name, options, &mut |note| panic!("{note}")).expect("opens");
+    let plain = LocalBus::open_with(&name, OpenOptions::default(), &mut |note| panic!("{note}"));
+    let took = [&bus, &plain.expect("opens")].map(|bus| {
+        let board = bus.board().expect("simulated");
+        let device = bus.bus().device(&Settings::new(0, 20_000_000)).expect("a device");
+        device.sync(&mut [Transfer::write(&ID)]).expect("runs");
+        board.counted().virtual_ns
+    });
+    assert_eq!(took[0], took[1]);
+    let traced = traced.lock().expect("no panic");
+    assert!(matches!(traced[..], [start, done] if start < done && done <= took[0]), "{traced:?}");
+    bus.close().expect("closed");
 }
 
 #[test]
@@ -227,7 +311,7 @@ fn the_worker_may_drop_the_last_handle_of_its_own_bus() {
 
 #[test]
 fn qemu_outlives_the_thread_that_opened_it() {
-    let opened = thread::spawn(|| AnyBus::open("qemu:sabrelite", &mut |_| ()));
+    let opened = thread::spawn(|| AnyBus::open("qemu:sabrelite"));
     let bus = match opened.join().expect("no panic") {
         Ok(bus) => bus,
         Err(error) if error.to_string().contains("install") => {
@@ -252,12 +336,12 @@ fn names_that_are_wrong_open_nothing() {
         ("null:x", "the null bus has none"),
         ("", "buses are"),
     ] {
-        match AnyBus::open(name, &mut |_| ()) {
+        match AnyBus::open(name) {
             Err(OpenError::Name(text)) => assert!(text.contains(part), "{text}"),
             other => panic!("{name}: {other:?}"),
         }
     }
-    match AnyBus::open("spidev:/dev/spidev99.9", &mut |_| ()) {
+    match AnyBus::open("spidev:/dev/spidev99.9") {
         Err(OpenError::Failed(text)) => assert!(text.contains("/dev/spidev99.9"), "{text}"),
         other => panic!("{other:?}"),
     }

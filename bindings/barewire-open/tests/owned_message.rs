@@ -13,7 +13,7 @@ const ID: [u8; 4] = [0x9f, 0, 0, 0];
 
 #[test]
 fn the_bytes_are_changed_between_two_runs() {
-    let bus = AnyBus::open("sim:imx8mp", &mut |_| ()).expect("opened");
+    let bus = AnyBus::open("sim:imx8mp").expect("opened");
     bus.start_worker().expect("a worker");
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("a device");
     let device = device.device();
@@ -47,7 +47,7 @@ fn the_bytes_are_changed_between_two_runs() {
 
 #[test]
 fn a_message_that_is_queued_lends_nothing() {
-    let bus = AnyBus::open("null:", &mut |_| ()).expect("opened");
+    let bus = AnyBus::open("null:").expect("opened");
     let device = bus.device(&Settings::new(0, 1_000_000)).expect("a device");
     let message = OwnedMessage::new().with_exchange(&ID, Shape::default());
     let mut queued = Box::pin(message.queued(&device.device()).expect("planned"));

@@ -606,7 +606,7 @@ bw_error bw_last_failure(bw_failure *failure);
 
 /*
  Opens the bus of that name, for example sim:rpi3, null:, spidev:/dev/spidev0.0 or mem:…, and stores its handle
- in *bus. note, which may be NULL, gets notes and warnings for people.
+ in *bus. note, which may be NULL, gets notes and warnings for people, and which process is waited for.
 
  The caller promises:
  name is NULL or a string; bus is NULL or valid for a write. note is as its type says.

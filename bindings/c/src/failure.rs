@@ -75,7 +75,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let code = match error {
             OpenError::Name(_) => bw_error::BW_ERROR_NAME,
-            OpenError::Failed(_) => bw_error::BW_ERROR_OPEN,
+            OpenError::Failed(_) | OpenError::Stopped(_) => bw_error::BW_ERROR_OPEN,
         };
         Self::new(code, error.to_string())
     }

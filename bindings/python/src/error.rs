@@ -92,7 +92,9 @@ pub(crate) fn of_message(py: Python<'_>, bus: &AnyBus, error: MessageError) -> P
 pub(crate) fn of_open(py: Python<'_>, error: &OpenError) -> PyErr {
     match error {
         OpenError::Name(text) => exception(py, Class::Name, libc::EINVAL, text.clone()),
-        OpenError::Failed(text) => exception(py, Class::Open, libc::EIO, text.clone()),
+        OpenError::Failed(text) | OpenError::Stopped(text) => {
+            exception(py, Class::Open, libc::EIO, text.clone())
+        }
     }
 }
 

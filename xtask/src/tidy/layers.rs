@@ -82,8 +82,8 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "bindings/barewire-open/src/",
-        line: "barewire-open: any_bus > mapped, sim_board > first_read, oled > confined, flash_file, name, out_file, \
-               owned_message > files, near, number > error",
+        line: "barewire-open: any_bus, local_bus > kind, options > sim_board > first_read, oled > confined, flash_file, \
+               layers, name, out_file, owned_message, waiting > files, near, number > error",
     },
     Layers {
         folder: "bindings/c/src/",

@@ -1,87 +1,105 @@
 //! A controller that can be closed while others still have its bus.
 //!
-//! How it works: [`Gate::run`] finds the flag set, drops the controller, and fails this message and all
-//! later ones with `ESHUTDOWN`. Whoever sets the flag sends a message of its own, on a device that is
-//! configured without the controller, so that the controller is dropped at once.
+//! How it works: closing sets a flag, which fails every message from then on, and then drops the controller between two
+//! messages. If the closing thread itself holds the bus, the controller is dropped with the bus.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use barewire::controller::null::Null;
 use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
+use barewire::middleware::Layer;
+use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
-/// What a message on a closed bus ends with.
-pub(crate) const CLOSED: Error = Error::Os { errno: libc::ESHUTDOWN };
-
-/// The settings of the device that closes.
-pub(super) const CLOSING: Settings = Settings::new(u8::MAX, 1_000_000).with_mode(Mode::NO_CS);
-
-pub(super) struct Gate<C> {
-    inner: Option<C>,
-    /// What it could do, also once it is closed.
-    limits: Limits,
+/// The controller of an open bus, of any kind.
+pub struct DynController {
+    inner: Box<dyn Controller + Send>,
     closed: Arc<AtomicBool>,
 }
 
-impl<C: Controller> Gate<C> {
-    pub(super) fn new(inner: C, closed: Arc<AtomicBool>) -> Self {
-        let limits = inner.limits();
-        Self { inner: Some(inner), limits, closed }
-    }
-
-    #[inline]
-    fn open(&mut self) -> Result<&mut C, Unfinished> {
-        if self.closed.load(Ordering::Acquire) {
-            self.inner = None;
-        }
-        self.inner.as_mut().ok_or(Unfinished::os(0, libc::ESHUTDOWN))
-    }
-
-    fn opened(&self) -> Result<&C, Error> {
-        self.inner.as_ref().ok_or(CLOSED)
+impl fmt::Debug for DynController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynController").field("closed", &self.closed).finish_non_exhaustive()
     }
 }
 
-impl<C: Controller> Controller for Gate<C> {
-    fn limits(&self) -> Limits {
-        self.limits
+impl DynController {
+    /// `inner`, open until `closed` is set.
+    pub(super) fn new(inner: Box<dyn Controller + Send>, closed: Arc<AtomicBool>) -> Self {
+        Self { inner, closed }
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        match *settings == CLOSING {
-            true => Null::new().configure(settings),
-            false => self.opened()?.configure(settings),
+    /// Drops the controller.
+    pub(super) fn close(&mut self) {
+        self.inner = Box::new(Closed);
+    }
+
+    #[inline]
+    fn pass(&mut self) -> Result<&mut (dyn Controller + Send), Unfinished> {
+        match self.closed.load(Ordering::Acquire) {
+            false => Ok(&mut *self.inner),
+            true => Err(GONE),
+        }
+    }
+}
+
+impl Layer for DynController {
+    type Inner = dyn Controller + Send;
+
+    fn inner(&self) -> &Self::Inner {
+        match self.closed.load(Ordering::Acquire) {
+            false => &*self.inner,
+            true => &Closed,
         }
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        let refused = |error| MessageError::refused(error, 0);
-        self.opened().map_err(refused)?.plan(program, message)
+    fn inner_mut(&mut self) -> &mut Self::Inner {
+        &mut *self.inner
     }
 
-    fn run(
+    #[inline]
+    fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        self.open()?.run(program, message)
+        self.pass()?.run(program, message)
     }
 
     #[inline]
-    fn run_exchange(
+    fn run_exchange_layer(
         &mut self,
         program: &Program,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.open()?.run_exchange(program, plan, tx, rx)
+        self.pass()?.run_exchange(program, plan, tx, rx)
+    }
+}
+
+/// What is left of a controller whose bus is closed: everything fails with `ESHUTDOWN`.
+pub(super) struct Closed;
+
+const CLOSED: Error = Error::Os { errno: libc::ESHUTDOWN };
+const GONE: Unfinished = Unfinished::os(0, libc::ESHUTDOWN);
+
+impl Controller for Closed {
+    fn limits(&self) -> Limits {
+        Limits::new(0, 0, 0, 1)
     }
 
-    fn reclaim(&mut self) {
-        if let Some(inner) = &mut self.inner {
-            inner.reclaim();
-        }
+    fn configure(&self, _: &Settings) -> Result<(Program, Effective), Error> {
+        Err(CLOSED)
     }
+
+    fn plan(&self, _: &Program, _: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Err(MessageError::refused(CLOSED, 0))
+    }
+
+    fn run(&mut self, _: &Program, _: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        Err(GONE)
+    }
+
+    fn reclaim(&mut self) {}
 }

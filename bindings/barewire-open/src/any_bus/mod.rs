@@ -1,8 +1,8 @@
 //! A bus of any kind, which any thread may use.
 //!
 //! # How it works
-//! The [`Bus`] waits by futexes and is served by a worker thread once something is queued. Its controller
-//! is behind a `Gate`, so that the bus can be closed while others still hold devices on it. What is not
+//! The [`Bus`] waits by futexes and is served by a worker thread once something is queued. Its controller is a
+//! [`DynController`], which can be closed while others still hold devices on the bus. What is not
 //! `Send` by itself, a simulated board or one in QEMU, is confined: a message uses it under a mutex.
 //!
 //! # Time
@@ -12,16 +12,13 @@
 //! each run. [`AnyBus::steady`] leaves the clock on the wall out.
 //!
 //! # Ordering
-//! Closing: the flag is set; a message drops the controller; then the board is closed. A message of
+//! Closing: the flag is set; the controller is dropped between two messages; then the board is closed. A message of
 //! another thread runs before or fails.
 
-mod elsewhere;
 mod gate;
-mod mapped;
-mod qemu;
-mod sim;
 mod steady;
 mod timer;
+mod world;
 
 use std::fmt;
 use std::ops::Deref;
@@ -31,118 +28,142 @@ use std::thread;
 
 use barewire::bus::{Bus, OwnedDevice, Platform, Pump};
 use barewire::controller::Controller;
-use barewire::controller::null::Null;
-use barewire::spi::{Error, Mode, Settings, Transfer};
+use barewire::spi::{Error, Mode, Settings};
 use barewire_linux::Monotonic;
 use barewire_linux::platform::FUTEX;
-use barewire_linux::shared::{ChipLock, ChipLocks};
-use barewire_linux::spidev::{LastError, SavedMode, Spidev};
+use barewire_linux::shared::ChipLock;
 use barewire_linux::worker::{self, Worker, WorkerOptions};
 
-use gate::{CLOSING, Gate};
-use mapped::MappedPart;
-use qemu::QemuPart;
-pub use sim::SimFigures;
-use sim::SimPart;
+pub use gate::DynController;
 pub use steady::Steady;
 pub use timer::AnyTimer;
 use timer::Kind;
+use world::{Elsewhere, Keeper, World};
 
-use crate::OpenError;
+use crate::confined::Confined;
+use crate::kind::{self, Backing, NoBacking, mapped, spidev};
 use crate::name::{self, BusName};
-
-/// A controller of any kind.
-pub type DynController = dyn Controller + Send;
+use crate::{OpenError, OpenOptions, SimFigures};
 
 /// A device on a bus of any kind; it keeps its bus.
 pub type AnyDevice = OwnedDevice<Arc<Bus<DynController>>>;
 
 /// A bus of any kind. Clones are the same bus.
 #[derive(Clone)]
-pub struct AnyBus(Arc<Opened>);
+pub struct AnyBus(Arc<Inner>);
 
-struct Opened {
+struct Inner {
     name: String,
-    part: Part,
+    behind: Behind,
     closed: Arc<AtomicBool>,
-    /// The device that closes; taken by the first who does.
-    closing: Mutex<Option<AnyDevice>>,
     worker: OnceLock<Result<Mutex<Option<Worker<'static, u64>>>, String>>,
     bus: Arc<Bus<DynController>>,
 }
 
 /// What stands behind the controller.
-enum Part {
-    Null,
-    Sim(SimPart),
-    Qemu(QemuPart),
-    Spidev(SpidevPart),
-    Mapped(Box<MappedPart>),
+enum Behind {
+    Own(Mutex<Box<dyn Backing + Send>>),
+    /// Of a board that is confined: with the frequency of its timer.
+    Board {
+        world: Arc<Confined<World>>,
+        hz: u32,
+        keeper: Mutex<Option<Keeper>>,
+    },
 }
 
-/// A spidev node. Its mode is restored when the bus is dropped.
-struct SpidevPart {
-    last_error: LastError,
-    locks: ChipLocks,
-    _saved_mode: SavedMode,
-}
+impl Behind {
+    fn own(backing: impl Backing + Send + 'static) -> Self {
+        Self::Own(Mutex::new(Box::new(backing)))
+    }
 
-/// A bus over `controller`, behind a gate that `closed` shuts.
-fn gated<C: Controller + Send + 'static>(
-    controller: C,
-    closed: &Arc<AtomicBool>,
-) -> Arc<Bus<DynController>> {
-    let platform: &'static dyn Platform = &FUTEX;
-    let gate = Gate::new(controller, Arc::clone(closed));
-    Arc::new(Bus::with_platform(gate, platform).with_pump(Pump::Worker))
+    fn board(
+        world: Arc<Confined<World>>,
+        keeper: Option<Keeper>,
+    ) -> (Box<dyn Controller + Send>, Self) {
+        let controller = Box::new(Elsewhere(Arc::clone(&world)));
+        let hz = world.with(|world| world.timed(|timer| timer.frequency_hz()));
+        (controller, Self::Board { world, hz, keeper: Mutex::new(keeper) })
+    }
+
+    /// Asks what stands behind the controller; what `R` is by default once a board is closed.
+    fn ask<R: Default + Send>(&self, ask: impl FnOnce(&dyn Backing) -> R + Send) -> R {
+        match self {
+            Self::Own(backing) => ask(&**backing.lock().unwrap_or_else(PoisonError::into_inner)),
+            Self::Board { world, .. } => {
+                world.with(|world| world.backing().map(ask).unwrap_or_default())
+            }
+        }
+    }
+
+    fn close(&self) -> Result<(), OpenError> {
+        match self {
+            Self::Own(backing) => backing.lock().unwrap_or_else(PoisonError::into_inner).close(),
+            Self::Board { world, keeper, .. } => {
+                let closed = world.with(World::close);
+                let keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some((end, thread)) = keeper {
+                    drop(end);
+                    // It only waits: it does not panic.
+                    let _ = thread.join();
+                }
+                closed
+            }
+        }
+    }
 }
 
 impl AnyBus {
-    /// Opens the bus of that name, as `barewire --bus` takes it. `tell` gets notes and warnings for people, a
-    /// line each.
+    /// Opens the bus of that name, as `barewire --bus` takes it: `sim:rpi3`, `spidev:/dev/spidev0.0`, `mem:…`. Notes and
+    /// warnings go to standard error.
     ///
     /// # Errors
     /// [`OpenError::Name`] if the name is wrong, else what could not be opened and why.
-    pub fn open(name: &str, tell: &mut dyn FnMut(&str)) -> Result<Self, OpenError> {
+    pub fn open(name: &str) -> Result<Self, OpenError> {
         let name = name::parse(name).map_err(OpenError::Name)?;
-        Self::open_parsed(&name, tell)
+        Self::open_with(&name, OpenOptions::default(), &mut |note| eprintln!("{note}"))
     }
 
-    /// [`AnyBus::open`] of a name that is parsed.
+    /// Opens the bus of a name that is parsed. `tell` gets notes and warnings for people, a line each; while the bus
+    /// waits for another process, it gets who that is.
     ///
     /// # Errors
     /// What could not be opened and why.
-    pub fn open_parsed(name: &BusName, tell: &mut dyn FnMut(&str)) -> Result<Self, OpenError> {
-        let closed = Arc::new(AtomicBool::new(false));
-        let (bus, part) = match name {
-            BusName::Null => (gated(Null::new(), &closed), Part::Null),
-            BusName::Sim(options) => {
-                let (controller, part) = sim::open(options, tell)?;
-                (gated(controller, &closed), Part::Sim(part))
-            }
-            BusName::Qemu(name) => {
-                let (controller, part) = qemu::open(name)?;
-                (gated(controller, &closed), Part::Qemu(part))
-            }
+    pub fn open_with(
+        name: &BusName,
+        options: OpenOptions,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Self, OpenError> {
+        let (controller, behind) = match name {
+            BusName::Null => (kind::null(options.layers), Behind::own(NoBacking)),
             BusName::Spidev(name) => {
-                let saved_mode = SavedMode::of(&name.path).map_err(OpenError::failed)?;
-                let spidev = Spidev::open(&name.path).map_err(OpenError::failed)?;
-                let last_error = spidev.last_error();
-                let locks = ChipLocks::Node(name.path.clone());
-                let part = SpidevPart { last_error, locks, _saved_mode: saved_mode };
-                (gated(spidev, &closed), Part::Spidev(part))
+                let (controller, backing) = spidev::open(name, options.layers)?;
+                (controller, Behind::own(backing))
             }
-            BusName::Mapped(spec) => mapped::open(spec, &closed, tell)?,
+            BusName::Mapped(spec) => {
+                let OpenOptions { layers, console, .. } = options;
+                let (controller, backing) = mapped::open(spec, layers, console, tell)?;
+                (controller, Behind::own(backing))
+            }
+            BusName::Sim(name) => Behind::board(world::sim(name, options, tell)?, None),
+            BusName::Qemu(name) => {
+                let (world, keeper) = world::qemu(name, options)?;
+                Behind::board(world, Some(keeper))
+            }
         };
-        let closing = OwnedDevice::new(Arc::clone(&bus), &CLOSING).map_err(OpenError::failed)?;
-        Ok(Self(Arc::new(Opened {
-            name: name.to_string(),
-            part,
-            closed,
-            closing: Mutex::new(Some(closing)),
-            worker: OnceLock::new(),
-            bus,
-        })))
+        let closed = Arc::new(AtomicBool::new(false));
+        let controller = DynController::new(controller, Arc::clone(&closed));
+        let platform: &'static dyn Platform = &FUTEX;
+        let bus = Arc::new(Bus::with_platform(controller, platform).with_pump(Pump::Worker));
+        let (name, worker) = (name.to_string(), OnceLock::new());
+        Ok(Self(Arc::new(Inner { name, behind, closed, worker, bus })))
+    }
+
+    /// The confined board, if there is one.
+    fn world(&self) -> Option<&Arc<Confined<World>>> {
+        match &self.0.behind {
+            Behind::Board { world, .. } => Some(world),
+            Behind::Own(_) => None,
+        }
     }
 
     /// The bus's name, without options.
@@ -170,21 +191,15 @@ impl AnyBus {
     /// selects anything, `CS_HIGH` where the line is active high.
     #[must_use]
     pub fn mode(&self, chip_select: u8) -> Mode {
-        match &self.0.part {
-            Part::Null => Mode::NO_CS,
-            Part::Qemu(part) => part.mode(chip_select),
-            Part::Mapped(part) => part.mode(chip_select),
-            Part::Sim(_) | Part::Spidev(_) => Mode::default(),
-        }
+        self.0.behind.ask(|backing| backing.mode(chip_select))
     }
 
     /// A timer for a chip driver: the board's time.
     #[must_use]
     pub fn timer(&self) -> AnyTimer {
-        AnyTimer(match &self.0.part {
-            Part::Sim(part) => Kind::Sim(part.clock()),
-            Part::Qemu(part) => Kind::Qemu(part.clock()),
-            Part::Null | Part::Spidev(_) | Part::Mapped(_) => Kind::Process(Monotonic::new()),
+        AnyTimer(match &self.0.behind {
+            Behind::Own(_) => Kind::Process(Monotonic::new()),
+            Behind::Board { world, hz, .. } => Kind::Board { world: Arc::clone(world), hz: *hz },
         })
     }
 
@@ -193,32 +208,20 @@ impl AnyBus {
     /// # Errors
     /// The lock's file cannot be made or opened.
     pub fn chip_lock(&self, chip_select: u8) -> Result<Option<ChipLock>, OpenError> {
-        let locks = match &self.0.part {
-            Part::Spidev(part) => Some(&part.locks),
-            Part::Mapped(part) => part.locks.as_ref(),
-            Part::Null | Part::Sim(_) | Part::Qemu(_) => None,
-        };
+        let locks = self.0.behind.ask(|backing| backing.chip_locks().cloned());
         locks.map(|locks| locks.open(chip_select)).transpose().map_err(OpenError::failed)
     }
 
     /// What lies behind the last error of the bus, where more is known than the error says.
     #[must_use]
     pub fn cause(&self) -> Option<String> {
-        match &self.0.part {
-            Part::Null | Part::Sim(_) => None,
-            Part::Qemu(part) => part.lost(),
-            Part::Spidev(part) => part.last_error.take().map(|error| error.to_string()),
-            Part::Mapped(part) => part.taken(),
-        }
+        self.0.behind.ask(|backing| backing.cause())
     }
 
     /// What a simulated board counted since it was opened.
     #[must_use]
     pub fn simulated(&self) -> Option<SimFigures> {
-        match &self.0.part {
-            Part::Sim(part) => Some(part.figures()),
-            _ => None,
-        }
+        self.world()?.with(|world| world.figures())
     }
 
     /// Makes sure that a thread serves what is queued. Call it before queued messages are submitted.
@@ -258,17 +261,13 @@ impl AnyBus {
     }
 }
 
-impl Opened {
+impl Inner {
     fn close(&self) -> Result<(), OpenError> {
-        let closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(closing) = closing else { return Ok(()) };
-        self.closed.store(true, Ordering::Release);
-        // It always fails: with `ESHUTDOWN`, or if the caller itself holds the bus.
-        let held = match closing.device().sync(&mut [Transfer::write(&[0])]) {
-            Err(error) => error.error == Error::WouldDeadlock,
-            Ok(_) => false,
-        };
-        drop(closing);
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        // It fails if the caller itself holds the bus.
+        let held = self.bus.with_controller(DynController::close).is_err();
         if let Some(Ok(worker)) = self.worker.get() {
             let worker = worker.lock().unwrap_or_else(PoisonError::into_inner).take();
             // The worker may be the caller, in a callback or a waker. It does not wait for itself: dropped,
@@ -280,16 +279,11 @@ impl Opened {
                 other => drop(other),
             }
         }
-        match &self.part {
-            Part::Sim(part) => part.close(),
-            Part::Qemu(part) => part.close(),
-            Part::Mapped(part) => part.close(),
-            Part::Null | Part::Spidev(_) => Ok(()),
-        }
+        self.behind.close()
     }
 }
 
-impl Drop for Opened {
+impl Drop for Inner {
     fn drop(&mut self) {
         // Nobody is left to hear of it.
         let _ = self.close();

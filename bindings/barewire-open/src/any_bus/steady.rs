@@ -4,16 +4,18 @@
 //! that samples at a rate would then miss turns which the board had time for, differently in each run.
 
 use std::fmt;
+use std::sync::Arc;
 
-use super::sim::SteadySim;
-use super::{AnyBus, Part};
+use super::AnyBus;
+use super::world::World;
+use crate::confined::Confined;
 
-/// While it exists, a pause of the program is no pause of the board. Nothing on another bus.
-pub struct Steady(Option<SteadySim>);
+/// While it exists, a pause of the program is no pause of the board. Nothing on a bus without a board.
+pub struct Steady(Option<Arc<Confined<World>>>);
 
 impl fmt::Debug for Steady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Steady").field("simulated", &self.0.is_some()).finish()
+        f.debug_struct("Steady").field("board", &self.0.is_some()).finish()
     }
 }
 
@@ -22,9 +24,18 @@ impl AnyBus {
     /// returns is dropped.
     #[must_use]
     pub fn steady(&self) -> Steady {
-        Steady(match &self.0.part {
-            Part::Sim(part) => Some(part.steady()),
-            _ => None,
-        })
+        let world = self.world().cloned();
+        if let Some(world) = &world {
+            world.with(|world| world.steady(true));
+        }
+        Steady(world)
+    }
+}
+
+impl Drop for Steady {
+    fn drop(&mut self) {
+        if let Some(world) = &self.0 {
+            world.with(|world| world.steady(false));
+        }
     }
 }

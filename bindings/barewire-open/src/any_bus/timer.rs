@@ -1,12 +1,13 @@
 //! The time of a bus: the process's, or that of a simulated or emulated board.
 
 use std::fmt;
+use std::sync::Arc;
 
 use barewire::time::Timer;
 use barewire_linux::Monotonic;
 
-use super::qemu::QemuClock;
-use super::sim::SimClock;
+use super::world::World;
+use crate::confined::Confined;
 
 /// A timer for chip drivers, of any bus. On a simulated board and on one of QEMU's a wait takes no time of the
 /// process's.
@@ -14,16 +15,14 @@ pub struct AnyTimer(pub(super) Kind);
 
 pub(super) enum Kind {
     Process(Monotonic),
-    Sim(SimClock),
-    Qemu(QemuClock),
+    Board { world: Arc<Confined<World>>, hz: u32 },
 }
 
 impl AnyTimer {
-    fn timer(&mut self) -> &mut dyn Timer {
+    fn with<R: Send>(&mut self, with: impl FnOnce(&mut dyn Timer) -> R + Send) -> R {
         match &mut self.0 {
-            Kind::Process(timer) => timer,
-            Kind::Sim(timer) => timer,
-            Kind::Qemu(timer) => timer,
+            Kind::Process(timer) => with(timer),
+            Kind::Board { world, .. } => world.with(|world| world.timed(with)),
         }
     }
 }
@@ -32,21 +31,20 @@ impl Timer for AnyTimer {
     fn frequency_hz(&self) -> u32 {
         match &self.0 {
             Kind::Process(timer) => timer.frequency_hz(),
-            Kind::Sim(timer) => timer.frequency_hz(),
-            Kind::Qemu(timer) => timer.frequency_hz(),
+            Kind::Board { hz, .. } => *hz,
         }
     }
 
     fn now_ticks(&mut self) -> u64 {
-        self.timer().now_ticks()
+        self.with(|timer| timer.now_ticks())
     }
 
     fn wait_ticks(&mut self, ticks: u64) {
-        self.timer().wait_ticks(ticks);
+        self.with(|timer| timer.wait_ticks(ticks));
     }
 
     fn sleep_ns(&mut self, ns: u64) {
-        self.timer().sleep_ns(ns);
+        self.with(|timer| timer.sleep_ns(ns));
     }
 }
 

@@ -1,7 +1,7 @@
 //! A bus's name: a scheme, a colon, and what the scheme makes of the rest.
 //!
 //! Parsing is pure: nothing is opened here. A new scheme is one variant of [`BusName`], one row
-//! of `SCHEMES`, and one arm where buses are opened.
+//! of `SCHEMES`, a file in `kind`, and one arm each where `AnyBus` and `LocalBus` are opened.
 
 mod oled;
 mod qemu;

@@ -1,9 +1,8 @@
 //! What decides, under the lock between processes, whether a message may be clocked here.
 
-use std::task::Poll;
-
-use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use barewire::controller::{Controller, Plan, Program, Unfinished};
+use barewire::middleware::Layer;
+use barewire::spi::Transfer;
 use barewire_linux::SharedWords;
 use barewire_linux::shared::{Claim, Lifeline};
 use barewire_spidev_abi::direct::Page;
@@ -71,21 +70,20 @@ pub(super) const fn shut() -> AtomicPtr<Gate> {
     AtomicPtr::new(ptr::null_mut())
 }
 
-impl<C: Controller> Controller for Gated<C> {
-    fn limits(&self) -> Limits {
-        self.inner.limits()
+/// Messages are run whole: none waits for the controller's interrupt.
+impl<C: Controller> Layer for Gated<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.inner
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.inner.configure(settings)
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.inner.plan(program, message)
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.inner
     }
 
     #[inline(always)]
-    fn run(
+    fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
@@ -94,7 +92,7 @@ impl<C: Controller> Controller for Gated<C> {
     }
 
     #[inline(always)]
-    fn run_exchange(
+    fn run_exchange_layer(
         &mut self,
         program: &Program,
         plan: &Plan,
@@ -102,18 +100,5 @@ impl<C: Controller> Controller for Gated<C> {
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
         self.pass()?.run_exchange(program, plan, tx, rx)
-    }
-
-    /// Never pending: only [`Controller::run`] is passed on.
-    fn start(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        Poll::Ready(self.run(program, message))
-    }
-
-    fn reclaim(&mut self) {
-        self.inner.reclaim();
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::{Arc, PoisonError};
 
 use barewire::time::Timer;
-use barewire_open::AnyBus;
+use barewire_open::{AnyBus, OpenError, OpenOptions, name};
 
 use crate::border::{give, guard, put_text, text};
 use crate::calls::fork;
@@ -20,7 +20,7 @@ use crate::types::{bw_bus, bw_note_fn, bw_simulated, bw_statistics};
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// Opens the bus of that name, for example `sim:rpi3`, `null:`, `spidev:/dev/spidev0.0` or `mem:…`, and stores its handle
-/// in `*bus`. `note`, which may be NULL, gets notes and warnings for people.
+/// in `*bus`. `note`, which may be NULL, gets notes and warnings for people, and which process is waited for.
 ///
 /// # Safety
 /// `name` is NULL or a string; `bus` is NULL or valid for a write. `note` is as its type says.
@@ -44,7 +44,8 @@ pub unsafe extern "C" fn bw_bus_open(
             }
         };
         fork::watch();
-        let opened = AnyBus::open(name, &mut tell)?;
+        let name = name::parse(name).map_err(OpenError::Name)?;
+        let opened = AnyBus::open_with(&name, OpenOptions::default(), &mut tell)?;
         let handle = BUSES.insert(Shared::new(opened))?;
         // SAFETY: not null, and the caller's promise.
         unsafe { bus.write(handle.cast()) };

@@ -12,12 +12,13 @@
 mod queue;
 mod turnstile;
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use barewire::spi::{Error, MessageError, Settings, Transfer};
 use barewire_open::name::{self, BusName};
-use barewire_open::{AnyBus, AnyDevice};
+use barewire_open::{AnyBus, AnyDevice, OpenOptions};
 use pyo3::prelude::*;
 
 use crate::error::{self, Class};
@@ -54,19 +55,24 @@ impl Drop for Busy<'_> {
     }
 }
 
+fn warn(py: Python<'_>, note: &str) -> PyResult<()> {
+    py.import("warnings")?.call_method1("warn", (note,)).map(drop)
+}
+
 impl Shared {
     /// Opens a bus; notes for people become warnings.
     pub(crate) fn open(py: Python<'_>, full_name: &str) -> PyResult<Arc<Self>> {
         let refused = |text| error::exception(py, Class::Name, libc::EINVAL, text);
         let parsed = name::parse(full_name).map_err(refused)?;
-        let mut notes = Vec::new();
-        let opened =
-            py.detach(|| AnyBus::open_parsed(&parsed, &mut |note| notes.push(note.to_owned())));
+        let mut warned = Ok(());
+        let mut warn = |note: &str| {
+            // At once: it may say which process is waited for.
+            let again = Python::attach(|py| warn(py, note));
+            warned = mem::replace(&mut warned, Ok(())).and(again);
+        };
+        let opened = py.detach(|| AnyBus::open_with(&parsed, OpenOptions::default(), &mut warn));
         let any = opened.map_err(|error| error::of_open(py, &error))?;
-        let warnings = py.import("warnings")?;
-        for note in notes {
-            warnings.call_method1("warn", (note,))?;
-        }
+        warned?;
         let swift = matches!(parsed, BusName::Null | BusName::Mapped(_));
         Ok(Arc::new(Self {
             turnstile: Turnstile::new(&any),

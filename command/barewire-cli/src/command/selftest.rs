@@ -150,15 +150,15 @@ fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, 
     })?;
     let longest = LENGTHS_MAX.last().copied().unwrap_or_default();
     // Each word is a message to QEMU and one back.
-    let default = if session.open.emulated().is_some() { EMULATED_MAX_LEN } else { longest };
+    let default = if session.open.misuse().is_some() { EMULATED_MAX_LEN } else { longest };
     let max_len = args.max_len.map_or(default, |len| usize::try_from(len).unwrap_or(longest));
     let max_len = max_len.min(longest);
     // A controller without loopback refuses this as it would each of 1,801; a fault's count begins
     // with the suite.
-    if session.open.simulated().is_none() && asked.is_none() {
+    if session.open.board().is_none() && asked.is_none() {
         device.sync(&mut [Transfer::in_place(&mut [0xa5])])?;
     }
-    if session.open.simulated().is_none() && !session.silent {
+    if session.open.board().is_none() && !session.silent {
         note!("whatever chip is selected hears the test's bytes: take one off that might mind");
     }
     let mut timer = session.open.timer();

@@ -77,6 +77,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Name(text) => Failure::Usage(text),
             OpenError::Failed(text) => Failure::Failed(text),
+            OpenError::Stopped(text) => Failure::Interrupted(text),
         }
     }
 }

@@ -3,8 +3,9 @@
 
 use std::task::Poll;
 
-use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use barewire::controller::{Controller, Plan, Program, Unfinished};
+use barewire::middleware::Layer;
+use barewire::spi::Transfer;
 
 use super::Mapped;
 use super::block::{Block, blocks};
@@ -48,21 +49,19 @@ impl<C> MappedBlock<C> {
     }
 }
 
-impl<C: Controller> Controller for MappedBlock<C> {
-    fn limits(&self) -> Limits {
-        self.controller.limits()
+impl<C: Controller> Layer for MappedBlock<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.controller
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.controller.configure(settings)
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.controller.plan(program, message)
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.controller
     }
 
     #[inline(always)]
-    fn run(
+    fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
@@ -72,7 +71,7 @@ impl<C: Controller> Controller for MappedBlock<C> {
     }
 
     #[inline(always)]
-    fn run_exchange(
+    fn run_exchange_layer(
         &mut self,
         program: &Program,
         plan: &Plan,
@@ -83,7 +82,7 @@ impl<C: Controller> Controller for MappedBlock<C> {
         self.judged(ran)
     }
 
-    fn start(
+    fn start_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
@@ -92,21 +91,13 @@ impl<C: Controller> Controller for MappedBlock<C> {
         ran.map(|ran| self.judged(ran))
     }
 
-    fn resume(
+    fn resume_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
         let ran = self.controller.resume(program, message);
         ran.map(|ran| self.judged(ran))
-    }
-
-    fn arm(&mut self) {
-        self.controller.arm();
-    }
-
-    fn reclaim(&mut self) {
-        self.controller.reclaim();
     }
 }
 
@@ -161,65 +152,42 @@ macro_rules! controllers {
             }
         }
 
-        impl Controller for MappedController {
-            fn limits(&self) -> Limits {
-                match self { $(Self::$variant(block) => block.limits(),)+ }
+        /// Each message goes to the block by one dynamic call.
+        impl Layer for MappedController {
+            type Inner = dyn Controller;
+
+            fn inner(&self) -> &Self::Inner {
+                match self { $(Self::$variant(block) => block,)+ }
             }
 
-            fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-                match self { $(Self::$variant(block) => block.configure(settings),)+ }
+            fn inner_mut(&mut self) -> &mut Self::Inner {
+                match self { $(Self::$variant(block) => block,)+ }
             }
 
-            fn plan(
-                &self,
-                program: &Program,
-                message: &mut [Transfer<'_>],
-            ) -> Result<(), MessageError> {
-                match self { $(Self::$variant(block) => block.plan(program, message),)+ }
-            }
-
-            #[inline]
-            fn run(
+            fn run_layer(
                 &mut self,
                 program: &Program,
                 message: &mut [Transfer<'_>],
             ) -> Result<usize, Unfinished> {
-                match self { $(Self::$variant(block) => block.run(program, message),)+ }
+                self.inner_mut().run(program, message)
             }
 
-            #[inline]
-            fn run_exchange(
+            fn run_exchange_layer(
                 &mut self,
                 program: &Program,
                 plan: &Plan,
                 tx: &[u8],
                 rx: &mut [u8],
             ) -> Result<usize, Unfinished> {
-                match self { $(Self::$variant(block) => block.run_exchange(program, plan, tx, rx),)+ }
+                self.inner_mut().run_exchange(program, plan, tx, rx)
             }
 
-            fn start(
+            fn start_layer(
                 &mut self,
                 program: &Program,
                 message: &mut [Transfer<'_>],
             ) -> Poll<Result<usize, Unfinished>> {
-                match self { $(Self::$variant(block) => block.start(program, message),)+ }
-            }
-
-            fn resume(
-                &mut self,
-                program: &Program,
-                message: &mut [Transfer<'_>],
-            ) -> Poll<Result<usize, Unfinished>> {
-                match self { $(Self::$variant(block) => block.resume(program, message),)+ }
-            }
-
-            fn arm(&mut self) {
-                match self { $(Self::$variant(block) => block.arm(),)+ }
-            }
-
-            fn reclaim(&mut self) {
-                match self { $(Self::$variant(block) => block.reclaim(),)+ }
+                self.inner_mut().start(program, message)
             }
         }
     };
@@ -233,5 +201,5 @@ pub trait MappedUser {
 
     /// Uses the controller that `start` brings up. No register is accessed before `start` is
     /// called.
-    fn run<C: Controller + 'static>(self, start: impl FnOnce() -> C) -> Self::Output;
+    fn run<C: Controller + Send + 'static>(self, start: impl FnOnce() -> C) -> Self::Output;
 }

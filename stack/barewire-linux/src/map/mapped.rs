@@ -117,13 +117,20 @@ impl FirstRead<'_> {
     }
 }
 
+/// Through what registers are mapped.
+enum Access {
+    /// A UIO device; `/dev/mem` too, if it is of use and may be opened.
+    Uio(Uio, Option<DevMem>),
+    Memory(DevMem),
+}
+
 /// Step 4. The lock gets the owner and permissions of `device`.
-fn lock(
+fn open_lock(
     root: &Root,
     spec: &MapSpec,
     address: u64,
     device: &str,
-) -> Result<(SharedLock, Option<ChipLocks>, Search), MapError> {
+) -> Result<(SharedLock, Option<ChipLocks>), MapError> {
     let path = match &spec.lock {
         LockAt::Default => root.path(format!("/run/lock/barewire-{address:x}.lock")),
         LockAt::File(path) => root.path(path),
@@ -134,9 +141,7 @@ fn lock(
         false => SharedLock::open(&path, &like),
     };
     let lock = opened.map_err(MapError::Lock)?;
-    let search = Search::new(root, address, &lock);
-    search.refuse()?;
-    Ok((lock, (!spec.exclusive).then_some(ChipLocks::Beside { lock: path, like }), search))
+    Ok((lock, (!spec.exclusive).then_some(ChipLocks::Beside { lock: path, like })))
 }
 
 impl Mapped {
@@ -167,94 +172,99 @@ impl Mapped {
         Self::open_with(root, spec, &CharacterDevices)
     }
 
+    /// [`Mapped::open`] beside a process that has the controller open already and looked for processes
+    /// without the lock: this one, such as a child, does not look again, which takes milliseconds.
+    ///
+    /// # Errors
+    /// As [`Mapped::open`], without [`MapError::Stranger`].
+    pub fn join(root: &Root, spec: &MapSpec) -> Result<Self, MapError> {
+        Self::opened(root, spec, &CharacterDevices, false)
+    }
+
     /// [`Mapped::open`] with another implementation of the kernel's GPIO lines, for tests.
     ///
     /// # Errors
     /// As [`Mapped::open`].
     pub fn open_with(root: &Root, spec: &MapSpec, kernel: &dyn Kernel) -> Result<Self, MapError> {
-        // Step 1: check the specification.
-        spec.check().map_err(MapError::Spec)?;
-        match &spec.via {
-            Via::Uio { device } => Self::through_uio(root, spec, kernel, device),
-            Via::DevMem { address } => Self::through_memory(root, spec, kernel, *address),
-        }
+        Self::opened(root, spec, kernel, true)
     }
 
-    fn through_uio(
+    fn opened(
         root: &Root,
         spec: &MapSpec,
         kernel: &dyn Kernel,
-        device: &str,
+        searches: bool,
     ) -> Result<Self, MapError> {
-        let uio = Uio::open(root, device)?;
-        let address = uio.registers_at(UIO_CONTROLLER)?;
+        // Step 1: check the specification.
+        spec.check().map_err(MapError::Spec)?;
         let facts = spec.block.facts();
-        // Step 2: refuse a controller to which a kernel driver is bound.
-        bound::refuse_other_block(root, address, spec.block)?;
+        let (uio, address) = match &spec.via {
+            Via::Uio { device } => {
+                let uio = Uio::open(root, device)?;
+                let address = uio.registers_at(UIO_CONTROLLER)?;
+                (Some(uio), address)
+            }
+            Via::DevMem { address } => (None, *address),
+        };
+        // Step 2: refuse other devices first. A mistyped address may be a watchdog's, and no user
+        // should be told to unbind that.
+        match &uio {
+            Some(_) => bound::refuse_other_block(root, address, spec.block)?,
+            None => {
+                let wrong = bound::refuse_wrong_address(root, spec, address, Kind::Spi);
+                let right = |it: &mut MapSpec, address| it.via = Via::DevMem { address };
+                wrong.map_err(|error| at_base(error, spec, right))?;
+            }
+        }
         bound::refuse_if_bound(root, address, facts.registers_len)?;
         let watch = Watch::new(root, address, facts.registers_len);
         // Step 3: examine the clock. UIO does not need `/dev/mem`, but with it more is known.
-        let gate = Family::detect(root).and_then(|family| family.gate(address));
-        let memory = gate.and_then(|_| DevMem::open(root).ok());
-        let name = uio.path().strip_prefix("/dev/");
-        let clock = look_at_clock(root, spec, address, memory.as_ref(), name)?;
-        // Step 4: open the lock.
-        let lock = lock(root, spec, address, uio.path())?;
-        // Steps 5 and 6: map the pages needed, request and hold lines.
-        let registers = uio.map(UIO_CONTROLLER, facts.registers_len)?;
-        let bank = |at| bank_beside(root, &uio, spec, at);
-        let selects = Selects::open(root, kernel, spec, bank)?;
-        let interrupt = match spec.poll_limit_us {
-            Some(_) => MappedInterrupt::of(uio)?,
-            None => MappedInterrupt::none(),
+        let access = match uio {
+            None => Access::Memory(DevMem::open(root)?),
+            Some(uio) => {
+                let gate = Family::detect(root).and_then(|family| family.gate(address));
+                Access::Uio(uio, gate.and_then(|_| DevMem::open(root).ok()))
+            }
         };
-        Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, watch, lock))
-    }
-
-    fn through_memory(
-        root: &Root,
-        spec: &MapSpec,
-        kernel: &dyn Kernel,
-        address: u64,
-    ) -> Result<Self, MapError> {
-        let facts = spec.block.facts();
-        // Step 2: refuse other devices first. A mistyped address may be a watchdog's, and no user
-        // should be told to unbind that.
-        bound::refuse_wrong_address(root, spec, address, Kind::Spi).map_err(|error| {
-            at_base(error, spec, |right, address| right.via = Via::DevMem { address })
-        })?;
-        bound::refuse_if_bound(root, address, facts.registers_len)?;
-        let watch = Watch::new(root, address, facts.registers_len);
-        let memory = DevMem::open(root)?;
-        // Step 3: examine the clock.
-        let clock = look_at_clock(root, spec, address, Some(&memory), None)?;
+        let clock = look_at_clock(root, spec, address, &access)?;
         // Step 4: open the lock. If UIO has the controller too, its users may open the same one.
-        let device = Uio::find(root, address).unwrap_or_else(|| "/dev/mem".into());
-        let lock = lock(root, spec, address, &device)?;
-        // Steps 5 and 6: map the pages needed, request and hold lines.
-        let registers = memory.map_controller(address, facts.registers_len)?;
-        let bank = |at| bank_in(root, &memory, spec, at);
-        let selects = Selects::open(root, kernel, spec, bank)?;
-        let interrupt = MappedInterrupt::none();
-        Ok(Self::of(spec, address, Parts { registers, selects, interrupt }, clock, watch, lock))
-    }
-
-    fn of(
-        spec: &MapSpec,
-        address: u64,
-        parts: Parts,
-        clock: Clock,
-        watch: Watch,
-        (lock, chips, search): (SharedLock, Option<ChipLocks>, Search),
-    ) -> Self {
-        let written_whole = spec.block.facts().written_whole;
-        let shared_warning = (spec.unsafe_shared && written_whole).then(|| {
+        let uio_path = match &access {
+            Access::Uio(uio, _) => Some(uio.path().to_owned()),
+            Access::Memory(_) => Uio::find(root, address),
+        };
+        let device = uio_path.as_deref().unwrap_or("/dev/mem");
+        let (lock, chips) = open_lock(root, spec, address, device)?;
+        let search = searches.then(|| Search::new(root, address, uio_path.clone(), &lock));
+        search.as_ref().map_or(Ok(()), Search::refuse)?;
+        // Step 5: map the pages needed.
+        let registers = match &access {
+            Access::Uio(uio, _) => uio.map(UIO_CONTROLLER, facts.registers_len)?,
+            Access::Memory(memory) => memory.map_controller(address, facts.registers_len)?,
+        };
+        // Step 6, and the banks' pages: request and hold lines.
+        let selects = Selects::open(root, kernel, spec, |at| map_bank(root, spec, &access, at))?;
+        let interrupt = match access {
+            Access::Uio(uio, _) if spec.poll_limit_us.is_some() => MappedInterrupt::of(uio)?,
+            _ => MappedInterrupt::none(),
+        };
+        let parts = Parts { registers, selects, interrupt };
+        let shared_warning = (spec.unsafe_shared && facts.written_whole).then(|| {
             "the GPIO bank of a chip select is shared without protection (unsafe-shared): a write of the kernel to any other pin of it puts the chip select back to what it was when the kernel started".to_owned()
         });
-        let (block, board) = (spec.block, spec.board());
-        let watched = Cell::new(false);
-        let (lock, watch) = (Some(lock), watch.searching(search));
-        Self { block, board, address, parts, clock, watch, watched, shared_warning, lock, chips }
+        let (block, board, watch) = (spec.block, spec.board(), watch.searching(search));
+        let (watched, lock) = (Cell::new(false), Some(lock));
+        Ok(Self {
+            block,
+            board,
+            address,
+            parts,
+            clock,
+            watch,
+            watched,
+            shared_warning,
+            lock,
+            chips,
+        })
     }
 
     /// One register of each mapped block, the controller's first; reading it shows whether a block
@@ -333,13 +343,17 @@ impl Mapped {
     }
 }
 
+/// Step 3.
 fn look_at_clock(
     root: &Root,
     spec: &MapSpec,
     address: u64,
-    memory: Option<&DevMem>,
-    uio: Option<&str>,
+    access: &Access,
 ) -> Result<Clock, MapError> {
+    let (memory, uio) = match access {
+        Access::Uio(uio, memory) => (memory.as_ref(), uio.path().strip_prefix("/dev/")),
+        Access::Memory(memory) => (Some(memory), None),
+    };
     let clock = clock::examine(root, spec.block, address, memory, uio);
     if spec.ignore_clock {
         return Ok(clock);
@@ -384,37 +398,40 @@ fn at_base(error: MapError, spec: &MapSpec, mend: impl FnOnce(&mut MapSpec, u64)
     }
 }
 
-/// The GPIO bank at `address`: a map of the UIO device, or else of `/dev/mem`.
-fn bank_beside(
+/// Step 5. The GPIO bank at `address`: a map of the UIO device, or else of `/dev/mem`.
+fn map_bank(
     root: &Root,
-    uio: &Uio,
     spec: &MapSpec,
-    address: u64,
-) -> Result<MappedRegisters, MapError> {
-    match uio.maps().iter().find(|map| map.registers_at() == address) {
-        Some(map) => uio.map_shared(map.index, spec.block.facts().bank_len),
-        None => {
-            let bank = DevMem::open(root).and_then(|memory| bank_in(root, &memory, spec, address));
-            bank.map_err(|error| {
-                let (path, error) = (uio.path().to_owned(), Box::new(error));
-                match *error {
-                    MapError::NotBase { .. }
-                    | MapError::BusAddress { .. }
-                    | MapError::OtherNode { .. } => *error,
-                    _ => MapError::GpioBank { path, address, error },
-                }
-            })
-        }
-    }
-}
-
-fn bank_in(
-    root: &Root,
-    memory: &DevMem,
-    spec: &MapSpec,
+    access: &Access,
     address: u64,
 ) -> Result<MappedRegisters, MapError> {
     let len = spec.block.facts().bank_len;
+    let uio = match access {
+        Access::Memory(memory) => return map_bank_in(root, spec, memory, address, len),
+        Access::Uio(uio, _) => uio,
+    };
+    if let Some(map) = uio.maps().iter().find(|map| map.registers_at() == address) {
+        return uio.map_shared(map.index, len);
+    }
+    let bank = DevMem::open(root).and_then(|memory| map_bank_in(root, spec, &memory, address, len));
+    bank.map_err(|error| match error {
+        MapError::NotBase { .. } | MapError::BusAddress { .. } | MapError::OtherNode { .. } => {
+            error
+        }
+        error => {
+            let (path, error) = (uio.path().to_owned(), Box::new(error));
+            MapError::GpioBank { path, address, error }
+        }
+    })
+}
+
+fn map_bank_in(
+    root: &Root,
+    spec: &MapSpec,
+    memory: &DevMem,
+    address: u64,
+    len: u32,
+) -> Result<MappedRegisters, MapError> {
     bound::refuse_wrong_address(root, spec, address, Kind::Gpio)
         .map_err(|error| at_base(error, spec, |right, base| right.move_bank(address, base)))?;
     memory.map_shared(address, len).map_err(|error| match error {

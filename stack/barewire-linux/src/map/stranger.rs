@@ -6,6 +6,9 @@
 //! lock has its file mapped, from before it maps the registers until after it unmaps them. A child that
 //! was made by a fork has both from its parent.
 //!
+//! One look at all processes took 4 to 16 ms on an x86-64 machine with 92 of them. So a process that joins an opener
+//! which has looked ([`Mapped::join`](super::Mapped::join)) does not look again.
+//!
 //! # Not supported
 //! Processes that `/proc` does not show to this user: of other users if this one is not root, and of containers that
 //! this one is not above. A process that maps the registers later and unmaps them before the bus is closed: each opening looks, and
@@ -19,7 +22,7 @@ use std::time::Duration;
 
 use rustix::fs::{major, minor};
 
-use super::{MapError, Uio};
+use super::MapError;
 use crate::root::Root;
 use crate::shared::{BusUser, SharedLock};
 
@@ -41,8 +44,9 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// A search for a process that has the controller at `address` mapped without having `lock` mapped.
-    pub(super) fn new(root: &Root, address: u64, lock: &SharedLock) -> Self {
+    /// A search for a process that has the controller at `address` mapped without having `lock` mapped. `uio` is the
+    /// UIO device that has the controller.
+    pub(super) fn new(root: &Root, address: u64, uio: Option<String>, lock: &SharedLock) -> Self {
         let id = |file: Metadata| {
             let dev = file.dev();
             (format!("{:02x}:{:02x}", major(dev), minor(dev)), file.ino().to_string())
@@ -50,7 +54,7 @@ impl Search {
         Self {
             root: root.clone(),
             address,
-            uio: Uio::find(root, address),
+            uio,
             lock: lock.file().metadata().map(id).unwrap_or_default(),
             lock_path: lock.path().to_owned(),
         }

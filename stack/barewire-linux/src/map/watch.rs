@@ -63,8 +63,8 @@ impl Watch {
     }
 
     /// Makes the final check look for a process without the lock, too.
-    pub(super) fn searching(self, search: Search) -> Self {
-        Self { search: Some(search), ..self }
+    pub(super) fn searching(self, search: Option<Search>) -> Self {
+        Self { search, ..self }
     }
 
     /// Makes the controller that shares `fault` fail its messages once it is not ours.

@@ -1,12 +1,16 @@
 //! A controller that holds a lock between processes during each message.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use barewire::controller::{Controller, Plan, Program, Unfinished};
+use barewire::middleware::Layer;
+#[cfg(doc)]
+use barewire::spi::Error;
+use barewire::spi::Transfer;
 use rustix::io::Errno;
 
 use super::error::SharedError;
@@ -86,12 +90,10 @@ impl Opener {
     /// Acquires the lock; waits as [`SharedLock::on_wait`] says.
     #[inline]
     fn acquire<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, Found), Errno> {
-        let Some(tell) = &mut self.on_wait else { return lock.mutex().acquire() };
-        let mut begun = None;
-        lock.mutex().acquire_while(&mut |thread| {
-            let begun: Instant = *begun.get_or_insert_with(Instant::now);
-            tell(Holder { waited: begun.elapsed(), thread })
-        })
+        match &mut self.on_wait {
+            None => lock.mutex().acquire(),
+            Some(tell) => acquire_while(lock, tell),
+        }
     }
 
     /// Whether the block is in the state in which this opener left it.
@@ -135,6 +137,18 @@ impl Opener {
     }
 }
 
+/// Acquires the lock; `tell` decides whether to wait.
+fn acquire_while<'l>(
+    lock: &'l SharedLock,
+    tell: &mut dyn FnMut(Holder) -> ControlFlow<()>,
+) -> Result<(Held<'l>, Found), Errno> {
+    let mut begun = None;
+    lock.mutex().acquire_while(&mut |thread| {
+        let begun: Instant = *begun.get_or_insert_with(Instant::now);
+        tell(Holder { waited: begun.elapsed(), thread })
+    })
+}
+
 impl<C> ProcessShared<C> {
     /// Shares `controller`, which must be idle or not brought up yet: the first message reclaims
     /// it.
@@ -144,16 +158,34 @@ impl<C> ProcessShared<C> {
     }
 
     /// Shares a controller that `controller` brings up while this process holds the lock, so that
-    /// no other process is within a message.
+    /// no other process is within a message. Waits for the lock as [`SharedLock::on_wait`] says.
     ///
     /// # Errors
-    /// [`SharedError::Mutex`], with `EINTR` if [`SharedLock::on_wait`] stopped the waiting.
-    pub fn bring_up(
-        mut lock: SharedLock,
+    /// [`SharedError::Mutex`], with `EINTR` if the waiting was stopped.
+    pub fn bring_up(lock: SharedLock, controller: impl FnOnce() -> C) -> Result<Self, SharedError> {
+        Self::bring_up_by(lock, controller, |opener, lock| opener.acquire(lock))
+    }
+
+    /// [`ProcessShared::bring_up`] that asks `tell` every 100 ms whether to wait longer for the lock.
+    /// Later messages wait as [`SharedLock::on_wait`] says.
+    ///
+    /// # Errors
+    /// As [`ProcessShared::bring_up`].
+    pub fn bring_up_while(
+        lock: SharedLock,
+        tell: &mut dyn FnMut(Holder) -> ControlFlow<()>,
         controller: impl FnOnce() -> C,
     ) -> Result<Self, SharedError> {
+        Self::bring_up_by(lock, controller, |_, lock| acquire_while(lock, tell))
+    }
+
+    fn bring_up_by(
+        mut lock: SharedLock,
+        controller: impl FnOnce() -> C,
+        acquire: impl for<'l> FnOnce(&mut Opener, &'l SharedLock) -> Result<(Held<'l>, Found), Errno>,
+    ) -> Result<Self, SharedError> {
         let mut opener = Opener::new(&mut lock);
-        let (held, found) = opener.acquire(&lock).map_err(|errno| lock.mutex_error(errno))?;
+        let (held, found) = acquire(&mut opener, &lock).map_err(|errno| lock.mutex_error(errno))?;
         let settled = opener.settle(&lock, &held, found, controller);
         drop(held);
         let inner = settled.map_err(|errno| lock.mutex_error(errno))?;
@@ -203,17 +235,15 @@ impl<C: Controller> ProcessShared<C> {
 }
 
 /// Methods that do not access the block need no lock.
-impl<C: Controller> Controller for ProcessShared<C> {
-    fn limits(&self) -> Limits {
-        self.inner.limits()
+impl<C: Controller> Layer for ProcessShared<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.inner
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.inner.configure(settings)
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.inner.plan(program, message)
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.inner
     }
 
     /// Runs a planned message; waits for other processes' messages first.
@@ -222,7 +252,7 @@ impl<C: Controller> Controller for ProcessShared<C> {
     /// The controller's error; or [`Error::Os`] with libc's error about the lock, with nothing
     /// clocked.
     #[inline]
-    fn run(
+    fn run_layer(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
@@ -233,7 +263,7 @@ impl<C: Controller> Controller for ProcessShared<C> {
 
     // Always: a call would cost a fifth of the lock.
     #[inline(always)]
-    fn run_exchange(
+    fn run_exchange_layer(
         &mut self,
         program: &Program,
         plan: &Plan,
@@ -245,7 +275,7 @@ impl<C: Controller> Controller for ProcessShared<C> {
     }
 
     /// Does nothing if the lock cannot be acquired: the next message reports why.
-    fn reclaim(&mut self) {
+    fn reclaim_layer(&mut self) {
         let Self { lock, opener, inner } = self;
         if let Ok((held, found)) = opener.acquire(lock) {
             let _ = opener.settle(lock, &held, found, || inner.reclaim());

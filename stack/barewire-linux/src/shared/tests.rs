@@ -2,9 +2,10 @@
 //! owners.
 
 use std::fs::{self, File};
+use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use barewire::bus::Bus;
@@ -266,6 +267,40 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
     drop(lock);
     assert_eq!(bus.into_inner().inner().bytes(), 0);
     one_message(&Bus::new(ProcessShared::new(open(), Null::new())));
+}
+
+#[test]
+fn bringing_up_waits_as_its_opener_says() {
+    let place = Place::new();
+    let open = || place.open().expect("opens");
+    let lock = open();
+    thread::scope(|scope| {
+        let (acquired, acquiring) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let lock = &lock;
+        scope.spawn(move || {
+            let held = lock.mutex().acquire().expect("free");
+            acquired.send(()).expect("the test waits");
+            let _ = released.recv();
+            drop(held);
+        });
+        acquiring.recv().expect("acquired");
+        let stop = &mut |holder: Holder| {
+            assert_ne!(holder.thread, 0);
+            ControlFlow::Break(())
+        };
+        let stopped = ProcessShared::bring_up_while(open(), stop, || unreachable!("in use"));
+        let error = stopped.map(|shared: ProcessShared<Null>| drop(shared)).expect_err("stopped");
+        assert!(matches!(&error, SharedError::Mutex { errno: Errno::INTR, .. }), "{error}");
+        let mut release = Some(release);
+        let go_on = &mut |_: Holder| {
+            drop(release.take());
+            ControlFlow::Continue(())
+        };
+        one_message(&Bus::new(
+            ProcessShared::bring_up_while(open(), go_on, Null::new).expect("released"),
+        ));
+    });
 }
 
 #[test]

@@ -609,6 +609,9 @@ fn a_process_that_maps_the_controller_without_the_lock_is_refused() {
         assert!(matches!(error, MapError::Stranger { address: ECSPI1, .. }), "{error:?}");
         let text = error.to_string();
         assert!(text.contains("process 4000000") && text.contains("end that process"), "{text}");
+        let joined = Mapped::join(&tree.root(), &spec).expect("who joins does not look");
+        joined.watch().final_check().expect("nor at the end");
+        drop(joined);
         maps(&tree, "/dev/null");
         let watch = open().expect("none is there").watch();
         watch.final_check().expect("nor at the end");

@@ -25,7 +25,7 @@ use super::queue::{Queue, SERVE_MAX};
 use super::statistics::{Counters, Path, Statistics};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
 use crate::controller::{Controller, Plan, Program, Unfinished};
-use crate::spi::{MessageError, Transfer};
+use crate::spi::{Error, MessageError, Transfer};
 
 /// What runs the messages that were submitted and are not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +237,22 @@ impl<C: Controller + ?Sized> Bus<C> {
             .then_some(Wire { bus: self })
     }
 
+    /// Runs `with` on the controller, while no message runs: waits for the bus as [`Bus::device`]
+    /// does. For what is no message, such as taking the hardware out from under the bus.
+    ///
+    /// The bus is held meanwhile, as in a callback: what would wait for it fails or waits for ever.
+    ///
+    /// # Errors
+    /// [`Error::WouldDeadlock`] if the caller's context has the bus.
+    pub fn with_controller<R>(&self, with: impl FnOnce(&mut C) -> R) -> Result<R, Error> {
+        let mut held = self.acquire()?;
+        let user = User::new(self);
+        let result = with(held.wire.controller_mut());
+        drop(user);
+        held.release();
+        Ok(result)
+    }
+
     /// The bus, for its holder.
     ///
     /// # Safety
@@ -244,6 +260,22 @@ impl<C: Controller + ?Sized> Bus<C> {
     #[inline]
     pub(super) unsafe fn held(&self) -> Held<'_, C> {
         Held { wire: Wire { bus: self } }
+    }
+}
+
+/// [`Bus::set_user`] for as long as it lives, also if user code panics.
+struct User<'b, C: ?Sized>(&'b Bus<C>);
+
+impl<'b, C: ?Sized> User<'b, C> {
+    fn new(bus: &'b Bus<C>) -> Self {
+        bus.set_user();
+        Self(bus)
+    }
+}
+
+impl<C: ?Sized> Drop for User<'_, C> {
+    fn drop(&mut self) {
+        self.0.clear_user();
     }
 }
 

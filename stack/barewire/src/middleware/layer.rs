@@ -2,7 +2,7 @@
 
 use core::task::Poll;
 
-use crate::controller::{Controller, Limits, Program, Unfinished};
+use crate::controller::{Controller, Limits, Plan, Program, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A wrapper of a controller. Everything but running a message goes to the wrapped controller.
@@ -26,6 +26,22 @@ pub trait Layer {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished>;
 
+    /// Runs one planned exchange, as [`Controller::run_exchange`]. The provided method runs it as a
+    /// message. A layer that only lets messages pass overrides it, to keep the driver's shorter path.
+    ///
+    /// # Errors
+    /// As [`Layer::run_layer`].
+    #[inline]
+    fn run_exchange_layer(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run_layer(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+    }
+
     /// Begins a planned message, as [`Controller::start`]. The provided method runs the whole
     /// message, so a layer that does not override it handles whole messages only.
     fn start_layer(
@@ -35,8 +51,26 @@ pub trait Layer {
     ) -> Poll<Result<usize, Unfinished>> {
         Poll::Ready(self.run_layer(program, message))
     }
+
+    /// Continues a message that the wrapped controller began, as [`Controller::resume`].
+    ///
+    /// # Errors
+    /// The errors of the wrapped controller and of the layer.
+    fn resume_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        self.inner_mut().resume(program, message)
+    }
+
+    /// Brings the block to idle, as [`Controller::reclaim`].
+    fn reclaim_layer(&mut self) {
+        self.inner_mut().reclaim();
+    }
 }
 
+/// Each method is one call, which is compiled into its caller.
 impl<L: Layer + ?Sized> Controller for L {
     fn limits(&self) -> Limits {
         self.inner().limits()
@@ -50,12 +84,24 @@ impl<L: Layer + ?Sized> Controller for L {
         self.inner().plan(program, message)
     }
 
+    #[inline(always)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         self.run_layer(program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run_exchange_layer(program, plan, tx, rx)
     }
 
     fn start(
@@ -71,7 +117,7 @@ impl<L: Layer + ?Sized> Controller for L {
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        self.inner_mut().resume(program, message)
+        self.resume_layer(program, message)
     }
 
     fn arm(&mut self) {
@@ -79,6 +125,66 @@ impl<L: Layer + ?Sized> Controller for L {
     }
 
     fn reclaim(&mut self) {
-        self.inner_mut().reclaim();
+        self.reclaim_layer();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::bus::Bus;
+    use crate::controller::null::Null;
+    use crate::spi::Settings;
+
+    /// Notes which of its methods were called.
+    struct Noting(Null, Vec<&'static str>);
+
+    impl Layer for Noting {
+        type Inner = Null;
+
+        fn inner(&self) -> &Null {
+            &self.0
+        }
+
+        fn inner_mut(&mut self) -> &mut Null {
+            &mut self.0
+        }
+
+        fn run_layer(
+            &mut self,
+            program: &Program,
+            message: &mut [Transfer<'_>],
+        ) -> Result<usize, Unfinished> {
+            self.1.push("run");
+            self.0.run(program, message)
+        }
+
+        fn run_exchange_layer(
+            &mut self,
+            program: &Program,
+            plan: &Plan,
+            tx: &[u8],
+            rx: &mut [u8],
+        ) -> Result<usize, Unfinished> {
+            self.1.push("exchange");
+            self.0.run_exchange(program, plan, tx, rx)
+        }
+
+        fn reclaim_layer(&mut self) {
+            self.1.push("reclaim");
+        }
+    }
+
+    #[test]
+    fn a_layer_may_let_an_exchange_pass_as_one() {
+        let mut bus = Bus::new(Noting(Null::new(), vec![]));
+        let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
+        assert_eq!(device.prepare([1, 2]).expect("plans").run(), Ok(&[0, 0]));
+        device.sync(&mut [Transfer::write(&[1])]).expect("runs");
+        bus.get_mut().reclaim();
+        assert_eq!(bus.into_inner().1, ["exchange", "run", "reclaim"]);
     }
 }

@@ -94,9 +94,9 @@ impl Plan<'_> {
         prepared.run()?;
         session.begin_figures();
         let mut pacer = self.rate_hz.map(|rate_hz| Pacer::new(&mut *timer, every, rate_hz));
-        let simulated = session.open.simulated();
-        if let Some(simulated) = simulated {
-            simulated.start_selections();
+        let simulated = session.open.board().map(|simulated| &simulated.board);
+        if let Some(board) = simulated {
+            board.start_selections();
         }
         let mut stamps = Vec::with_capacity(if simulated.is_some() { 2 } else { batches });
         for batch in 0..batches {
@@ -114,8 +114,8 @@ impl Plan<'_> {
                 let rx = prepared.rx(index).unwrap_or_default();
                 capture.codes.push(self.part.decode(rx)?);
             }
-            if let Some(simulated) = simulated {
-                simulated.work(INSTRUCTIONS_PER_CONVERSION * self.conversions() as u64);
+            if let Some(board) = simulated {
+                board.cpu_work(INSTRUCTIONS_PER_CONVERSION * self.conversions() as u64);
             }
             watch(&capture.codes);
             progress.set(((batch + 1) * self.batch) as u64);
@@ -129,7 +129,7 @@ impl Plan<'_> {
         capture.elapsed_ns = ended.wrapping_sub(stamps[0]) as f64 * ns;
         capture.missed = pacer.map_or(0, |pacer| pacer.missed());
         match simulated {
-            Some(simulated) => capture.date_by_selections(simulated.take_selections()),
+            Some(board) => capture.date_by_selections(board.take_selections()),
             None => capture.date_by_stamps(&stamps, ns, self.conversions()),
         }
         Ok(capture)

@@ -171,7 +171,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let request = adc.request()?;
     session::run(&request, |session| {
         let used = || stream(args, &inputs, session, true);
-        if adc.tell.costs.is_some() || session.open.simulated().is_none() {
+        if adc.tell.costs.is_some() || session.open.board().is_none() {
             return used();
         }
         let other = |costs| {

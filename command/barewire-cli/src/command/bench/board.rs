@@ -18,14 +18,12 @@ use barewire::bus::{Bus, Device};
 use barewire::chip::spi_nor::SpiNor;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
-use barewire_linux::map::{CsLineAt, MapSpec, Mapped, MappedUser};
+use barewire_linux::Monotonic;
+use barewire_linux::map::{CsLineAt, MapSpec, MappedUser};
 use barewire_linux::shared::{ProcessShared, SharedLock};
 use barewire_linux::spidev::Spidev;
-use barewire_linux::{Monotonic, Root};
 use serde::Serialize;
 use tempfile::TempDir;
-
-use barewire_open::first_read;
 
 use super::stats::{median, rounded};
 use crate::shared::bus_name::{self, BusName};
@@ -320,11 +318,7 @@ fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure>
     let settings = Settings::new(cs, speed_hz).with_mode(mode);
     let by_kernel = line.is_some_and(|line| matches!(line.at, CsLineAt::Kernel(_)));
     let syscalls = if by_kernel { 2 } else { 0 };
-    let mut mapped = Mapped::open(&Root::system(), spec).map_err(failed)?;
-    first_read(mapped.first_reads())?;
-    for warning in mapped.warnings() {
-        note!("barewire: warning: {warning}");
-    }
+    let mut mapped = barewire_open::map(spec, &mut |text| note!("{text}"))?;
     let lock = mapped.take_lock();
     let is_shared = lock.is_some();
     let watch = mapped.silent_watch();

@@ -104,7 +104,7 @@ impl<'s> Waiter<'s> {
             let line = line.map_err(|error| Failure::Failed(format!("--int: {error}")))?;
             return Ok(Self::Gpio { line, broken: None });
         }
-        let simulated = session.open.simulated().and_then(|simulated| simulated.can());
+        let simulated = session.open.board().and_then(|board| board.can.as_ref());
         Ok(match simulated.filter(|_| !args.no_interrupt) {
             Some(can) => Self::Simulated(&can.line),
             None => Self::Polled,
@@ -169,7 +169,7 @@ impl CanArgs {
 impl<'s> Node<'s> {
     /// The simulated board's side of the chip, where there is one.
     pub(super) fn simulated(&self) -> Option<&'s SimCan> {
-        self.session.open.simulated()?.can()
+        self.session.open.board()?.can.as_ref()
     }
 
     /// The driver's configuration.
@@ -210,8 +210,8 @@ impl<'s> Node<'s> {
 
     /// The time.
     pub(super) fn now_ns(&mut self) -> u64 {
-        match self.session.open.simulated() {
-            Some(simulated) => simulated.now_ps() / PS_PER_NS,
+        match self.session.open.board() {
+            Some(simulated) => simulated.board.engine().now_ps() / PS_PER_NS,
             None => self.timer.now_ticks() * 1_000_000_000 / u64::from(self.timer.frequency_hz()),
         }
     }

@@ -227,7 +227,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn demo(session: &Session) -> Result<Report, Failure> {
     let simulated = session
         .open
-        .simulated()
+        .board()
         .ok_or_else(|| Failure::Failed("the demo needs a simulated board".into()))?;
     let settings = Settings::new(0, SPEED_HZ);
     let mut timer = session.open.timer();
@@ -238,7 +238,7 @@ fn demo(session: &Session) -> Result<Report, Failure> {
     session.begin_figures();
     let mut scratch = vec![0; PIECE];
     chip.write(0, &pattern, &mut scratch, &mut |_| interrupt::flow())?;
-    let write = Moved::of(pattern.len() as u64, simulated.figures());
+    let write = Moved::of(pattern.len() as u64, Figures::of(simulated));
 
     session.begin_figures();
     let mut read = vec![0; READ_BYTES];
@@ -251,16 +251,16 @@ fn demo(session: &Session) -> Result<Report, Failure> {
     if !equal {
         return Err(Failure::Failed("what was read is not what was written".into()));
     }
-    let read = Moved::of(read.len() as u64, simulated.figures());
+    let read = Moved::of(read.len() as u64, Figures::of(simulated));
 
     let mut access = session.open.bus().device(&settings)?.prepare(ACCESS)?;
     // The first run writes the configuration; from then on it is there.
     access.run()?;
-    simulated.start_vcd();
+    simulated.board.start_vcd();
     session.begin_figures();
     access.run()?;
-    let call_ns = simulated.figures().virtual_ns;
-    let vcd = simulated.take_vcd().map(|capture| capture.vcd).unwrap_or_default();
+    let call_ns = Figures::of(simulated).virtual_ns;
+    let vcd = simulated.board.take_vcd().map(|capture| capture.vcd).unwrap_or_default();
     let timeline = Timeline::read(&String::from_utf8_lossy(&vcd), call_ns)
         .ok_or_else(|| Failure::Failed("the recording does not show one whole access".into()))?;
     session.begin_figures();
@@ -272,7 +272,7 @@ fn demo(session: &Session) -> Result<Report, Failure> {
             return Err(Failure::Failed(format!("an access gave {got} for the JEDEC id")));
         }
     }
-    let figures = simulated.figures();
+    let figures = Figures::of(simulated);
     let board =
         BoardSpec::find(figures.profile).map_err(|error| Failure::Failed(error.to_string()))?;
     let can_traffic = CanTraffic::run(board, figures.costs)?;

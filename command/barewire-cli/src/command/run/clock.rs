@@ -4,11 +4,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::shared::session::{Session, Simulated};
+use barewire_open::SimBoard;
+
+use crate::shared::session::Session;
 
 /// The time of one bus's board, if it is simulated.
 pub(super) struct Clock<'s> {
-    board: Option<&'s dyn Simulated>,
+    board: Option<&'s SimBoard>,
     /// When the last call ended.
     last: Cell<Instant>,
 }
@@ -17,7 +19,7 @@ impl<'s> Clock<'s> {
     /// The clocks of these buses, in their order.
     pub(super) fn of_all(sessions: &[(&str, &'s Session)]) -> Vec<Rc<Self>> {
         let of_one = |(_, session): &(&str, &'s Session)| {
-            let (board, last) = (session.open.simulated(), Cell::new(Instant::now()));
+            let (board, last) = (session.open.board(), Cell::new(Instant::now()));
             Rc::new(Self { board, last })
         };
         sessions.iter().map(of_one).collect()

@@ -105,7 +105,7 @@ fn serve(args: &Args, session: &Session) -> Result<Report, Failure> {
         bytes_sent: 0,
         bytes_received: 0,
     };
-    while let Some(line) = listener.next(|| session.open.check())? {
+    while let Some(line) = listener.next(|| Ok(session.open.check()?))? {
         let kept = match session.keep_chip(chip_select) {
             Ok(kept) => kept,
             Err(failure) => {
@@ -211,8 +211,8 @@ impl<'s, 'r> Serving<'s, 'r> {
     /// Waits as long as the program asked, on a simulated board by its clock alone.
     fn wait(&mut self) {
         let us = std::mem::take(&mut self.delay_us);
-        match self.session.open.simulated() {
-            Some(simulated) => simulated.idle_ns(us.saturating_mul(1_000)),
+        match self.session.open.board() {
+            Some(board) => board.idle_ns(us.saturating_mul(1_000)),
             None => thread::sleep(Duration::from_micros(us)),
         }
     }
@@ -232,9 +232,9 @@ impl<'s, 'r> Serving<'s, 'r> {
     }
 
     fn operate(&mut self, send: &[u8], receive: usize) -> Vec<u8> {
-        if let Some(simulated) = self.session.open.simulated() {
+        if let Some(board) = self.session.open.board() {
             let idle = self.last.elapsed().as_nanos();
-            simulated.idle_ns(u64::try_from(idle).unwrap_or(u64::MAX));
+            board.idle_ns(u64::try_from(idle).unwrap_or(u64::MAX));
         }
         let mut received = vec![0; receive];
         let mut message = Vec::with_capacity(2);

@@ -1,9 +1,12 @@
 //! What a simulated board counted: virtual time, use of the wire, register accesses.
 
+use barewire_open::SimBoard;
 use serde::Serialize;
 
 use crate::shared::costs::Costs;
 use crate::shared::text::figure;
+
+const PS_PER_NS: u64 = 1_000;
 
 /// The figures of a stretch of virtual time. Their names are part of each command's JSON.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -31,6 +34,26 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
+    /// What `simulated` counted since its figures began.
+    pub(crate) fn of(simulated: &SimBoard) -> Self {
+        let board = &simulated.board;
+        let elapsed_ps = board.elapsed_ps();
+        let wire_use = board.wire_use();
+        let counts = board.access_counts();
+        Self {
+            profile: board.profile().name,
+            costs: Costs::of(simulated.costs),
+            virtual_ns: elapsed_ps / PS_PER_NS,
+            seconds_virtual: (elapsed_ps / PS_PER_NS) as f64 / 1e9,
+            bus_use: wire_use.bus_use(elapsed_ps),
+            bus_use_in_transfers: wire_use.bus_use_in_transfers(),
+            bits: wire_use.bits,
+            register_reads: counts.iter().map(|count| count.reads).sum(),
+            register_writes: counts.iter().map(|count| count.writes).sum(),
+            violations: board.harms_total(),
+        }
+    }
+
     /// One line for people.
     pub(crate) fn summary(&self) -> String {
         format!(

@@ -5,15 +5,12 @@
 //! count. A message's time runs from its start in the controller to its end. On simulated boards it
 //! is virtual time, and reading the clock for it costs none; elsewhere it is the machine's.
 
-use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barewire::bus::{Bus, HISTO_BUCKETS, Platform, Statistics};
-use barewire::controller::Controller;
-use barewire::middleware::Tracer;
-use barewire::time::Timer;
+use barewire::bus::{HISTO_BUCKETS, Statistics};
 use barewire::trace::Event;
+use barewire_open::TraceSink;
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
@@ -27,7 +24,7 @@ const LONGEST_NS: u64 = 900_000_000_000;
 
 /// The latencies of messages: a handle, all clones one.
 #[derive(Clone, Debug)]
-pub(crate) struct Latencies(Rc<RefCell<Histogram<u64>>>);
+pub(crate) struct Latencies(Arc<Mutex<Histogram<u64>>>);
 
 /// What they came to.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -45,15 +42,15 @@ impl Latencies {
     pub(super) fn new() -> Result<Self, Failure> {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
             .map_err(|error| Failure::Failed(format!("no latency histogram: {error}")))?;
-        Ok(Self(Rc::new(RefCell::new(histogram))))
+        Ok(Self(Arc::new(Mutex::new(histogram))))
     }
 
     pub(super) fn reset(&self) {
-        self.0.borrow_mut().reset();
+        self.histogram().reset();
     }
 
     pub(super) fn latency(&self) -> Latency {
-        let histogram = self.0.borrow();
+        let histogram = self.histogram();
         let at = |quantile| histogram.value_at_quantile(quantile);
         Latency {
             count: histogram.len(),
@@ -65,38 +62,20 @@ impl Latencies {
         }
     }
 
-    /// A bus on `controller`, whose messages are timed by `clock`.
-    fn bus(
-        self,
-        controller: impl Controller + 'static,
-        clock: impl Timer + 'static,
-        platform: &'static dyn Platform,
-    ) -> Box<Bus<dyn Controller>> {
-        let hz = u64::from(clock.frequency_hz());
+    /// What times each message, by its events.
+    pub(super) fn sink(self) -> TraceSink {
         let mut begun = 0;
-        let sink = move |event: &Event<'_>| match *event {
+        Box::new(move |event| match *event {
             Event::MessageStart { at_ticks, .. } => begun = at_ticks,
             Event::MessageDone { at_ticks, .. } | Event::MessageFailed { at_ticks, .. } => {
-                let ticks = u128::from(at_ticks.saturating_sub(begun));
-                let ns = ticks * 1_000_000_000 / u128::from(hz);
-                self.0.borrow_mut().saturating_record(u64::try_from(ns).unwrap_or(u64::MAX));
+                self.histogram().saturating_record(at_ticks.saturating_sub(begun));
             }
             Event::Transfer { .. } => {}
-        };
-        Box::new(Bus::with_platform(Tracer::new(controller, clock, sink), platform))
+        })
     }
-}
 
-/// A bus on `controller`, timed if asked.
-pub(super) fn bus(
-    controller: impl Controller + 'static,
-    latencies: Option<Latencies>,
-    clock: impl Timer + 'static,
-    platform: &'static dyn Platform,
-) -> Box<Bus<dyn Controller>> {
-    match latencies {
-        Some(latencies) => latencies.bus(controller, clock, platform),
-        None => Box::new(Bus::with_platform(controller, platform)),
+    fn histogram(&self) -> MutexGuard<'_, Histogram<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Runs a command on a bus: opens the bus, closes it on every path, and reports the costs.
 //!
 //! # How it works
-//! Commands see an [`OpenBus`]: the bus, a timer, and, if the board is simulated or emulated, what
-//! only such a board can say. [`run`] is the frame around each of them.
+//! Commands see a [`Session`]: the bus of barewire-open, and what they need around it. [`run`] is the frame around each of
+//! them.
 //!
 //! # Ordering
 //! 1. Cheap checks come first: the bus name, requests that such a bus cannot meet, the VCD file.
@@ -13,48 +13,45 @@
 //!    rule of the chip is a failure even if the command succeeded.
 
 mod figures;
-mod mapped;
 mod measure;
-mod null;
-mod qemu;
 mod request;
-mod selftest;
-mod sim;
-mod spidev;
 mod tell;
-mod waiting;
 
 use std::cell::Cell;
 use std::time::Instant;
 
-use barewire::bus::{Bus, Statistics};
-use barewire::controller::Controller;
+use barewire::bus::Statistics;
+use barewire::middleware::{Fault, When};
 use barewire::spi::Mode;
-use barewire::time::Timer;
-use barewire_linux::shared::{ChipLock, ChipLocks};
+use barewire_linux::shared::ChipLock;
 pub(crate) use barewire_open::SimCan;
-use barewire_open::is_stdout;
+use barewire_open::{Console, Fitted, Layers, LocalBus, OpenError, OpenOptions, is_stdout};
 use barewire_sim::vcd::Capture;
-use barewire_sim::{Board, Selection, Violation};
 use serde::Serialize;
 
 pub(crate) use figures::Figures;
-use mapped::MappedBus;
 use measure::{Latencies, Measured};
-use null::NullBus;
-use qemu::QemuBus;
 pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs, Wanted};
-use selftest::Around;
-pub(crate) use selftest::Injected;
-use sim::SimBus;
-use spidev::SpidevBus;
 
 use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, Named, Output};
+use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
+
+/// What is to go wrong on the bus, and when.
+pub(crate) type Injected = (Fault, When);
+
+/// What a self-test requests.
+#[derive(Clone, Copy, Debug)]
+struct Selftest {
+    /// What is to go wrong.
+    fault: Option<Injected>,
+    /// MISO is connected to MOSI.
+    wired: bool,
+}
 
 /// What a command has to report: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {
@@ -75,104 +72,12 @@ pub(crate) trait Report: Serialize {
     }
 }
 
-/// A bus in use.
-pub(crate) trait OpenBus {
-    /// The bus.
-    fn bus(&self) -> &Bus<dyn Controller + '_>;
-
-    /// What a device on that chip select needs in its mode: `NO_CS` where no line of the board
-    /// selects anything, `CS_HIGH` where the line is active high.
-    fn mode(&self, chip_select: u8) -> Mode {
-        let _ = chip_select;
-        Mode::default()
-    }
-
-    /// Where the locks of the bus's chips are, if other processes may use them.
-    fn chip_locks(&self) -> Option<ChipLocks> {
-        None
-    }
-
-    /// A timer for a chip driver.
-    fn timer(&self) -> Box<dyn Timer>;
-
-    /// What only a simulated board can say.
-    fn simulated(&self) -> Option<&dyn Simulated> {
-        None
-    }
-
-    /// What only a board modelled by another program can report.
-    fn emulated(&self) -> Option<&dyn Emulated> {
-        None
-    }
-
-    /// What lies behind the last error of the bus, where more is known than the error says.
-    fn cause(&self) -> Option<String> {
-        None
-    }
-
-    /// Fails if the received data cannot be trusted.
-    fn check(&self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Writes back what must be kept, as the flash file. Called once, after the last command.
-    fn close(&mut self) -> Result<(), Failure>;
-}
-
-/// A board that knows its time and its wire.
-pub(crate) trait Simulated {
-    /// Resets all figures.
-    fn reset_figures(&self);
-
-    /// What was used since then.
-    fn figures(&self) -> Figures;
-
-    /// The rules broken so far, as far as they are kept, and how many in all.
-    fn violations(&self) -> (Vec<Violation>, u64);
-
-    /// In what state the flash chip is left, if that is not unselected and write-disabled.
-    fn left_open(&self) -> Option<&'static str>;
-
-    /// The board's CAN controller, if it has one and the command is no self-test.
-    fn can(&self) -> Option<&SimCan>;
-
-    /// The board itself.
-    fn board(&self) -> &Board;
-
-    /// The time since power-up.
-    fn now_ps(&self) -> u64;
-
-    /// Nobody uses the board for that long.
-    fn idle_ns(&self, ns: u64);
-
-    /// The processor runs `instructions` of the user's own.
-    fn work(&self, instructions: u64);
-
-    /// Begins to note the chip's selections.
-    fn start_selections(&self);
-
-    /// The selections noted.
-    fn take_selections(&self) -> Vec<Selection>;
-
-    /// Begins to record the wire.
-    fn start_vcd(&self);
-
-    /// The recording.
-    fn take_vcd(&self) -> Option<Capture>;
-}
-
-/// A board modelled by another program.
-pub(crate) trait Emulated {
-    /// What the models have complained about.
-    fn misuse(&self) -> Result<Vec<String>, Failure>;
-}
-
 /// What a command works with.
 pub(crate) struct Session {
     /// Which bus it is.
     pub(crate) place: Place,
     /// The bus.
-    pub(crate) open: Box<dyn OpenBus>,
+    pub(crate) open: LocalBus,
     /// The chip select of what the command is for.
     pub(crate) chip_select: u8,
     /// Neither progress nor notes.
@@ -185,8 +90,8 @@ pub(crate) struct Session {
 impl Session {
     /// Figures count from here: what identified the chip is not the transfer that was asked.
     pub(crate) fn begin_figures(&self) {
-        if let Some(simulated) = self.open.simulated() {
-            simulated.reset_figures();
+        if let Some(simulated) = self.open.board() {
+            simulated.board.reset_marks();
         }
         self.begin.set(self.open.bus().statistics());
         if let Some(latencies) = &self.latencies {
@@ -211,11 +116,15 @@ impl Session {
         mode
     }
 
+    /// What a simulated board counted since the figures began.
+    pub(crate) fn figures(&self) -> Option<Figures> {
+        self.open.board().map(Figures::of)
+    }
+
     /// The lock of a chip that other processes may use.
     pub(crate) fn chip_lock(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
-        let Some(locks) = self.open.chip_locks() else { return Ok(None) };
-        let lock = locks.open(chip_select).map_err(|error| Failure::Failed(error.to_string()))?;
-        Ok(Some(waiting::patient_chip(lock, self.silent)))
+        let console = if self.silent { Console { tell: |_| (), ..CONSOLE } } else { CONSOLE };
+        Ok(self.open.chip_lock(chip_select)?.map(|lock| console.attend(lock)))
     }
 
     /// The lock of a chip that is kept for the whole command: its driver's state is the chip's.
@@ -245,7 +154,7 @@ impl Session {
     /// be trusted.
     pub(crate) fn check_rules(&self) -> Result<(), Failure> {
         self.open.check()?;
-        match self.open.simulated().map(|simulated| simulated.violations().1) {
+        match self.open.board().map(|simulated| simulated.board.harms_total()) {
             None | Some(0) => Ok(()),
             Some(total) => Err(tell::broken_rules(total)),
         }
@@ -253,27 +162,41 @@ impl Session {
 
     /// The cause of `failure` instead of it, where the bus knows one.
     fn explain(&self, failure: Failure) -> Failure {
-        if failure != Failure::BrokenPipe
-            && let Some(stopped) = waiting::broken_off()
-        {
-            return stopped;
+        if failure == Failure::BrokenPipe {
+            return failure;
         }
-        match self.open.cause() {
-            Some(cause) if failure != Failure::BrokenPipe => Failure::Failed(cause),
-            _ => failure,
-        }
+        let cause = || self.open.cause().map(OpenError::Failed);
+        self.open.stopped().or_else(cause).map_or(failure, Failure::from)
     }
 }
 
-/// Opens the bus of that name; a self-test is for those that have loopback.
-fn open(name: &BusName, around: Around) -> Result<Box<dyn OpenBus>, Failure> {
-    Ok(match name {
-        BusName::Sim(options) => Box::new(SimBus::open(options, around)?),
-        BusName::Qemu(name) => Box::new(QemuBus::open(name, around)?),
-        BusName::Spidev(name) => Box::new(SpidevBus::open(name, around)?),
-        BusName::Mapped(spec) => Box::new(MappedBus::open(spec, around)?),
-        BusName::Null => Box::new(NullBus::open(around)),
-    })
+/// This command's user.
+const CONSOLE: Console = Console { tell: |text| note!("{text}"), flow: interrupt::flow };
+
+/// Opens the bus of that name as `request` says, its messages timed by `latencies`. Notes are printed even where they are
+/// not wanted: a file's name may be a slip.
+fn open(
+    name: &BusName,
+    request: &Request<'_>,
+    latencies: Option<Latencies>,
+) -> Result<LocalBus, Failure> {
+    let Request { selftest, linux_process, can, .. } = *request;
+    let options = OpenOptions {
+        layers: Layers {
+            fault: selftest.and_then(|selftest| selftest.fault),
+            // The suite cannot be stopped otherwise: its messages fail from then on.
+            stop: selftest.map(|_| interrupt::asked as fn() -> bool),
+            trace: latencies.map(Latencies::sink),
+        },
+        fitted: match selftest {
+            None => Fitted::Chips(can),
+            Some(Selftest { wired: true, .. }) => Fitted::Jumpers,
+            Some(_) => Fitted::Nothing,
+        },
+        linux_process,
+        console: Some(CONSOLE),
+    };
+    Ok(LocalBus::open_with(name, options, &mut |text| note!("{text}"))?)
 }
 
 /// The JSON line: the report's fields, then the figures' where there are some.
@@ -318,7 +241,7 @@ pub(crate) struct Begun {
 impl Begun {
     /// Opens the bus that is asked for.
     pub(crate) fn new(request: &Request<'_>) -> Result<Self, Failure> {
-        let Request { name, tell, selftest, linux_process, can, .. } = *request;
+        let Request { name, tell, .. } = *request;
         let mut bus_name = bus_name::parse(name).map_err(Failure::Usage)?;
         request.check(&bus_name)?;
         request.note_forgotten(&bus_name);
@@ -332,25 +255,24 @@ impl Begun {
         let vcd = tell.vcd.as_deref().map(|path| Named { by: "--vcd", path });
         let vcd = vcd.map(|vcd| Output::create(vcd, tell.json)).transpose()?;
         let latencies = tell.latency.then(Latencies::new).transpose()?;
-        let around = Around { selftest, latencies: latencies.clone(), linux_process, can };
         let session = Session {
             place: Place::of(&bus_name),
             chip_select: request.chip_select(&bus_name),
-            open: open(&bus_name, around)?,
+            open: open(&bus_name, request, latencies.clone())?,
             silent: tell.quiet || tell.json,
             begin: Cell::new(Statistics::default()),
             latencies,
         };
         session.open.bus().set_counting(tell.stats);
-        if let (Some(_), Some(simulated)) = (&vcd, session.open.simulated()) {
-            simulated.start_vcd();
+        if let (Some(_), Some(simulated)) = (&vcd, session.open.board()) {
+            simulated.board.start_vcd();
         }
         Ok(Self { session, vcd, begun: Instant::now() })
     }
 
     /// What was counted so far, as a line of JSON behind the fields of `report`.
     pub(crate) fn line(&self, report: &impl Report) -> Result<String, Failure> {
-        let figures = self.session.open.simulated().map(Simulated::figures);
+        let figures = self.session.figures();
         let measured = self.session.measured(true);
         let line = Line::new(report, figures.as_ref(), &measured);
         output::json_line(&line)
@@ -365,13 +287,14 @@ impl Begun {
         let Request { tell, settled, .. } = *request;
         let Self { mut session, vcd, begun } = self;
         let result = result.map_err(|failure| session.explain(failure));
-        let result = result.and_then(|report| session.open.check().map(|()| report));
+        let result =
+            result.and_then(|report| session.open.check().map_err(Failure::from).map(|()| report));
         let took = begun.elapsed();
-        let figures = session.open.simulated().map(Simulated::figures);
+        let figures = session.figures();
         let measured = session.measured(tell.stats);
         let recorded = vcd.map_or(Ok(()), |vcd| write_vcd(vcd, &session));
-        let misuse = session.open.emulated().map_or(Ok(Vec::new()), Emulated::misuse);
-        let closed = session.open.close();
+        let misuse = session.open.misuse().transpose().map_err(Failure::from);
+        let closed = session.open.close().map_err(Failure::from);
         let printed = match &result {
             Ok(report) if tell.json => {
                 output::json(&Line::new(report, figures.as_ref(), &measured))
@@ -384,7 +307,7 @@ impl Begun {
             note!("{text}");
         }
         let kept = tell::simulated(&session, tell, settled, figures.as_ref(), took, done)
-            .and(misuse.and_then(|misuse| tell::emulated(&session, tell, settled, &misuse)));
+            .and(misuse.and_then(|misuse| tell::emulated(tell, settled, misuse.as_deref())));
         // The first error is the one that explains the others.
         let verdict = result.and_then(|report| report.verdict());
         verdict.and(recorded).and(closed).and(kept).and(printed)
@@ -398,8 +321,7 @@ pub(crate) fn rerun<R>(
     costs: Costs,
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let Request { name, linux_process, can, .. } = *request;
-    let name = bus_name::parse(name).map_err(Failure::Usage)?;
+    let name = bus_name::parse(request.name).map_err(Failure::Usage)?;
     let BusName::Sim(options) = name else {
         return Err(Failure::Failed(format!("{name} is no simulated board")));
     };
@@ -408,7 +330,7 @@ pub(crate) fn rerun<R>(
     let mut session = Session {
         place: Place::of(&name),
         chip_select: request.chip_select(&name),
-        open: open(&name, Around { selftest: None, latencies: None, linux_process, can })?,
+        open: open(&name, request, None)?,
         silent: true,
         begin: Cell::new(Statistics::default()),
         latencies: None,
@@ -420,7 +342,7 @@ pub(crate) fn rerun<R>(
 }
 
 fn write_vcd(mut vcd: Output, session: &Session) -> Result<(), Failure> {
-    let capture = session.open.simulated().and_then(Simulated::take_vcd);
+    let capture = session.open.board().and_then(|simulated| simulated.board.take_vcd());
     let Some(Capture { vcd: bytes, lost_events }) = capture else { return Ok(()) };
     vcd.write_all(&bytes)?;
     vcd.commit()?;

@@ -6,7 +6,7 @@ use barewire_qemu::{BOARDS, BoardSpec, Medium};
 use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
-use super::selftest::{Injected, Selftest};
+use super::{Injected, Selftest};
 use crate::shared::bus_name::{BusName, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
@@ -101,20 +101,7 @@ pub(crate) struct Request<'r> {
 impl<'r> Request<'r> {
     /// What was asked on the command line.
     pub(crate) fn of(args: &'r BusArgs, settled: Settled) -> Self {
-        let BusArgs { bus, chip_select, tell, .. } = args;
-        Self {
-            name: bus,
-            chip_select: *chip_select,
-            tell,
-            settled,
-            selftest: None,
-            wanted: None,
-            changes: false,
-            input: None,
-            output: None,
-            linux_process: false,
-            can: BitTimes::from_rates(500_000, 2_000_000),
-        }
+        Self { chip_select: args.chip_select, ..Self::at(&args.bus, 0, &args.tell, settled) }
     }
 
     /// That bus, which will be left settled.

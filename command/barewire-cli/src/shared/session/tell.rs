@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use barewire_open::SimBoard;
+
 use super::{Figures, Session, Settled, TellArgs};
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
 
 /// Violations and complaints shown; the rest are counted.
 const SHOWN: usize = 5;
+/// Status register 1: an operation is in progress.
+const BUSY: u8 = 1;
 
 /// The failure of a wire whose rules were broken.
 pub(super) fn broken_rules(total: u64) -> Failure {
@@ -24,7 +28,7 @@ pub(super) fn simulated(
     took: Duration,
     done: bool,
 ) -> Result<(), Failure> {
-    let (Some(simulated), Some(figures)) = (session.open.simulated(), figures) else {
+    let (Some(simulated), Some(figures)) = (session.open.board(), figures) else {
         return Ok(());
     };
     if !tell.quiet && figures.virtual_ns > 0 {
@@ -34,7 +38,7 @@ pub(super) fn simulated(
         };
         note!("{}{took}", figures.summary());
     }
-    let (violations, total) = simulated.violations();
+    let (violations, total) = simulated.harms();
     if total > 0 {
         // Of a command that failed it is likely a consequence, and its error says more.
         let what = if done { "RULES OF THE WIRE BROKEN" } else { "rules of the wire broken" };
@@ -46,7 +50,7 @@ pub(super) fn simulated(
             note!("  … and {} more", total - SHOWN as u64);
         }
     }
-    let left = simulated.left_open().filter(|_| settled == Settled::Promised);
+    let left = left_open(simulated).filter(|_| settled == Settled::Promised);
     if let Some(left) = left {
         note!("THE CHIP WAS LEFT {left}");
     }
@@ -57,17 +61,27 @@ pub(super) fn simulated(
     }
 }
 
-/// Says what the models of an emulated board complained about. Fails if the command promises to
+/// In what state the flash chip is left, if that is not unselected and write-disabled.
+fn left_open(board: &SimBoard) -> Option<&'static str> {
+    let flash = board.flash.borrow();
+    // A busy chip keeps its latch until it is done, and hears no command until then.
+    if flash.selected() {
+        Some("SELECTED")
+    } else if flash.write_enabled() && flash.status() & BUSY == 0 {
+        Some("WRITE-ENABLED")
+    } else {
+        None
+    }
+}
+
+/// Says what the models of an emulated board complained about, if it is one. Fails if the command promises to
 /// keep to the chip's rules; the user's own bytes may break them.
 pub(super) fn emulated(
-    session: &Session,
     tell: &TellArgs,
     settled: Settled,
-    misuse: &[String],
+    misuse: Option<&[String]>,
 ) -> Result<(), Failure> {
-    if session.open.emulated().is_none() {
-        return Ok(());
-    }
+    let Some(misuse) = misuse else { return Ok(()) };
     if !tell.quiet {
         note!("run on QEMU's own model of the board: registers and data are proved, not timing");
     }

@@ -54,6 +54,25 @@ fn a_lock_spans_several_messages() {
 }
 
 #[test]
+fn the_controller_is_reached_between_messages_by_one_thread() {
+    for platform in [&Park as &dyn Platform, &ParkInheriting] {
+        let bus = wired(platform, |_| Ok(()));
+        let device = bus.device(&SETTINGS).expect("opens");
+        device.sync(&mut [Transfer::write(&[7])]).expect("runs");
+        let nested = bus.with_controller(|wired| {
+            assert_eq!(wired.sent, [7]);
+            wired.sent.clear();
+            bus.with_controller(|_| ())
+        });
+        assert_eq!(nested, Ok(Err(Error::WouldDeadlock)));
+        let panicked = catch_unwind(AssertUnwindSafe(|| bus.with_controller(|_| panic!("ours"))));
+        assert!(panicked.is_err());
+        device.sync(&mut [Transfer::write(&[8])]).expect("the bus is free");
+        assert_eq!(bus.into_inner().sent, [8]);
+    }
+}
+
+#[test]
 fn try_finds_a_locked_bus_busy() {
     for platform in [&Spin as &dyn Platform, &ParkInheriting] {
         let bus = wired(platform, |_| Ok(()));

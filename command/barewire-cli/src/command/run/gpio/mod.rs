@@ -52,13 +52,13 @@ impl<'s> Gpio<'s> {
         for map in maps {
             let found = sessions.iter().zip(clocks).find(|((name, _), _)| *name == map.bus);
             let simulated = found.and_then(|((_, session), clock)| {
-                session.open.simulated().map(|simulated| (simulated, clock))
+                session.open.board().map(|simulated| (simulated, clock))
             });
             let Some((simulated, clock)) = simulated else {
                 return Err(Failure::Failed(format!("{} is no simulated board", map.bus)));
             };
-            let board = simulated.board();
-            if let Some(can) = simulated.can() {
+            let board = &simulated.board;
+            if let Some(can) = &simulated.can {
                 let connected = board.connect_can_int(&can.chip.borrow());
                 connected.map_err(|error| Failure::Failed(format!("{}: {error}", map.bus)))?;
             }

@@ -1,0 +1,137 @@
+//! What may stand between a bus and its controller: a tracer, a stop, and injected faults.
+
+use std::fmt;
+
+use barewire::controller::{Controller, Plan, Program, Stopped, Unfinished};
+use barewire::middleware::{Fault, FaultInjector, Layer, Tracer, When};
+use barewire::spi::Transfer;
+use barewire::time::Timer;
+use barewire::trace::Event;
+
+/// Gets the events of messages, with times in nanoseconds of the bus's time. It must not use the bus: it would wait for the
+/// message that it is told of.
+pub type TraceSink = Box<dyn FnMut(&Event<'_>) + Send>;
+
+/// The layers around a bus's controller. By default there are none.
+///
+/// With any of them, messages are run whole: none waits for the controller's interrupt.
+#[derive(Default)]
+pub struct Layers {
+    /// The fault that is injected, and into which transfers.
+    pub fault: Option<(Fault, When)>,
+    /// Fails every message from the moment on at which this returns true.
+    pub stop: Option<fn() -> bool>,
+    /// Gets the events of messages. On a simulated board reading the time costs none.
+    pub trace: Option<TraceSink>,
+}
+
+impl fmt::Debug for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layers").field("fault", &self.fault).finish_non_exhaustive()
+    }
+}
+
+impl Layers {
+    fn is_empty(&self) -> bool {
+        self.fault.is_none() && self.stop.is_none() && self.trace.is_none()
+    }
+
+    /// Puts the layers around `controller`, which any thread may use; a tracer's times are of `clock`.
+    pub(crate) fn around(
+        self,
+        controller: impl Controller + Send + 'static,
+        clock: impl Timer + Send + 'static,
+    ) -> Box<dyn Controller + Send> {
+        let controller: Box<dyn Controller + Send> = Box::new(controller);
+        match self.is_empty() {
+            true => controller,
+            false => Box::new(self.stack(controller, clock)),
+        }
+    }
+
+    /// [`Layers::around`] for a controller of one thread.
+    pub(crate) fn around_local(
+        self,
+        controller: impl Controller + 'static,
+        clock: impl Timer + 'static,
+    ) -> Box<dyn Controller> {
+        let controller: Box<dyn Controller> = Box::new(controller);
+        match self.is_empty() {
+            true => controller,
+            false => Box::new(self.stack(controller, clock)),
+        }
+    }
+
+    fn stack<C: Controller + ?Sized, T: Timer>(
+        self,
+        controller: Box<C>,
+        clock: T,
+    ) -> Tracer<Stoppable<FaultInjector<Boxed<C>>>, T, TraceSink> {
+        let (fault, when) = self.fault.unwrap_or((Fault::Timeout, When::Never));
+        let faulty = FaultInjector::new(Boxed(controller), fault, when);
+        let stoppable = Stoppable { inner: faulty, stop: self.stop.unwrap_or(|| false) };
+        Tracer::new(stoppable, clock, self.trace.unwrap_or_else(|| Box::new(|_| ())))
+    }
+}
+
+/// A controller in a box: the core has none of these.
+pub(crate) struct Boxed<C: ?Sized>(pub(crate) Box<C>);
+
+impl<C: Controller + ?Sized> Layer for Boxed<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.0
+    }
+
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.0
+    }
+
+    fn run_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        self.0.run(program, message)
+    }
+
+    fn run_exchange_layer(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.0.run_exchange(program, plan, tx, rx)
+    }
+}
+
+/// Fails every message once it is asked to stop.
+struct Stoppable<C> {
+    inner: C,
+    stop: fn() -> bool,
+}
+
+impl<C: Controller> Layer for Stoppable<C> {
+    type Inner = C;
+
+    fn inner(&self) -> &C {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut C {
+        &mut self.inner
+    }
+
+    fn run_layer(
+        &mut self,
+        program: &Program,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if (self.stop)() {
+            return Err(Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 0 }));
+        }
+        self.inner.run(program, message)
+    }
+}

@@ -1,0 +1,94 @@
+//! A bus of any kind for one thread, with the board behind it in reach.
+//!
+//! How it works: as [`AnyBus`](crate::AnyBus), without what threads need: no gate, no worker, and a simulated board's time
+//! passes by its own events alone.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use barewire::bus::{Bus, Platform};
+use barewire::controller::Controller;
+use barewire_linux::platform::FUTEX;
+use barewire_sim::SimPlatform;
+
+use crate::kind::{self, Backing, NoBacking, mapped, qemu, sim, spidev};
+use crate::layers::Boxed;
+use crate::name::BusName;
+use crate::{OpenError, OpenOptions};
+
+/// A bus of any kind for one thread. What it knows beside messages is its [`Backing`]'s.
+pub struct LocalBus {
+    bus: Box<Bus<dyn Controller>>,
+    /// Dropped after the bus.
+    backing: Box<dyn Backing>,
+}
+
+impl fmt::Debug for LocalBus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalBus").finish_non_exhaustive()
+    }
+}
+
+/// A bus over `controller`, whose waiting callers use `platform`.
+fn local(
+    controller: Box<dyn Controller>,
+    backing: impl Backing + 'static,
+    platform: &'static dyn Platform,
+) -> LocalBus {
+    let bus = Box::new(Bus::with_platform(Boxed(controller), platform));
+    LocalBus { bus, backing: Box::new(backing) }
+}
+
+impl LocalBus {
+    /// Opens the bus of that name. `tell` gets notes and warnings for people, a line each; while the bus waits for another
+    /// process, it gets who that is.
+    ///
+    /// # Errors
+    /// What could not be opened and why.
+    pub fn open_with(
+        name: &BusName,
+        options: OpenOptions,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Self, OpenError> {
+        let OpenOptions { layers, fitted, linux_process, console } = options;
+        Ok(match name {
+            BusName::Null => local(kind::null(layers), NoBacking, &FUTEX),
+            BusName::Spidev(name) => {
+                let (controller, backing) = spidev::open(name, layers)?;
+                local(controller, backing, &FUTEX)
+            }
+            BusName::Mapped(spec) => {
+                let (controller, backing) = mapped::open(spec, layers, console, tell)?;
+                local(controller, backing, &FUTEX)
+            }
+            BusName::Sim(name) => {
+                let (controller, backing) = sim::open(name, fitted, linux_process, layers, tell)?;
+                local(controller, backing, &SimPlatform)
+            }
+            BusName::Qemu(name) => {
+                let (controller, backing) = qemu::open(name, layers)?;
+                local(controller, backing, &FUTEX)
+            }
+        })
+    }
+
+    /// The bus.
+    #[must_use]
+    pub fn bus(&self) -> &Bus<dyn Controller + '_> {
+        &*self.bus
+    }
+}
+
+impl Deref for LocalBus {
+    type Target = dyn Backing;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.backing
+    }
+}
+
+impl DerefMut for LocalBus {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut *self.backing
+    }
+}
