@@ -2,6 +2,18 @@
 //!
 //! How it works: as [`AnyBus`](crate::AnyBus), without what threads need: no gate, no worker, and a simulated board's time
 //! passes by its own events alone.
+//!
+//! ```
+//! use barewire::spi::{Settings, Transfer};
+//! use barewire_open::{LocalBus, OpenOptions, name};
+//!
+//! let name = name::parse("sim:imx8mp")?;
+//! let bus = LocalBus::open_with(&name, OpenOptions::default(), &mut |note| eprintln!("{note}"))?;
+//! let device = bus.bus().device(&Settings::new(0, 20_000_000))?;
+//! device.sync(&mut [Transfer::write(&[0x06])])?;
+//! assert!(bus.board().is_some_and(|board| board.flash.borrow().write_enabled()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
