@@ -48,7 +48,7 @@ const RISES: Access = Write(GPIO + 0x1c, 1 << 8);
 const CS_OUT: [Access; 3] = [RISES, Read(GPIO, 0), Write(GPIO, 1 << 24)];
 const RESET: [Access; 2] = [Write(0x00, 0x1_0030), Write(0x0c, 0)];
 /// What the first message of a device in MODE_0 at 3.6 MHz adds: CS, CLK, CS.
-const CONFIGURED: [Access; 3] = [Write(0x00, 0x32), Write(0x08, 112), Write(0x00, 0x82)];
+const CONFIGURED: [Access; 3] = [Write(0x00, 0x1_0032), Write(0x08, 112), Write(0x00, 0x82)];
 /// One clock of 280 ns.
 const SETTLED: Access = Write(TIMER, 6);
 
@@ -126,7 +126,7 @@ fn between_two_messages_of_three_bytes_nothing_but_the_pin_and_done_is_written()
 #[test]
 fn on_the_block_s_own_line_ta_is_chip_select() {
     let mut script = Vec::from(RESET);
-    script.extend([Write(0x00, 0x30), Write(0x08, 112), SETTLED]);
+    script.extend([Write(0x00, 0x1_0030), Write(0x08, 112), SETTLED]);
     for _ in 0..2 {
         script.push(Write(0x00, 0x80));
         script.extend(THREE_BYTES);
@@ -146,7 +146,7 @@ fn a_line_that_is_active_high_has_its_polarity_all_the_time() {
     let script = [
         Write(0x00, 0x41_0030),
         Write(0x0c, 0),
-        Write(0x00, 0x40_003d),
+        Write(0x00, 0x41_003d),
         Write(0x08, 112),
         SETTLED,
         Write(0x00, 0x40_008d),
@@ -224,12 +224,12 @@ fn another_device_s_registers_are_written_before_its_chip_is_selected() {
     script.extend(ONE_BYTE);
     script.extend([RISES, OVER]);
     // MODE_3 at 1 MHz: SCK moves, and settles for a clock.
-    script.extend([Write(0x00, 0x3e), Write(0x08, 400), Write(0x00, 0x8e), Write(TIMER, 20)]);
+    script.extend([Write(0x00, 0x1_003e), Write(0x08, 400), Write(0x00, 0x8e), Write(TIMER, 20)]);
     script.push(pin_25(false));
     script.extend(ONE_BYTE);
     script.extend([pin_25(true), Write(0x00, 0x1_008e)]);
     // MODE_2 at 3.6 MHz: it stays high.
-    script.extend([Write(0x00, 0x3a), Write(0x08, 112), Write(0x00, 0x8a), FALLS]);
+    script.extend([Write(0x00, 0x1_003a), Write(0x08, 112), Write(0x00, 0x8a), FALLS]);
     script.extend(ONE_BYTE);
     script.extend([RISES, Write(0x00, 0x1_008a)]);
     let mut config = config(PIN_8);
