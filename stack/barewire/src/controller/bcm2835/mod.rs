@@ -100,8 +100,6 @@
 
 mod config;
 mod regs;
-#[cfg(test)]
-mod tests;
 
 pub use config::Bcm2835Config;
 
