@@ -46,10 +46,7 @@ const TESTS: [(&[&str], &[&str]); 7] = [
     ),
     (&["--lib"], &["doctor::", "vcd::"]),
     (&["--test", "on_qemu"], &[]),
-    (
-        &["--test", "it"],
-        &["conforms::", "conformance::", "random::", "mcp251xfd::echo", "sd_card::"],
-    ),
+    (&["--test", "it"], &["conformance::", "messages::", "mcp251xfd::echo", "sd_card::"]),
     (&["--test", "any_bus"], &["qemu_"]),
     (&["--test", "run"], &[]),
     (&["--test", "panics"], &["triples_"]),

@@ -15,6 +15,8 @@ pub mod mcp2515;
 pub mod mcp2518fd;
 pub mod nor;
 pub mod pl022;
+#[cfg(test)]
+mod rig;
 pub mod sifive;
 pub mod signal;
 pub mod ssd1306;

@@ -1,125 +1,90 @@
-//! What an ECSPI transfer costs in register accesses and virtual time: a reviewed table.
+//! The judge of costs: what an exchange takes in register accesses and virtual time on every block, as reviewed
+//! tables.
 //!
-//! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write them anew; the difference is then for a reviewer.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use barewire::bus::Bus;
-use barewire::controller::gpio::Ownership;
+use barewire::bus::{Bus, Device};
+use barewire::controller::Controller;
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::bring_up::{Charged, ecspi_with};
+use barewire_sim::Board;
+use barewire_sim::bring_up::Charged;
 use barewire_sim::model::echo::Echo;
-use barewire_sim::{Board, BoardOptions, BoardSpec};
 
-use crate::second_message;
+use crate::blocks::{Block, Exchanges, on_every_block};
+use crate::driver::Driven;
 use crate::snapshot;
 
 const HEADER: &str = "\
-ECSPI register accesses per message, simulated on imx8mp at 20 MHz, the device's second message.
-needed: the least the block can be asked for with this chip select; polls: status reads beyond it.
-cs_to_clock, clock_to_cs, wire and call are virtual nanoseconds with the profile's costs.
+lead, clocks and lag are nanoseconds from CS to the first cell, to the last one's end, to CS. call is
+virtual nanoseconds with the profile's costs. Where two lengths stand, the first is written and the second read.
 
-chip_select     bytes  needed  accesses  polls  barriers  cs_to_clock  wire    clock_to_cs  call
+line    mode  speed_hz    bytes  writes   reads  barriers   lead    clocks    lag      call
 ";
 
-/// The hand-written minimum, from the manual: every FIFO word is written and read once (RXDATA
-/// must be drained); one word needs one look at STATREG, since RXDATA is undefined before RR; more
-/// words need XCH written and seen clear, once for every burst of 128 words, CONREG being right
-/// already; STATREG must be asked at least once for every 64 words in flight, since XCH may clear
-/// before the last word is over. Plus the chip select's two edges.
-fn needed(bytes: usize, edges: u64) -> u64 {
-    let words = bytes.div_ceil(4) as u64;
-    let bursts = bytes.div_ceil(512) as u64;
-    let status = match words {
-        1 => 1,
-        _ => 2 * bursts + words.div_ceil(64),
+/// Runs `message` twice. Returns the register accesses, reads and writes and barriers, and the nanoseconds of
+/// the second time: the first has configured the block.
+fn second_time(
+    board: &Board,
+    device: &Device<'_, impl Controller>,
+    message: &mut [Transfer<'_>],
+) -> ([u64; 3], u64) {
+    let mut prepared = device.prepare_message(message).expect("prepares");
+    prepared.run().expect("runs");
+    board.cpu_work(10_000);
+    board.reset_marks();
+    board.start_selections();
+    prepared.run().expect("runs");
+    let call_ns = board.elapsed_ps() / 1_000;
+    board.cpu_work(10_000);
+    let counts = board.access_counts();
+    assert!(board.violations().is_empty(), "{:#?}", board.violations());
+    let sum = |of: fn(&barewire_sim::board::AccessCounts) -> u64| counts.iter().map(of).sum();
+    ([sum(|block| block.writes), sum(|block| block.reads), sum(|block| block.barriers)], call_ns)
+}
+
+fn row(block: &Block, of: &Exchanges, shape: &[usize]) -> String {
+    let way = &block.ways[of.way];
+    let board = block.board(way, 0);
+    assert!(board.attach(of.cs, Rc::new(RefCell::new(Echo::default()))));
+    let bus = Bus::new(Charged::new(Driven((way.start)(&board, None)), board.clone()));
+    let device = bus.device(&Settings::new(of.cs, of.speed_hz).with_mode(of.mode)).expect("opens");
+    let (tx, mut rx) = (vec![0x5a; shape[0]], vec![0; shape[shape.len() - 1]]);
+    let mut message: Vec<Transfer<'_>> = match shape {
+        [_] => vec![Transfer::exchange(&tx, &mut rx)],
+        _ => vec![Transfer::write(&tx), Transfer::read(&mut rx)],
     };
-    2 * words + status + edges
-}
-
-struct Line {
-    name: &'static str,
-    cs: u8,
-    ownership: Ownership,
-    edges: u64,
-}
-
-const LINES: [Line; 3] = [
-    Line { name: "native", cs: 1, ownership: Ownership::Shared, edges: 0 },
-    Line { name: "gpio_exclusive", cs: 0, ownership: Ownership::Exclusive, edges: 2 },
-    Line { name: "gpio_shared", cs: 0, ownership: Ownership::Shared, edges: 4 },
-];
-
-fn row(line: &Line, bytes: usize) -> String {
-    let spec = BoardSpec::find("imx8mp").expect("a board");
-    let board = Board::new(spec, BoardOptions::default());
-    board.attach(line.cs, Rc::new(RefCell::new(Echo::default())));
-    let ecspi = ecspi_with(&board, line.ownership);
-    let bus = Bus::new(Charged::new(ecspi, board.clone()));
-    let device = bus.device(&Settings::new(line.cs, 20_000_000)).expect("opens");
-    let tx = vec![0x5a; bytes];
-    let mut rx = vec![0; bytes];
-    let mut message = [Transfer::exchange(&tx, &mut rx)];
-    let cost = second_message::cost(&board, &device, &mut message, || board.start_vcd());
-    let accesses = cost.reads + cost.writes;
-    let vcd = board.take_vcd().expect("was begun");
-    let [falls, first, last, rises] = edges(&vcd.vcd, line.cs);
-    let needed = needed(bytes, line.edges);
+    let ([writes, reads, barriers], call_ns) = second_time(&board, &device, &mut message);
+    let [it] = board.take_selections()[..] else { panic!("one selection") };
+    let lengths: Vec<String> = shape.iter().map(usize::to_string).collect();
     format!(
-        "{:<14}{:>7}{:>8}{:>10}{:>7}{:>10}{:>13}{:>8}{:>13}{:>8}\n",
-        line.name,
-        bytes,
-        needed,
-        accesses,
-        accesses - needed,
-        cost.barriers,
-        (first - falls) / 1_000,
-        (last - first) / 1_000,
-        (rises - last) / 1_000,
-        cost.call_ns,
+        "{:<8}{:>4}{:>10}{:>9}{writes:>8}{reads:>8}{barriers:>10}{:>7}{:>10}{:>7}{call_ns:>10}\n",
+        if of.cs == 0 { "gpio" } else { "native" },
+        of.mode.number(),
+        device.effective().speed_hz,
+        lengths.join("+"),
+        (it.first_clock_at - it.selected_at) / 1_000,
+        (it.last_clock_at - it.first_clock_at) / 1_000,
+        (it.deselected_at - it.last_clock_at) / 1_000,
     )
 }
 
-/// When CS falls, SCK first rises and last falls, and CS rises, in picoseconds.
-fn edges(vcd: &[u8], cs: u8) -> [u64; 4] {
-    let text = std::str::from_utf8(vcd).expect("VCD is text");
-    let id_of = |name: &str| {
-        let line = text
-            .lines()
-            .find(|line| line.starts_with("$var") && line.split_whitespace().nth(4) == Some(name));
-        line.and_then(|line| line.split_whitespace().nth(3)).expect("the signal is declared")
-    };
-    let (sck, select) = (id_of("sck"), id_of(&format!("cs{cs}")));
-    let picoseconds = text.contains("1 ps") || text.contains("1ps");
-    let (mut now, mut sck_edges, mut cs_edges) = (0, Vec::new(), Vec::new());
-    for line in text.lines() {
-        if let Some(time) = line.strip_prefix('#') {
-            now = time.parse::<u64>().expect("a time") * if picoseconds { 1 } else { 1_000 };
-        } else if now > 0 && line.len() > 1 && line.starts_with(['0', '1']) {
-            if &line[1..] == sck {
-                sck_edges.push(now);
-            } else if &line[1..] == select {
-                cs_edges.push(now);
-            }
+fn accesses_per_message_are_as_reviewed(block: &'static Block) {
+    let mut table = format!(
+        "Register accesses of {} per message, simulated on {}, the device's second message.\n{HEADER}",
+        block.name, block.board
+    );
+    let mut way = 0;
+    for of in block.exchanges {
+        if way != of.way {
+            way = of.way;
+            let _ = writeln!(table, "{}:", block.ways[way].name);
         }
+        of.shapes.iter().for_each(|shape| table += &row(block, of, shape));
     }
-    let [falls, rises] = cs_edges[..] else { panic!("two edges of CS, not {cs_edges:?}") };
-    [falls, sck_edges[0], sck_edges[sck_edges.len() - 1], rises]
+    snapshot::check(&format!("accesses/{}.txt", block.name), &table);
 }
-
-#[test]
-fn accesses_per_transfer_are_as_reviewed() {
-    let mut table = String::from(HEADER);
-    for line in &LINES {
-        for bytes in [1, 4, 5, 13, 64, 256, 512, 4096] {
-            // What the block's own line takes in one burst.
-            if line.cs == 1 && bytes > 256 {
-                continue;
-            }
-            let _ = write!(table, "{}", row(line, bytes));
-        }
-    }
-    snapshot::check("ecspi_accesses.txt", &table);
-}
+on_every_block! { accesses_per_message_are_as_reviewed }

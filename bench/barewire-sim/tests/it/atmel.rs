@@ -1,5 +1,4 @@
-//! Atmel's SPI in simulation: the conformance suite by loopback, what a late caller loses, delays
-//! as the wire has them.
+//! Atmel's SPI beside its judges: what a late caller loses, and delays as the wire has them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,81 +7,26 @@ use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::controller::atmel::{PeripheralSelect, Pipe};
 use barewire::spi::{Error, Mode, Settings, Transfer};
-use barewire_sim::bring_up::{Charged, atmel, atmel_interrupt_with, atmel_with};
+use barewire_sim::bring_up::{atmel, atmel_with};
 use barewire_sim::chip::WireLimits;
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
-use crate::conforms::{self, Lengths};
-use crate::driver::{Driver, Waits};
+use crate::blocks::ATMEL;
+use crate::driver::{Driven, Waits, on_bus};
 
 fn board() -> Board {
     Board::new(BoardSpec::find("sama5d36").expect("a board"), BoardOptions::default())
 }
 
-struct OnAtmel(Pipe, PeripheralSelect);
-
-impl Driver for OnAtmel {
-    fn polled(&self, board: &Board) -> Bus<impl Controller> {
-        Bus::new(Charged::new(atmel_with(board, self.0, self.1), board.clone()))
-    }
-
-    fn interrupted(&self, board: &Board, limit_ns: u32) -> impl Controller {
-        atmel_interrupt_with(board, self.0, limit_ns)
-    }
-}
-
-/// On the block's own line, and on the pin with short lengths.
-fn passes_every_case(board: &Board, bus: &Bus<dyn Controller + '_>, lengths: Lengths) {
-    for (chip_select, lengths) in [(1, lengths), (0, Lengths::Short)] {
-        let settings = Settings::new(chip_select, 33_000_000).with_mode(Mode::LOOP);
-        conforms::passes_every_case(board, bus, &settings, lengths);
-    }
-}
-
-#[test]
-fn atmel_passes_every_case() {
-    for (pipe, select, lengths) in [
-        (Pipe::WaitDataRead, PeripheralSelect::Fixed, Lengths::All),
-        (Pipe::WaitDataRead, PeripheralSelect::Variable, Lengths::Short),
-        (Pipe::OneWord, PeripheralSelect::Fixed, Lengths::Short),
-        // Nobody keeps this caller from the block.
-        (Pipe::TwoWords, PeripheralSelect::Variable, Lengths::All),
-    ] {
-        let board = board();
-        let driver = OnAtmel(pipe, select);
-        driver.on_bus(&board, Waits::Polling, |bus| passes_every_case(&board, bus, lengths));
-    }
-}
-
-#[test]
-fn atmel_passes_every_case_asleep_until_it_interrupts() {
-    let board = board();
-    let driver = OnAtmel(Pipe::WaitDataRead, PeripheralSelect::Fixed);
-    driver.on_bus(&board, Waits::Asleep(0), |bus| passes_every_case(&board, bus, Lengths::All));
-}
-
-#[test]
-fn atmel_passes_every_case_by_its_handler() {
-    for (pipe, lengths) in [(Pipe::WaitDataRead, Lengths::Short), (Pipe::OneWord, Lengths::All)] {
-        let board = board();
-        let driver = OnAtmel(pipe, PeripheralSelect::Fixed);
-        let ((), interrupts) = driver
-            .on_bus(&board, Waits::ByHandler(0), |bus| passes_every_case(&board, bus, lengths));
-        assert!(interrupts > 50_000, "one a word");
-    }
-}
-
 #[test]
 fn a_late_handler_loses_a_word_only_where_nobody_waits_for_it() {
-    for (pipe, lost) in
-        [(Pipe::WaitDataRead, false), (Pipe::OneWord, false), (Pipe::TwoWords, true)]
-    {
+    for (way, lost) in [(0, false), (2, false), (4, true)] {
+        let (way, pipe) = (&ATMEL.ways[way], ATMEL.ways[way].name);
         let board = board();
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
-        let driver = OnAtmel(pipe, PeripheralSelect::Fixed);
-        driver.on_bus(&board, Waits::ByHandler(0), |bus| {
+        on_bus(way.start, &board, Waits::ByHandler(0), |bus| {
             // The handler's way to the block is longer than a word of 16 bits at 33 MHz.
             let device = bus.device(&Settings::new(0, 33_000_000)).expect("opens");
             let tx: Vec<u8> = (0..64).collect();
@@ -93,27 +37,26 @@ fn a_late_handler_loses_a_word_only_where_nobody_waits_for_it() {
                 // The model noted the word, as it should; the chip saw a whole word and CS after it.
                 board.clear_violations();
             } else {
-                assert_eq!(ran, Ok(64), "{pipe:?}");
+                assert_eq!(ran, Ok(64), "{pipe}");
                 assert_eq!((rx[0], &rx[1..]), (0, &tx[..63]));
             }
             // The block is as good as new, polled and slow enough too.
             let slow = bus.device(&Settings::new(0, 600_000)).expect("opens");
             let mut rx = [0xee; 64];
-            assert_eq!(slow.sync(&mut [Transfer::exchange(&tx, &mut rx)]), Ok(64), "{pipe:?}");
+            assert_eq!(slow.sync(&mut [Transfer::exchange(&tx, &mut rx)]), Ok(64), "{pipe}");
             assert_eq!(rx[1..], tx[..63]);
-            assert!(board.violations().is_empty(), "{pipe:?}: {:#?}", board.violations());
+            assert!(board.violations().is_empty(), "{pipe}: {:#?}", board.violations());
         });
     }
 }
 
 #[test]
 fn a_polling_caller_kept_from_the_block_loses_a_word_only_where_nobody_waits_for_it() {
-    for (pipe, lost) in
-        [(Pipe::WaitDataRead, false), (Pipe::OneWord, false), (Pipe::TwoWords, true)]
-    {
+    for (way, lost) in [(0, false), (2, false), (4, true)] {
+        let (way, pipe) = (&ATMEL.ways[way], ATMEL.ways[way].name);
         let board = board();
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
-        let bus = Bus::new(atmel_with(&board, pipe, PeripheralSelect::Fixed));
+        let bus = Bus::new(Driven((way.start)(&board, None)));
         let device = bus.device(&Settings::new(0, 33_000_000)).expect("opens");
         let ran = RefCell::new(None);
         let caller = Thread::new("caller", || {
@@ -127,11 +70,11 @@ fn a_polling_caller_kept_from_the_block_loses_a_word_only_where_nobody_waits_for
         });
         board.engine().run(vec![caller.on(0, 1), other.on(0, 9)]);
         let ran = ran.into_inner().expect("has run").map_err(|error| error.error);
-        assert_eq!(ran, if lost { Err(Error::Overrun) } else { Ok(512) }, "{pipe:?}");
+        assert_eq!(ran, if lost { Err(Error::Overrun) } else { Ok(512) }, "{pipe}");
         board.clear_violations();
         let mut rx = [0; 16];
-        assert_eq!(device.sync(&mut [Transfer::read(&mut rx)]), Ok(16), "{pipe:?}");
-        assert!(board.violations().is_empty(), "{pipe:?}: {:#?}", board.violations());
+        assert_eq!(device.sync(&mut [Transfer::read(&mut rx)]), Ok(16), "{pipe}");
+        assert!(board.violations().is_empty(), "{pipe}: {:#?}", board.violations());
     }
 }
 

@@ -1,59 +1,101 @@
-//! The conformance suite on ECSPI, in simulation, by the block's loopback.
+//! The judge of lengths, words and forms: the conformance suite on every block, by its loopback or through a
+//! jumper, polled, asleep and by the block's handler.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
-use barewire::spi::{Mode, Settings};
-use barewire_conformance::{Clock, Options, run};
-use barewire_sim::bring_up::{bus, ecspi, ecspi_interrupt};
+use barewire::spi::{MODE_0, MODE_1, MODE_2, MODE_3, Mode, Settings};
+use barewire_conformance::{Clock, Options, Report, run};
+use barewire_sim::bring_up::ecspi;
+use barewire_sim::model::jumper::Jumper;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
-use crate::conforms::{self, Lengths};
-use crate::driver::{Driver, Waits};
+use crate::blocks::{Block, Way, on_every_block};
+use crate::driver::{EACH, Waits, on_bus};
 
-fn board() -> Board {
-    Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default())
+/// Up to which length the cases run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lengths {
+    /// To 128 KiB, where tests run whole. These are 28 MB, seconds of simulation. One run for each way of
+    /// waiting is enough: beyond its FIFO and its counters a driver only repeats itself.
+    All,
+    /// To 1,024 bytes: several times every FIFO.
+    Short,
 }
 
-struct OnEcspi;
+/// Runs every case on what loops back to a device of `settings`; nothing may fail, and no checker
+/// complain.
+fn passes_every_case(
+    board: &Board,
+    bus: &Bus<dyn Controller + '_>,
+    settings: &Settings,
+    lengths: Lengths,
+) -> Report {
+    let device = bus.device(settings).expect("opens");
+    let whole = crate::runs_whole() && lengths == Lengths::All;
+    let max_len = if whole { Options::default().max_len } else { 1_025 };
+    let mut now_ns = || board.engine().now_ps() / 1_000;
+    let options = Options { max_len, loopback: true, ..Options::default() };
+    let report = run(&device, &options, &mut Clock::Nanoseconds(&mut now_ns));
+    assert!(report.failures.is_empty(), "{settings:?}: {:#?}", report.failures);
+    assert!(report.iterations > 1_000, "{}", report.iterations);
+    report
+}
 
-impl Driver for OnEcspi {
-    fn polled(&self, board: &Board) -> Bus<impl Controller> {
-        bus(board)
+struct Case<'b> {
+    block: &'b Block,
+    way: &'b Way,
+    late_ns: u64,
+}
+
+impl Case<'_> {
+    fn passes(&self, waits: Waits, settings: Settings, lengths: Lengths) {
+        let board = self.block.board(self.way, self.late_ns);
+        if !settings.mode.contains(Mode::LOOP) {
+            assert!(board.attach(settings.chip_select, Rc::new(RefCell::new(Jumper))));
+        }
+        let (report, interrupts) = on_bus(self.way.start, &board, waits, |bus| {
+            passes_every_case(&board, bus, &settings, lengths)
+        });
+        let what = format!("{}, {waits:?}, {settings:?}", self.way.name);
+        assert_eq!(board.harms_total(), 0, "{what}: {:#?}", board.violations());
+        if let Waits::ByHandler(_) = waits {
+            assert!(interrupts > report.iterations as u64 / 2, "{what}: {interrupts} interrupts");
+        }
     }
+}
 
-    fn interrupted(&self, board: &Board, limit_ns: u32) -> impl Controller {
-        ecspi_interrupt(board, limit_ns)
+fn every_case_passes(block: &'static Block) {
+    let (lines, modes) = (if block.holds { 0..=1 } else { 0..=0 }, [MODE_0, MODE_2, MODE_1]);
+    let fast = Settings::new(0, 20_000_000);
+    let usual = Case { block, way: block.usual(), late_ns: 0 };
+    for (waits, mode) in EACH.into_iter().zip(modes) {
+        usual.passes(waits, fast.with_mode(mode), Lengths::All);
+        usual.passes(waits, fast.with_mode(MODE_3), Lengths::Short);
+        if block.loops {
+            usual.passes(waits, fast.with_mode(mode | Mode::LOOP), Lengths::Short);
+        }
+    }
+    for way in block.ways {
+        let each = if way.polled_only { &EACH[..1] } else { &EACH };
+        for (&waits, mode) in each.iter().zip([MODE_3, MODE_0, MODE_2]) {
+            for line in lines.clone() {
+                let settings = Settings::new(line, 33_000_000).with_mode(mode);
+                Case { block, way, late_ns: 0 }.passes(waits, settings, Lengths::Short);
+            }
+            // Late: a block of that speed has nothing to send.
+            Case { block, way, late_ns: way.late_ns }.passes(
+                waits,
+                fast.with_mode(mode),
+                Lengths::Short,
+            );
+        }
     }
 }
-
-#[test]
-fn ecspi_passes_every_case() {
-    let board = board();
-    OnEcspi.on_bus(&board, Waits::Polling, |bus| passes_every_case(&board, bus));
-}
-
-#[test]
-fn ecspi_passes_every_case_asleep_until_it_interrupts() {
-    let board = board();
-    OnEcspi.on_bus(&board, Waits::Asleep(0), |bus| passes_every_case(&board, bus));
-}
-
-#[test]
-fn ecspi_passes_every_case_by_its_handler() {
-    let board = board();
-    let ((), interrupts) =
-        OnEcspi.on_bus(&board, Waits::ByHandler(0), |bus| passes_every_case(&board, bus));
-    assert!(interrupts > 1_000);
-}
-
-fn passes_every_case(board: &Board, bus: &Bus<dyn Controller + '_>) {
-    let settings = Settings::new(0, 40_000_000).with_mode(Mode::LOOP);
-    let report = conforms::passes_every_case(board, bus, &settings, Lengths::All);
-    let expected = if crate::runs_whole() { 1_801 } else { 1_233 };
-    assert_eq!(report.iterations, expected);
-    println!("{} iterations, {} bytes", report.iterations, report.bytes);
-}
+on_every_block! { every_case_passes }
 
 #[test]
 fn injected_faults_fail_it() {

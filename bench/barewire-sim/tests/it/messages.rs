@@ -1,82 +1,41 @@
-//! Random messages through ECSPI on the simulated board.
+//! The judge of random messages: on every block, in front of a chip that is strict, in each way of waiting,
+//! in time and late.
 
-use barewire::bus::Bus;
-use barewire::controller::Controller;
-use barewire_sim::bring_up::{bus, ecspi_interrupt};
-use barewire_sim::{Board, BoardOptions, BoardSpec};
 use proptest::prelude::*;
+use proptest::test_runner::{TestCaseError, TestRunner};
 
-use crate::driver::{Driver, Waits};
-use crate::random;
-use crate::random::{Asks, Message, USUAL, cases, messages};
+use crate::blocks::{Block, Way, on_every_block};
+use crate::driver::Waits;
+use crate::random::{Message, cases, messages, run};
 
-const ASKS: Asks = Asks {
-    chip_select: &[(3, 0..=0), (1, 1..=1)],
-    speed_hz: &[
-        (1, 20_000_000..=20_000_000),
-        (1, 80_000_000..=80_000_000),
-        (1, 1_000_000..=1_000_000),
-        (1, 20_000..=99_999_999),
-    ],
-    bits: &[(1, 8..=8), (1, 16..=16), (1, 32..=32)],
-    own_bits: &[(9, 0..=0), (1, 8..=8), (1, 16..=16), (1, 32..=32)],
-    words: &[(1, 0..=0), (1, 1..=7), (1, 1..=69), (1, 60..=139), (1, 500..=1_199)],
-    native: one_burst_each,
-    ..USUAL
-};
-
-/// What the block's own select line can do: one burst each, pulsed between.
-fn one_burst_each(message: &mut Message) {
-    let last = message.pieces.len() - 1;
-    for (index, piece) in message.pieces.iter_mut().enumerate() {
-        piece.words %= 65;
-        piece.word_delay_ns = 0;
-        piece.delay_ns = 0;
-        piece.speed_hz = 0;
-        piece.cs_change = index < last;
-    }
-    message.cs_setup_ns = message.cs_setup_ns.min(700);
-    message.cs_hold_ns = 0;
+fn run_all(
+    block: &Block,
+    way: &Way,
+    jitter_ns: u64,
+    waits: Waits,
+    messages: &[Message],
+) -> Result<u64, TestCaseError> {
+    run(&block.asks, way.start, &block.board(way, jitter_ns), waits, messages, jitter_ns > 0)
 }
 
-struct Ecspi;
-
-impl Driver for Ecspi {
-    fn polled(&self, board: &Board) -> Bus<impl Controller> {
-        bus(board)
-    }
-
-    fn interrupted(&self, board: &Board, limit_ns: u32) -> impl Controller {
-        ecspi_interrupt(board, limit_ns)
-    }
+fn random_messages_arrive_whole_and_in_time(block: &'static Block) {
+    let ways: Vec<&Way> =
+        block.ways.iter().filter(|way| way.kind.is_none() && !way.polled_only).collect();
+    let limits = prop_oneof![Just(0), 0_u32..200_000];
+    let strategy = (messages(&block.asks), 0..ways.len(), limits, any::<bool>(), any::<u64>());
+    let judged =
+        TestRunner::new(cases(48, 512)).run(&strategy, |(messages, way, limit_ns, late, how)| {
+            let way = ways[way];
+            let jitter_ns = if late { how % (way.late_ns + 1) } else { 0 };
+            let run = |waits| run_all(block, way, jitter_ns, waits, &messages);
+            let once = run(Waits::Polling)?;
+            let again = run(Waits::Polling)?;
+            prop_assert_eq!(once, again, "the same program has the same trace");
+            // The bytes are those that polling gives: the model's.
+            run(Waits::Asleep(limit_ns))?;
+            run(Waits::ByHandler(limit_ns))?;
+            Ok(())
+        });
+    judged.unwrap_or_else(|failure| panic!("{}: {failure}", block.name));
 }
-
-fn run(board: &str, messages: &[Message], waits: Waits) -> Result<u64, TestCaseError> {
-    let board = Board::new(BoardSpec::find(board).expect("a board"), BoardOptions::default());
-    random::run(&ASKS, &Ecspi, &board, waits, messages)
-}
-
-proptest! {
-    #![proptest_config(cases(48, 512))]
-
-    #[test]
-    fn random_messages_arrive_whole_and_in_time(
-        messages in messages(&ASKS),
-        board in prop_oneof![Just("imx8mp"), Just("sabrelite")],
-    ) {
-        let once = run(board, &messages, Waits::Polling)?;
-        let again = run(board, &messages, Waits::Polling)?;
-        prop_assert_eq!(once, again, "the same program has the same trace");
-    }
-
-    /// The bytes are those that polling gives: the model's.
-    #[test]
-    fn random_messages_arrive_whole_by_interrupt(
-        messages in messages(&ASKS),
-        board in prop_oneof![Just("imx8mp"), Just("sabrelite")],
-        limit_ns in prop_oneof![Just(0), 0_u32..200_000],
-    ) {
-        run(board, &messages, Waits::Asleep(limit_ns))?;
-        run(board, &messages, Waits::ByHandler(limit_ns))?;
-    }
-}
+on_every_block! { random_messages_arrive_whole_and_in_time }

@@ -9,15 +9,15 @@ use barewire::controller::Controller;
 use barewire::reg::Registers;
 use barewire::spi::{MODE_0, MODE_3, Mode, Settings, Transfer};
 use barewire_conformance::{Clock, Options, run};
-use barewire_sim::bring_up::{any, any_interrupt};
+use barewire_sim::bring_up::any;
 use barewire_sim::model::BlockOptions;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::model::ecspi::Readings;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
-use crate::driver::{Driver, Waits};
+use crate::blocks::ECSPI;
+use crate::driver::{EACH, on_bus};
 
-const WAITS: [Waits; 3] = [Waits::Polling, Waits::Asleep(0), Waits::ByHandler(0)];
 /// Three clocks at 5 MHz: longer than the driver takes from XCH to its first look.
 const START_DELAY_PS: u64 = 600_000;
 /// No jitter, and one in which a FIFO of 64 words is empty at 20 MHz after a few accesses.
@@ -26,18 +26,6 @@ const GPIO: u8 = 0;
 const NATIVE: u8 = 1;
 /// The longest transfer of a native line.
 const FIFO_BYTES: usize = 256;
-
-struct Shipped;
-
-impl Driver for Shipped {
-    fn polled(&self, board: &Board) -> Bus<impl Controller> {
-        Bus::new(any(board))
-    }
-
-    fn interrupted(&self, board: &Board, limit_ns: u32) -> impl Controller {
-        any_interrupt(board, limit_ns, barewire_sim::bring_up::SimInterrupt::new(board))
-    }
-}
 
 fn each_board(judge: impl Fn(&Board, &str)) {
     for (number, ecspi) in Readings::each(START_DELAY_PS).into_iter().enumerate() {
@@ -78,14 +66,14 @@ fn exchange(
 #[test]
 fn every_length_arrives_under_every_reading_on_either_line() {
     let lengths = [1, 3, 4, 5, 15, 16, 17, 20, 64, 252, FIFO_BYTES];
-    for waits in WAITS {
+    for waits in EACH {
         each_board(|board, what| {
             let chips = [GPIO, NATIVE].map(|cs| {
                 let chip = Rc::new(RefCell::new(Echo::default()));
                 board.attach(cs, chip.clone());
                 chip
             });
-            Shipped.on_bus(board, waits, |bus| {
+            on_bus(ECSPI.usual().start, board, waits, |bus| {
                 for (speed_hz, mode) in
                     [(40_000_000, MODE_3), (5_000_000, MODE_0), (400_000, MODE_3)]
                 {
@@ -108,9 +96,9 @@ fn every_length_arrives_under_every_reading_on_either_line() {
 
 #[test]
 fn the_conformance_suite_passes_under_every_reading() {
-    for waits in WAITS {
+    for waits in EACH {
         each_board(|board, what| {
-            Shipped.on_bus(board, waits, |bus| {
+            on_bus(ECSPI.usual().start, board, waits, |bus| {
                 let settings = Settings::new(GPIO, 40_000_000).with_mode(Mode::LOOP);
                 let device = bus.device(&settings).expect("opens");
                 let mut now_ns = || board.engine().now_ps() / 1_000;

@@ -134,12 +134,41 @@ mod tests {
     use core::cell::Cell;
 
     use super::*;
-    use crate::controller::testing::{Clock, Ticker};
+
+    /// A counter that counts its reads.
+    #[derive(Debug, Default)]
+    struct Ticker(u64);
+
+    impl Timer for Ticker {
+        fn frequency_hz(&self) -> u32 {
+            1_000_000
+        }
+        fn now_ticks(&mut self) -> u64 {
+            self.0 += 1;
+            self.0
+        }
+    }
+
+    /// A counter whose value the test sets.
+    #[derive(Debug)]
+    struct Clock<'c>(&'c Cell<u64>);
+
+    impl Timer for Clock<'_> {
+        fn frequency_hz(&self) -> u32 {
+            1_000_000
+        }
+        fn now_ticks(&mut self) -> u64 {
+            self.0.get()
+        }
+        fn wait_ticks(&mut self, ticks: u64) {
+            self.0.set(self.0.get() + ticks + 1);
+        }
+    }
 
     #[test]
     fn a_rest_is_waited_for_once_and_never_short() {
         let now = Cell::new(100);
-        let mut timer = Clock::<1_000_000>::new(&now);
+        let mut timer = Clock(&now);
         let mut rest = Rest::begin(&mut timer);
         rest.at_least(0, &mut timer);
         assert_eq!(now.get(), 100);
@@ -155,8 +184,25 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_refused_by_what_it_is() {
+        let pin = CsLine::Gpio { bit: 33, active_high: true };
+        let lines = [pin, CsLine::Sleeping, CsLine::Absent];
+        let found = |chip_select, mode| {
+            find(&lines, &Settings::new(chip_select, 1_000_000).with_mode(mode))
+        };
+        assert_eq!(found(0, Mode::CS_HIGH), Ok((Select::Gpio { mask: 2 }, true)));
+        assert_eq!(found(0, Mode::default()), Err(Error::CsPolarity { active_high: true }));
+        assert_eq!(found(1, Mode::default()), Err(Error::CsCanSleep));
+        for chip_select in [2, 3] {
+            let none = Err(Error::NoSuchChipSelect { chip_select });
+            assert_eq!(found(chip_select, Mode::default()), none);
+            assert_eq!(found(chip_select, Mode::NO_CS), Ok((Select::None, false)));
+        }
+    }
+
+    #[test]
     fn what_has_passed_is_not_looked_for_again() {
-        let mut timer = Ticker::<1_000_000>(0);
+        let mut timer = Ticker(0);
         let mut rest = Rest::begin(&mut timer);
         timer.0 = 1 << 40;
         rest.at_least(7, &mut timer);

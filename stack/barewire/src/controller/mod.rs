@@ -38,8 +38,6 @@ pub mod pl022;
 mod plan;
 pub mod sifive;
 mod stepped;
-#[cfg(test)]
-mod testing;
 mod waits;
 mod wire;
 mod words;

@@ -2,15 +2,11 @@
 
 mod select;
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use proptest::prelude::*;
 
 use super::regs::*;
 use super::*;
-use crate::check::Faults;
-use crate::model::echo::Echo;
+use crate::model::rig;
 use crate::wire::Driver;
 
 /// 100 MHz: a period of MCK is 10 ns, and one of SPCK 50 ns with SCBR = 5.
@@ -40,24 +36,11 @@ fn csr(mode: u32, bits: u32) -> u32 {
     0x500 | (bits - 8) << 4 | (!mode & 1) << 1 | mode >> 1
 }
 
-/// The block, an echo on NPCS0 and on NPCS1, and a time that only the test advances.
-struct Rig {
-    spi: AtmelSpi,
-    wire: Wire,
-    echo: [Rc<RefCell<Echo>>; 2],
-    now: Ps,
-}
+type Rig = rig::Rig<AtmelSpi>;
 
 impl Rig {
     fn new() -> Self {
-        let mut wire = Wire::new(Faults::default());
-        let echo = [0, 1].map(|line| {
-            wire.add_line(Driver::Native(line), false);
-            let echo = Rc::new(RefCell::new(Echo::default()));
-            assert!(wire.attach(line, echo.clone()));
-            echo
-        });
-        Self { spi: AtmelSpi::new(MCK_HZ), wire, echo, now: 0 }
+        Self::with(AtmelSpi::new(MCK_HZ), &[0, 1].map(Driver::Native))
     }
 
     /// Enabled, with `mr` and SPI_CSR0; the other lines are in mode 0.
@@ -72,23 +55,10 @@ impl Rig {
         rig
     }
 
-    fn read(&mut self, offset: u32) -> u32 {
-        self.spi.read(offset, self.now, &mut self.wire)
-    }
-
-    fn write(&mut self, offset: u32, value: u32) {
-        self.spi.write(offset, value, self.now, &mut self.wire);
-    }
-
-    fn at(&mut self, now: Ps) -> &mut Self {
-        self.now = now;
-        self
-    }
-
     /// Whether SPI_SR has `bit`, without the side effects of a read.
     fn sr(&mut self, bit: u32) -> bool {
-        self.spi.catch_up(self.now, &mut self.wire);
-        self.spi.status() & bit != 0
+        self.block.catch_up(self.now, &mut self.wire);
+        self.block.status() & bit != 0
     }
 
     /// The data of SPI_RDR.
@@ -97,34 +67,16 @@ impl Rig {
     }
 
     fn selected_ps(&mut self) -> Ps {
-        self.spi.catch_up(self.now, &mut self.wire);
+        self.block.catch_up(self.now, &mut self.wire);
         self.wire.wire_use(self.now).selected_ps
     }
 
-    fn selections(&self) -> [u64; 2] {
-        self.echo.each_ref().map(|echo| echo.borrow().selections())
-    }
-
-    fn received(&self, line: usize) -> Vec<u8> {
-        self.echo[line].borrow().received().to_vec()
-    }
-
-    /// Advances time in steps of 1 ns to the first instant at which `what` holds.
-    fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
-        let limit = self.now + 1_000_000_000;
-        while !what(self) {
-            self.now += 1_000;
-            assert!(self.now < limit, "nothing happened");
-        }
-        self.now
+    fn both_selections(&self) -> [u64; 2] {
+        [0, 1].map(|line| self.selections(line))
     }
 
     fn done(&mut self) -> Ps {
         self.until(|rig| rig.sr(sr::TXEMPTY))
-    }
-
-    fn rules(&mut self) -> Vec<Rule> {
-        self.wire.violations(self.now).kept().iter().map(|violation| violation.rule).collect()
     }
 }
 
@@ -136,7 +88,7 @@ fn reset_values() {
             assert_eq!(rig.read(offset), 0, "{offset:#x}");
         }
     }
-    assert_eq!(rig.spi.due(), Ps::MAX);
+    assert_eq!(rig.block.due(), Ps::MAX);
     rig.write(SPI_CR, SPIEN);
     assert_eq!(rig.read(SPI_SR), 0x0001_0202, "SPIENS, TXEMPTY, TDRE");
     rig.write(SPI_CR, SPIEN | SPIDIS);
@@ -147,7 +99,7 @@ fn reset_values() {
 #[test]
 fn registers_keep_their_writable_bits() {
     let mut rig = Rig::new();
-    for (offset, kept) in [
+    rig.keeps(&[
         (SPI_MR, 0xff0f_00b7),
         (SPI_CSR0, u32::MAX),
         (0x34, u32::MAX),
@@ -158,11 +110,7 @@ fn registers_keep_their_writable_bits() {
         (SPI_IMR, 0),
         (SPI_WPMR, 0),
         (SPI_WPSR, 0),
-    ] {
-        rig.write(offset, u32::MAX);
-        assert_eq!(rig.read(offset), kept, "{offset:#x}");
-        rig.write(offset, 0);
-    }
+    ]);
     rig.write(SPI_IER, u32::MAX);
     assert_eq!(rig.read(SPI_IMR), 0x70f);
     rig.write(SPI_IDR, 0x203);
@@ -203,7 +151,7 @@ fn scbr_divides_mck() {
     }
     // 132 MHz / 2: 15,151.5 ps, never faster than that.
     let mut rig = Rig::on(0, 0x202);
-    rig.spi.mck_hz = 132_000_000;
+    rig.block.mck_hz = 132_000_000;
     rig.write(SPI_TDR, 0);
     rig.now = 1_000_000;
     assert_eq!(rig.wire.wire_use(rig.now).clock_ps, 0, "nothing happens between accesses");
@@ -236,7 +184,7 @@ fn two_words_are_in_the_pipe_and_follow_without_a_gap() {
     assert_eq!(rig.done(), 24 * PERIOD);
     let used = rig.wire.wire_use(rig.now);
     assert_eq!((used.span_ps, used.clock_ps), (24 * PERIOD, 24 * PERIOD));
-    assert_eq!((rig.received(0), rig.selections()), (vec![0x11, 0x22, 0x33], [1, 0]));
+    assert_eq!((rig.received(0), rig.both_selections()), (vec![0x11, 0x22, 0x33], [1, 0]));
     assert!(rig.rules().is_empty());
     // A third word loses the second.
     rig.now += 1_000_000;
@@ -275,17 +223,17 @@ fn wdrbt_waits_for_the_reader() {
     assert!(rig.sr(sr::TDRE));
     assert_eq!(rig.done(), 108 * PERIOD);
     assert_eq!(rig.rd(), 0x11);
-    assert_eq!((rig.received(0), rig.selections()), (vec![0x11, 0x22], [1, 0]));
+    assert_eq!((rig.received(0), rig.both_selections()), (vec![0x11, 0x22], [1, 0]));
     // An unread word also holds back the first word of the next selection.
     rig.write(SPI_TDR, 0x33);
     rig.done();
     rig.now += PERIOD;
     rig.write(SPI_TDR, 0x44);
     rig.now += 100 * PERIOD;
-    assert!(!rig.sr(sr::TDRE) && rig.selections() == [2, 0]);
+    assert!(!rig.sr(sr::TDRE) && rig.both_selections() == [2, 0]);
     rig.read(SPI_RDR);
     rig.done();
-    assert_eq!((rig.received(0), rig.selections()), (vec![0x11, 0x22, 0x33, 0x44], [3, 0]));
+    assert_eq!((rig.received(0), rig.both_selections()), (vec![0x11, 0x22, 0x33, 0x44], [3, 0]));
     assert!(!rig.sr(sr::OVRES) && rig.rules().is_empty());
 }
 
@@ -350,26 +298,26 @@ fn software_reset_forgets_everything() {
 #[test]
 fn interrupts_follow_the_status() {
     let mut rig = Rig::on(0, CSR);
-    assert!(!rig.spi.interrupt());
+    assert!(!rig.block.interrupt());
     rig.write(SPI_IER, sr::TDRE);
-    assert!(rig.spi.interrupt());
+    assert!(rig.block.interrupt());
     rig.write(SPI_IDR, sr::TDRE);
     rig.write(SPI_IER, sr::RDRF | sr::OVRES);
     rig.write(SPI_TDR, 0x11);
     rig.write(SPI_TDR, 0x22);
-    let due = rig.spi.due();
+    let due = rig.block.due();
     assert_eq!(due, 8 * PERIOD - HALF, "the interrupt can be waited for");
     rig.at(due - 1).sr(0);
-    assert!(!rig.spi.interrupt());
+    assert!(!rig.block.interrupt());
     rig.at(due).sr(0);
-    assert!(rig.spi.interrupt());
+    assert!(rig.block.interrupt());
     rig.done();
     rig.read(SPI_RDR);
-    assert!(rig.spi.interrupt(), "OVRES still");
+    assert!(rig.block.interrupt(), "OVRES still");
     rig.read(SPI_SR);
-    assert!(!rig.spi.interrupt());
+    assert!(!rig.block.interrupt());
     rig.write(SPI_IER, sr::TXEMPTY);
-    assert!(rig.spi.interrupt());
+    assert!(rig.block.interrupt());
 }
 
 #[test]
@@ -430,7 +378,7 @@ fn what_is_not_supported_never_starts() {
         rig.write(SPI_TDR, 0x11);
         rig.now = 1_000_000_000;
         assert!(!rig.sr(sr::TDRE) && !rig.sr(sr::TXEMPTY), "{offset:#x} {value:#x}");
-        assert_eq!(rig.selections(), [0, 0]);
+        assert_eq!(rig.both_selections(), [0, 0]);
         // Corrected, the transfer starts.
         rig.write(SPI_MR, MR);
         rig.write(SPI_CSR0, CSR);
@@ -481,7 +429,7 @@ proptest! {
         prop_assert_eq!(&back[8..], &out[..out.len() - 8]);
         rig.done();
         rig.write(SPI_CR, LASTXFER);
-        prop_assert_eq!(rig.selections(), [1, 0]);
+        prop_assert_eq!(rig.both_selections(), [1, 0]);
         let used = rig.wire.wire_use(rig.now);
         prop_assert_eq!(used.clock_ps, words.len() as u64 * u64::from(bits) * PERIOD);
         prop_assert!(rig.rules().is_empty(), "{:?}", rig.rules());

@@ -1,15 +1,11 @@
 //! SPI0 compared with the manual: registers, FIFOs, bytes and their times.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use proptest::prelude::*;
 
 use super::regs::*;
 use super::stat::*;
 use super::*;
-use crate::check::Faults;
-use crate::model::echo::Echo;
+use crate::model::rig;
 
 /// 20 MHz at the divisor used here: a period of 50 ns.
 const CORE_HZ: u64 = 400_000_000;
@@ -25,28 +21,14 @@ const TA: u32 = 1 << 7;
 const INTD: u32 = 1 << 9;
 const INTR: u32 = 1 << 10;
 
-/// The block, an echo on CE0 and one on GPIO 25, and a time that only the test advances.
-struct Rig {
-    spi: Bcm2835Spi,
-    wire: Wire,
-    echo: Rc<RefCell<Echo>>,
-    other: Rc<RefCell<Echo>>,
-    now: Ps,
-}
+type Rig = rig::Rig<Bcm2835Spi>;
 
 /// The line of the second echo.
 const GPIO: Driver = Driver::Gpio { block: 0, bit: 25 };
 
 impl Rig {
     fn new() -> Self {
-        let mut wire = Wire::new(Faults::default());
-        let [echo, other] = [Driver::Native(0), GPIO].map(|driver| {
-            let cs = wire.add_line(driver, false);
-            let echo = Rc::new(RefCell::new(Echo::default()));
-            assert!(wire.attach(cs, echo.clone()));
-            echo
-        });
-        Self { spi: Bcm2835Spi::new(CORE_HZ), wire, echo, other, now: 0 }
+        Self::with(Bcm2835Spi::new(CORE_HZ), &[Driver::Native(0), GPIO])
     }
 
     /// With CLK set and `cs` written.
@@ -57,35 +39,8 @@ impl Rig {
         rig
     }
 
-    fn read(&mut self, offset: u32) -> u32 {
-        self.spi.read(offset, self.now, &mut self.wire)
-    }
-
-    fn write(&mut self, offset: u32, value: u32) {
-        self.spi.write(offset, value, self.now, &mut self.wire);
-    }
-
     fn stat(&mut self, bit: u32) -> bool {
         self.read(CS) & bit != 0
-    }
-
-    fn gpio(&mut self, level: bool) {
-        self.spi.catch_up(self.now, &mut self.wire);
-        self.wire.drive(GPIO, level, self.now);
-    }
-
-    /// Advances time in steps of 1 ns to the first instant at which `what` holds.
-    fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
-        let limit = self.now + 1_000_000_000;
-        while !what(self) {
-            self.now += 1_000;
-            assert!(self.now < limit, "nothing happened");
-        }
-        self.now
-    }
-
-    fn rules(&mut self) -> Vec<Rule> {
-        self.wire.violations(self.now).kept().iter().map(|violation| violation.rule).collect()
     }
 
     fn read_all(&mut self) -> Vec<u8> {
@@ -104,7 +59,7 @@ fn reset_values() {
     for (offset, value) in values {
         assert_eq!(rig.read(offset), value, "{offset:#x}");
     }
-    assert!(!rig.spi.interrupt() && rig.spi.due() == Ps::MAX);
+    assert!(!rig.block.interrupt() && rig.block.due() == Ps::MAX);
     assert!(rig.rules().is_empty());
 }
 
@@ -186,7 +141,7 @@ fn a_byte_written_in_the_ninth_clock_waits_for_its_end() {
     let begin = rig.now;
     rig.write(FIFO, 3);
     assert_eq!(rig.until(|rig| rig.stat(DONE)), begin + BYTE);
-    assert_eq!(rig.echo.borrow().received(), [1, 2, 3]);
+    assert_eq!(rig.echoes[0].borrow().received(), [1, 2, 3]);
 }
 
 #[test]
@@ -205,7 +160,7 @@ fn cdiv_is_even_and_its_zero_is_65536() {
     }
     // 333 MHz / 2: 6,006.006 ps, never faster than that.
     let mut rig = Rig::on(TA);
-    rig.spi.core_hz = 333_000_000;
+    rig.block.core_hz = 333_000_000;
     rig.write(CLK, 2);
     rig.write(FIFO, 0);
     rig.now = 1_000_000;
@@ -239,7 +194,7 @@ fn tx_fifo_holds_64_bytes_with_the_one_on_the_wire() {
     rig.write(FIFO, 64);
     assert!(!rig.stat(TXD));
     assert_eq!(rig.until(|rig| rig.stat(DONE)), 65 * BYTE);
-    assert_eq!(rig.echo.borrow().received(), (0..65).collect::<Vec<u8>>());
+    assert_eq!(rig.echoes[0].borrow().received(), (0..65).collect::<Vec<u8>>());
     assert_eq!(rig.read_all(), (0..64).collect::<Vec<u8>>());
     assert_eq!(rig.rules(), [Rule::TxFull]);
 }
@@ -249,7 +204,7 @@ fn a_write_is_a_byte() {
     let mut rig = Rig::on(TA);
     rig.write(FIFO, 0x1234_5678);
     rig.until(|rig| rig.stat(DONE));
-    assert_eq!(rig.echo.borrow().received(), [0x78]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0x78]);
 }
 
 #[test]
@@ -268,7 +223,7 @@ fn a_full_rx_fifo_stalls_the_clock_and_loses_nothing() {
     rig.now += 1_000 * BYTE;
     assert!(rig.stat(RXF) && !rig.stat(DONE) && rig.stat(TXD));
     assert_eq!(rig.wire.wire_use(rig.now).bits, 64 * 8);
-    assert_eq!(rig.spi.due(), Ps::MAX);
+    assert_eq!(rig.block.due(), Ps::MAX);
     // One read lets one byte go, at once.
     let begin = rig.now;
     assert_eq!(rig.read(FIFO), 0);
@@ -280,7 +235,7 @@ fn a_full_rx_fifo_stalls_the_clock_and_loses_nothing() {
         answers.extend(rig.read_all());
     }
     assert_eq!(answers, (0..66).collect::<Vec<u8>>());
-    assert_eq!(rig.echo.borrow().received(), (0..67).collect::<Vec<u8>>());
+    assert_eq!(rig.echoes[0].borrow().received(), (0..67).collect::<Vec<u8>>());
     assert!(rig.rules().is_empty());
 }
 
@@ -310,7 +265,7 @@ fn clear_drops_what_it_names_before_the_frame_starts() {
     rig.write(CS, TA | CLEAR_TX);
     assert!(rig.stat(RXD), "RX FIFO is left alone");
     assert_eq!(rig.until(|rig| rig.stat(DONE)), 2 * BYTE, "the byte on the wire is finished");
-    assert_eq!(rig.echo.borrow().received(), [1, 2]);
+    assert_eq!(rig.echoes[0].borrow().received(), [1, 2]);
     rig.write(CS, TA | CLEAR_RX);
     assert!(!rig.stat(RXD) && rig.stat(DONE));
     assert!(rig.rules().is_empty());
@@ -334,7 +289,7 @@ fn without_ta_bytes_are_lost() {
     rig.write(CS, TA);
     assert!(rig.stat(DONE));
     rig.now += 10 * BYTE;
-    assert_eq!(rig.echo.borrow().received(), []);
+    assert_eq!(rig.echoes[0].borrow().received(), []);
 }
 
 #[test]
@@ -352,41 +307,41 @@ fn what_was_not_sent_leads_the_next_transfer() {
     assert_eq!(rig.read_all(), [0], "the second byte's answer is lost");
     rig.write(CS, TA);
     rig.until(|rig| rig.stat(DONE));
-    assert_eq!(rig.echo.borrow().received(), [1, 3]);
-    assert_eq!(rig.echo.borrow().selections(), 2);
+    assert_eq!(rig.echoes[0].borrow().received(), [1, 3]);
+    assert_eq!(rig.echoes[0].borrow().selections(), 2);
 }
 
 #[test]
 fn interrupts_follow_done_and_rxr() {
     let mut rig = Rig::on(INTD | INTR);
-    assert!(!rig.spi.interrupt());
+    assert!(!rig.block.interrupt());
     rig.write(CS, INTD | INTR | TA);
-    assert!(rig.spi.interrupt(), "DONE comes with TA: the manual's first interrupt");
+    assert!(rig.block.interrupt(), "DONE comes with TA: the manual's first interrupt");
     for byte in 0..64 {
         rig.write(FIFO, byte);
     }
-    assert!(!rig.spi.interrupt());
-    let at_rxr = rig.until(|rig| rig.read(CLK) != 0 && rig.spi.interrupt());
+    assert!(!rig.block.interrupt());
+    let at_rxr = rig.until(|rig| rig.read(CLK) != 0 && rig.block.interrupt());
     assert_eq!(at_rxr, 47 * BYTE + 7 * PERIOD + HALF);
     for _ in 0..48 {
         rig.read(FIFO);
     }
-    assert!(!rig.spi.interrupt());
+    assert!(!rig.block.interrupt());
     // TX FIFO has 16 bytes left: the recipe's 48 find room.
     for byte in 64..112 {
         rig.write(FIFO, byte);
     }
-    rig.until(|rig| rig.read(CLK) != 0 && rig.spi.interrupt());
+    rig.until(|rig| rig.read(CLK) != 0 && rig.block.interrupt());
     assert!(rig.stat(RXR) && !rig.stat(DONE));
     assert_eq!(rig.now, 95 * BYTE + 7 * PERIOD + HALF);
     rig.write(CS, INTD | TA);
-    assert!(!rig.spi.interrupt(), "INTR alone is about RXR");
-    rig.until(|rig| rig.read(CLK) != 0 && rig.spi.interrupt());
+    assert!(!rig.block.interrupt(), "INTR alone is about RXR");
+    rig.until(|rig| rig.read(CLK) != 0 && rig.block.interrupt());
     assert_eq!(rig.now, 112 * BYTE);
     rig.write(CS, INTR | TA);
-    assert!(rig.spi.interrupt(), "64 bytes are there");
+    assert!(rig.block.interrupt(), "64 bytes are there");
     rig.write(CS, INTD | INTR);
-    assert!(!rig.spi.interrupt(), "TA = 0 ends both");
+    assert!(!rig.block.interrupt(), "TA = 0 ends both");
     assert_eq!(rig.read_all(), (47..111).collect::<Vec<u8>>());
     assert!(rig.rules().is_empty());
 }
@@ -395,23 +350,23 @@ fn interrupts_follow_done_and_rxr() {
 fn due_tells_when_an_interrupt_may_come() {
     let mut rig = Rig::on(INTD | TA);
     rig.write(FIFO, 0);
-    assert_eq!(rig.spi.due(), 7 * PERIOD + HALF);
-    rig.now = rig.spi.due();
-    rig.spi.catch_up(rig.now, &mut rig.wire);
-    assert!(!rig.spi.interrupt());
-    assert_eq!(rig.spi.due(), BYTE);
+    assert_eq!(rig.block.due(), 7 * PERIOD + HALF);
+    rig.now = rig.block.due();
+    rig.block.catch_up(rig.now, &mut rig.wire);
+    assert!(!rig.block.interrupt());
+    assert_eq!(rig.block.due(), BYTE);
     rig.now = BYTE;
-    rig.spi.catch_up(rig.now, &mut rig.wire);
-    assert!(rig.spi.interrupt());
-    assert_eq!(rig.spi.due(), Ps::MAX);
+    rig.block.catch_up(rig.now, &mut rig.wire);
+    assert!(rig.block.interrupt());
+    assert_eq!(rig.block.due(), Ps::MAX);
 }
 
 #[test]
 fn native_ce_is_active_from_ta_to_ta() {
     let mut rig = Rig::on(0);
-    assert_eq!(rig.echo.borrow().selections(), 0);
+    assert_eq!(rig.echoes[0].borrow().selections(), 0);
     rig.write(CS, TA);
-    assert_eq!(rig.echo.borrow().selections(), 1);
+    assert_eq!(rig.echoes[0].borrow().selections(), 1);
     for byte in [1, 2] {
         rig.write(FIFO, byte);
         rig.until(|rig| rig.stat(DONE));
@@ -420,13 +375,13 @@ fn native_ce_is_active_from_ta_to_ta() {
     rig.write(CS, 0);
     let used = rig.wire.wire_use(rig.now);
     assert_eq!(used.selected_ps, 22 * BYTE, "no pulse between bytes");
-    assert_eq!(rig.echo.borrow().selections(), 1);
+    assert_eq!(rig.echoes[0].borrow().selections(), 1);
     // Other lines, and no line.
     for line in [1, 2, 3] {
         rig.write(CS, line | TA);
         rig.write(CS, line);
     }
-    assert_eq!(rig.echo.borrow().selections(), 1);
+    assert_eq!(rig.echoes[0].borrow().selections(), 1);
     assert!(rig.rules().is_empty());
 }
 
@@ -434,15 +389,15 @@ fn native_ce_is_active_from_ta_to_ta() {
 fn a_line_is_active_high_by_cspoln_or_cspol() {
     for polarity in [1 << 6, 1 << 21, 1 << 6 | 1 << 21] {
         let mut rig = Rig::on(polarity);
-        assert_eq!(rig.echo.borrow().selections(), 1, "{polarity:#x}: low at rest");
+        assert_eq!(rig.echoes[0].borrow().selections(), 1, "{polarity:#x}: low at rest");
         rig.write(CS, polarity | TA);
         rig.write(FIFO, 0xff);
         rig.until(|rig| rig.stat(DONE));
-        assert_eq!(rig.echo.borrow().received(), []);
+        assert_eq!(rig.echoes[0].borrow().received(), []);
         assert_eq!(rig.rules(), [Rule::ClockWithoutCs]);
     }
     let mut rig = Rig::on(1 << 22 | 1 << 23);
-    assert_eq!(rig.echo.borrow().selections(), 0, "other lines' polarities");
+    assert_eq!(rig.echoes[0].borrow().selections(), 0, "other lines' polarities");
     assert!(rig.rules().is_empty());
 }
 
@@ -467,28 +422,28 @@ fn a_ce_line_released_with_the_last_byte_is_seen() {
 #[test]
 fn a_gpio_line_moved_within_a_byte_is_seen() {
     let mut rig = Rig::on(3 | TA);
-    rig.gpio(false);
+    rig.drive(GPIO, false);
     rig.write(FIFO, 0xc3);
     rig.now = 4 * PERIOD;
-    rig.gpio(true);
+    rig.drive(GPIO, true);
     assert_eq!(rig.rules(), [Rule::MidWord]);
 
     // Kept: from before the first byte to DONE.
     let mut rig = Rig::on(3 | TA);
-    rig.gpio(false);
+    rig.drive(GPIO, false);
     rig.write(FIFO, 0xc3);
     rig.until(|rig| rig.stat(DONE));
-    rig.gpio(true);
-    assert_eq!(rig.other.borrow().received(), [0xc3]);
-    assert_eq!(rig.echo.borrow().selections(), 0);
+    rig.drive(GPIO, true);
+    assert_eq!(rig.echoes[1].borrow().received(), [0xc3]);
+    assert_eq!(rig.echoes[0].borrow().selections(), 0);
     assert!(rig.rules().is_empty());
 
     // The ninth clock is internal to the block: SCLK rests, and the chip may be deselected.
     let mut rig = Rig::on(3 | TA);
-    rig.gpio(false);
+    rig.drive(GPIO, false);
     rig.write(FIFO, 0xc3);
     rig.now = 8 * PERIOD;
-    rig.gpio(true);
+    rig.drive(GPIO, true);
     assert!(rig.rules().is_empty() && !rig.stat(DONE));
 }
 
@@ -497,17 +452,17 @@ fn sclk_follows_cpol_without_ta() {
     // Before the chip is selected no chip counts the edge.
     let mut rig = Rig::on(0);
     rig.write(CS, CPOL | CPHA | 3);
-    rig.gpio(false);
+    rig.drive(GPIO, false);
     rig.write(CS, CPOL | CPHA | 3 | TA);
     rig.write(FIFO, 0x81);
     rig.until(|rig| rig.stat(DONE));
-    rig.gpio(true);
+    rig.drive(GPIO, true);
     rig.write(CS, 0);
-    assert_eq!(rig.other.borrow().received(), [0x81]);
+    assert_eq!(rig.echoes[1].borrow().received(), [0x81]);
     assert!(rig.rules().is_empty());
     // Afterwards a chip does.
     let mut rig = Rig::on(0);
-    rig.gpio(false);
+    rig.drive(GPIO, false);
     rig.write(CS, CPOL | 3 | TA);
     assert_eq!(rig.rules(), [Rule::SckIdle]);
     // CE moves after SCLK, even in one write.
@@ -534,7 +489,7 @@ fn what_is_not_supported_never_starts() {
         assert!(rig.wire.wire_use(rig.now).bits == 0);
         rig.write(CS, TA);
         rig.until(|rig| rig.stat(DONE));
-        assert_eq!(rig.echo.borrow().received(), [1]);
+        assert_eq!(rig.echoes[0].borrow().received(), [1]);
     }
 }
 
@@ -564,10 +519,10 @@ proptest! {
         }
         rig.until(|rig| rig.stat(DONE));
         rig.write(CS, mode << 2);
-        prop_assert_eq!(rig.echo.borrow().received().to_vec(), bytes.clone());
+        prop_assert_eq!(rig.echoes[0].borrow().received().to_vec(), bytes.clone());
         prop_assert_eq!(&received[1..], &bytes[..bytes.len() - 1]);
         prop_assert_eq!(rig.wire.wire_use(rig.now).bits, 8 * bytes.len() as u64);
-        prop_assert_eq!(rig.echo.borrow().selections(), 1);
+        prop_assert_eq!(rig.echoes[0].borrow().selections(), 1);
         prop_assert!(rig.rules().is_empty(), "{:?}", rig.rules());
     }
 }
@@ -593,7 +548,7 @@ fn done_falls_with_a_byte_whether_it_was_written_or_not_as_in_the_manual() {
 #[test]
 fn done_that_is_needed_and_not_written_stays_set_in_the_next_transfer() {
     let mut rig = Rig::on(TA);
-    rig.spi = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
+    rig.block = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
     rig.write(CLK, CDIV);
     rig.write(CS, TA);
     assert_eq!(one_byte(&mut rig, 1), (false, true), "the first has none before it");
@@ -602,7 +557,7 @@ fn done_that_is_needed_and_not_written_stays_set_in_the_next_transfer() {
     rig.write(CS, TA | INTD);
     assert_eq!(one_byte(&mut rig, 3), (true, true), "CS was, without the bit");
     rig.write(FIFO, 4);
-    assert!(rig.spi.interrupt() && rig.stat(DONE), "and until it is");
+    assert!(rig.block.interrupt() && rig.stat(DONE), "and until it is");
     rig.write(CS, TA | DONE);
     assert!(!rig.stat(DONE), "of a byte that is on the wire");
     rig.now += BYTE;
@@ -614,7 +569,7 @@ fn done_that_is_needed_and_not_written_stays_set_in_the_next_transfer() {
 #[test]
 fn a_block_that_ran_dry_with_bytes_unread_is_in_the_middle_of_a_transfer() {
     let mut rig = Rig::on(TA);
-    rig.spi = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
+    rig.block = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
     rig.write(CLK, CDIV);
     rig.write(CS, TA);
     rig.write(FIFO, 1);

@@ -1,12 +1,8 @@
 //! The SSI against its manuals: registers, FIFOs, frames and their times.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use super::regs::*;
 use super::*;
-use crate::check::Faults;
-use crate::model::echo::Echo;
+use crate::model::rig;
 use crate::wire::Driver;
 
 /// 20 MHz at the divisor used here: a period of 50 ns.
@@ -24,25 +20,11 @@ const SSTE: u32 = 1 << 24;
 /// The line of the second echo.
 const GPIO: Driver = Driver::Gpio { block: 0, bit: 8 };
 
-/// The block, an echo behind its line 0 and one behind GPIO 8, and a time that only the test moves.
-struct Rig {
-    ssi: DwSsi,
-    wire: Wire,
-    echo: Rc<RefCell<Echo>>,
-    other: Rc<RefCell<Echo>>,
-    now: Ps,
-}
+type Rig = rig::Rig<DwSsi>;
 
 impl Rig {
     fn built(build: Build) -> Self {
-        let mut wire = Wire::new(Faults::default());
-        let [echo, other] = [Driver::Native(0), GPIO].map(|driver| {
-            let cs = wire.add_line(driver, false);
-            let echo = Rc::new(RefCell::new(Echo::default()));
-            assert!(wire.attach(cs, echo.clone()));
-            echo
-        });
-        Self { ssi: DwSsi::new(SSI_CLK_HZ, build), wire, echo, other, now: 0 }
+        Self::with(DwSsi::new(SSI_CLK_HZ, build), &[Driver::Native(0), GPIO])
     }
 
     fn new() -> Self {
@@ -62,39 +44,12 @@ impl Rig {
         }
     }
 
-    fn read(&mut self, offset: u32) -> u32 {
-        self.ssi.read(offset, self.now, &mut self.wire)
-    }
-
-    fn write(&mut self, offset: u32, value: u32) {
-        self.ssi.write(offset, value, self.now, &mut self.wire);
-    }
-
-    fn gpio(&mut self, level: bool) {
-        self.ssi.catch_up(self.now, &mut self.wire);
-        self.wire.drive(GPIO, level, self.now);
-    }
-
-    /// Moves time on to the first instant at which `what` holds, in steps of 1 ns.
-    fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
-        let limit = self.now + 1_000_000_000;
-        while !what(self) {
-            self.now += 1_000;
-            assert!(self.now < limit, "nothing happened");
-        }
-        self.now
-    }
-
     fn stat(&mut self, bit: u32) -> bool {
         self.read(SR) & bit != 0
     }
 
     fn idle(&mut self) -> Ps {
         self.until(|rig| rig.read(SR) & (sr::TFE | sr::BUSY) == sr::TFE)
-    }
-
-    fn rules(&mut self) -> Vec<Rule> {
-        self.wire.violations(self.now).kept().iter().map(|violation| violation.rule).collect()
     }
 
     fn read_all(&mut self) -> Vec<u32> {
@@ -105,7 +60,7 @@ impl Rig {
 #[test]
 fn reset_values() {
     let mut rig = Rig::new();
-    for (offset, value) in [
+    rig.reads(&[
         (CTRLR0, BYTES),
         (CTRLR1, 0),
         (SSIENR, 0),
@@ -123,10 +78,8 @@ fn reset_values() {
         (DMACR, 0),
         (IDR, 0x5153_5049),
         (SSI_VERSION_ID, 0x3430_312a),
-    ] {
-        assert_eq!(rig.read(offset), value, "{offset:#x}");
-    }
-    assert!(!rig.ssi.interrupt() && rig.ssi.due() == Ps::MAX);
+    ]);
+    assert!(!rig.block.interrupt() && rig.block.due() == Ps::MAX);
     assert!(rig.rules().is_empty());
 }
 
@@ -186,7 +139,7 @@ fn a_frame_and_its_times() {
     // Ordering 5.
     assert_eq!(rig.idle(), begun + 8 * PERIOD + HALF);
     assert_eq!(rig.read_all(), [0]);
-    assert_eq!(rig.echo.borrow().received(), [0x9f]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0x9f]);
     assert!(rig.rules().is_empty());
 }
 
@@ -198,7 +151,7 @@ fn frames_follow_each_other_without_a_gap() {
     }
     assert_eq!(rig.idle(), PERIOD + HALF + 32 * PERIOD + HALF);
     assert_eq!(rig.read_all(), [0, 1, 2, 3]);
-    assert_eq!(rig.echo.borrow().received(), [1, 2, 3, 4]);
+    assert_eq!(rig.echoes[0].borrow().received(), [1, 2, 3, 4]);
     assert!(rig.rules().is_empty());
 }
 
@@ -226,7 +179,7 @@ fn the_line_rises_when_the_transmit_fifo_runs_empty() {
     // Late: the chip sees a second command.
     rig.write(DR0, 0x55);
     rig.idle();
-    assert_eq!(rig.echo.borrow().received(), [0x9f, 0x55]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0x9f, 0x55]);
     assert_eq!(rig.wire.take_selections().len(), 2);
 }
 
@@ -241,32 +194,32 @@ fn nothing_is_sent_while_no_line_is_enabled() {
     let begun = rig.now;
     rig.write(SER, 1);
     assert_eq!(rig.idle() - begun, PERIOD + HALF + 16 * PERIOD + HALF, "one selection");
-    assert_eq!(rig.echo.borrow().received(), [1, 2]);
+    assert_eq!(rig.echoes[0].borrow().received(), [1, 2]);
 }
 
 #[test]
 fn a_line_without_a_chip_clocks_for_one_on_a_gpio() {
     let mut rig = Rig::on(BYTES, 2);
     rig.wire.start_selections();
-    rig.gpio(false);
+    rig.drive(GPIO, false);
     rig.write(DR0, 0x12);
     rig.idle();
     rig.write(DR0, 0x34);
     rig.idle();
-    rig.gpio(true);
-    assert_eq!(rig.other.borrow().received(), [0x12, 0x34]);
+    rig.drive(GPIO, true);
+    assert_eq!(rig.echoes[1].borrow().received(), [0x12, 0x34]);
     assert_eq!(rig.read_all(), [0, 0x12]);
     assert_eq!(rig.wire.take_selections().len(), 1);
-    assert!(rig.echo.borrow().received().is_empty() && rig.rules().is_empty());
+    assert!(rig.echoes[0].borrow().received().is_empty() && rig.rules().is_empty());
 }
 
 #[test]
 fn a_chip_select_released_with_the_last_word_is_seen() {
     let mut rig = Rig::on(BYTES, 2);
-    rig.gpio(false);
+    rig.drive(GPIO, false);
     rig.write(DR0, 0x12);
     rig.until(|rig| rig.stat(sr::RFNE));
-    rig.gpio(true);
+    rig.drive(GPIO, true);
     assert!(rig.rules().contains(&Rule::SckIdle), "{:?}", rig.rules());
 }
 
@@ -332,24 +285,24 @@ fn fifos_have_limits() {
 fn interrupts_follow_the_levels_and_the_mask() {
     let mut rig = Rig::on(BYTES, 0);
     rig.write(IMR, int::TXE);
-    assert!(rig.ssi.interrupt(), "the transmit FIFO is empty");
+    assert!(rig.block.interrupt(), "the transmit FIFO is empty");
     rig.write(TXFTLR, 1);
     rig.write(DR0, 1);
-    assert!(rig.ssi.interrupt(), "as many as the threshold");
+    assert!(rig.block.interrupt(), "as many as the threshold");
     rig.write(DR0, 2);
-    assert!(!rig.ssi.interrupt());
+    assert!(!rig.block.interrupt());
     rig.write(RXFTLR, 1);
     rig.write(IMR, int::RXF);
     rig.write(SER, 1);
     let begun = PERIOD + HALF;
     let came = rig.until(|rig| {
-        rig.ssi.catch_up(rig.now, &mut rig.wire);
-        rig.ssi.interrupt()
+        rig.block.catch_up(rig.now, &mut rig.wire);
+        rig.block.interrupt()
     });
     assert_eq!(came, begun + 16 * PERIOD - HALF, "with the second word");
     assert_eq!((rig.read(ISR), rig.read(RISR)), (int::RXF, int::RXF | int::TXE));
     rig.read(DR0);
-    assert!(!rig.ssi.interrupt());
+    assert!(!rig.block.interrupt());
 }
 
 #[test]
@@ -362,7 +315,7 @@ fn a_block_that_is_disabled_stops_and_forgets() {
     rig.now += 5 * PERIOD;
     rig.write(SSIENR, 0);
     assert_eq!((rig.read(TXFLR), rig.read(RXFLR), rig.read(SR)), (0, 0, 6));
-    assert_eq!(rig.ssi.due(), Ps::MAX);
+    assert_eq!(rig.block.due(), Ps::MAX);
     assert!(rig.rules().contains(&Rule::MidWord), "the line rose in the middle of a frame");
     rig.write(SSIENR, 1);
     rig.now += 100 * PERIOD;
@@ -376,14 +329,14 @@ fn no_clock_without_a_divisor_and_no_frame_of_another_format() {
         for (offset, value) in [(CTRLR0, ctrlr0), (BAUDR, baudr), (SER, 1), (SSIENR, 1), (DR0, 1)] {
             rig.write(offset, value);
         }
-        assert_eq!(rig.ssi.due(), Ps::MAX, "{ctrlr0:#x} {baudr}");
+        assert_eq!(rig.block.due(), Ps::MAX, "{ctrlr0:#x} {baudr}");
     }
 }
 
 #[test]
 fn sck_takes_its_level_when_the_block_is_enabled() {
     let mut rig = Rig::new();
-    rig.gpio(false);
+    rig.drive(GPIO, false);
     rig.write(CTRLR0, BYTES | SCPOL);
     assert!(rig.rules().is_empty());
     rig.write(SSIENR, 1);

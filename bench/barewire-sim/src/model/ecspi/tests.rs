@@ -1,15 +1,11 @@
 //! The ECSPI compared with the manual: registers, FIFOs, bursts and their times.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use proptest::prelude::*;
 
 use super::regs::*;
 use super::stat::*;
 use super::*;
-use crate::check::Faults;
-use crate::model::echo::Echo;
+use crate::model::rig;
 
 /// 20 MHz at the dividers used here: a period of 50 ns.
 const REFERENCE_HZ: u64 = 20_000_000;
@@ -25,21 +21,11 @@ fn burst(bits: u32) -> u32 {
     (bits - 1) << 20
 }
 
-/// The block, an echo on its native SS0, and a time that only the test advances.
-struct Rig {
-    ecspi: Ecspi,
-    wire: Wire,
-    echo: Rc<RefCell<Echo>>,
-    now: Ps,
-}
+type Rig = rig::Rig<Ecspi>;
 
 impl Rig {
     fn new() -> Self {
-        let mut wire = Wire::new(Faults::default());
-        wire.add_line(Driver::Native(0), false);
-        let echo = Rc::new(RefCell::new(Echo::default()));
-        assert!(wire.attach(0, echo.clone()));
-        Self { ecspi: Ecspi::new(REFERENCE_HZ), wire, echo, now: 0 }
+        Self::with(Ecspi::new(REFERENCE_HZ), &[Driver::Native(0)])
     }
 
     fn on(conreg: u32, configreg: u32) -> Self {
@@ -49,34 +35,12 @@ impl Rig {
         rig
     }
 
-    fn read(&mut self, offset: u32) -> u32 {
-        self.ecspi.read(offset, self.now, &mut self.wire)
-    }
-
-    fn write(&mut self, offset: u32, value: u32) {
-        self.ecspi.write(offset, value, self.now, &mut self.wire);
-    }
-
     fn stat(&mut self, bit: u32) -> bool {
         self.read(STATREG) & bit != 0
     }
 
     fn xch(&mut self) -> bool {
         self.read(CONREG) & XCH != 0
-    }
-
-    /// Advances time in steps of 1 ns to the first instant at which `what` holds.
-    fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
-        let limit = self.now + 1_000_000_000;
-        while !what(self) {
-            self.now += 1_000;
-            assert!(self.now < limit, "nothing happened");
-        }
-        self.now
-    }
-
-    fn rules(&mut self) -> Vec<Rule> {
-        self.wire.violations(self.now).kept().iter().map(|violation| violation.rule).collect()
     }
 }
 
@@ -99,18 +63,14 @@ fn reset_values() {
 #[test]
 fn registers_keep_their_writable_bits() {
     let mut rig = Rig::on(0, 0);
-    for (offset, kept) in [
+    rig.keeps(&[
         (CONFIGREG, 0x1fff_ffff),
         (INTREG, 0xff),
         (DMAREG, 0xbfbf_00bf),
         (PERIODREG, 0x003f_ffff),
         (TESTREG, LBC),
         (MSGDATA, 0),
-    ] {
-        rig.write(offset, u32::MAX);
-        assert_eq!(rig.read(offset), kept, "{offset:#x}");
-        rig.write(offset, 0);
-    }
+    ]);
     rig.write(CONREG, !XCH);
     assert_eq!(rig.read(CONREG), !XCH);
 }
@@ -151,7 +111,7 @@ fn disabling_ends_a_burst_in_the_middle() {
     rig.now = 8 * PERIOD + HALF + 1;
     rig.write(CONREG, 0);
     assert_eq!(rig.rules(), [Rule::MidWord]);
-    assert_eq!(rig.echo.borrow().received(), [0xab]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0xab]);
     assert_eq!(rig.wire.wire_use(rig.now).bits, 9);
     rig.now += 100 * PERIOD;
     assert!(!rig.xch());
@@ -207,9 +167,9 @@ fn thresholds_and_interrupts() {
     rig.write(INTREG, RDR);
     rig.write(CONREG, ON | burst(128) | XCH);
     rig.until(|rig| rig.read(TESTREG) >> 8 & 0x7f == 1);
-    assert!(!rig.stat(RDR) && !rig.ecspi.interrupt());
+    assert!(!rig.stat(RDR) && !rig.block.interrupt());
     rig.until(|rig| rig.read(TESTREG) >> 8 & 0x7f == 2);
-    assert!(rig.stat(RDR) && rig.ecspi.interrupt());
+    assert!(rig.stat(RDR) && rig.block.interrupt());
 }
 
 #[test]
@@ -251,7 +211,7 @@ fn dividers() {
     }
     // 60 MHz: 16,666.7 ps, never faster than that.
     let mut rig = Rig::on(0, 0);
-    rig.ecspi.reference_hz = 60_000_000;
+    rig.block.reference_hz = 60_000_000;
     rig.write(TXDATA, 0);
     rig.write(CONREG, ON | XCH);
     rig.now = PERIOD * 10;
@@ -272,9 +232,9 @@ fn one_burst_for_each_xch() {
         rig.until(|rig| !rig.xch());
         assert!(rig.stat(TC));
         assert_eq!(rig.read(TESTREG) & 0x7f, left, "what is left stays for the next XCH");
-        assert_eq!(rig.echo.borrow().selections(), selections);
+        assert_eq!(rig.echoes[0].borrow().selections(), selections);
     }
-    assert_eq!(rig.echo.borrow().received(), [1, 2]);
+    assert_eq!(rig.echoes[0].borrow().received(), [1, 2]);
     assert!(rig.rules().is_empty());
 }
 
@@ -297,8 +257,8 @@ fn ss_ctl_repeats_bursts_until_txfifo_is_empty() {
         assert!(!rig.xch() && rig.stat(TC));
         let used = rig.wire.wire_use(rig.now);
         assert_eq!(used.selected_ps, 3 * (16 * PERIOD + HALF));
-        assert_eq!(rig.echo.borrow().selections(), 3);
-        assert_eq!(rig.echo.borrow().received(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(rig.echoes[0].borrow().selections(), 3);
+        assert_eq!(rig.echoes[0].borrow().received(), [1, 2, 3, 4, 5, 6]);
         // SS stays negated for its time before the next XCH too.
         rig.write(TXDATA, 0x0708);
         rig.write(CONREG, ON | burst(16) | XCH);
@@ -321,8 +281,8 @@ fn smc_starts_with_data_and_ignores_ss_ctl() {
         rig.write(TXDATA, 0x22);
         rig.until(|rig| rig.stat(TC));
         assert_eq!(rig.now, 16 * PERIOD + 3 * HALF);
-        assert_eq!(rig.echo.borrow().received(), [0x11, 0x22]);
-        assert_eq!(rig.echo.borrow().selections(), 2);
+        assert_eq!(rig.echoes[0].borrow().received(), [0x11, 0x22]);
+        assert_eq!(rig.echoes[0].borrow().selections(), 2);
     }
     // Data written before SMC is set starts when it is.
     let mut rig = Rig::on(burst(8), 0);
@@ -331,7 +291,7 @@ fn smc_starts_with_data_and_ignores_ss_ctl() {
     assert!(!rig.stat(TC));
     rig.write(CONREG, ON | burst(8) | SMC);
     rig.until(|rig| rig.stat(TC));
-    assert_eq!(rig.echo.borrow().received(), [0x33]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0x33]);
     assert!(rig.rules().is_empty());
 }
 
@@ -347,8 +307,8 @@ fn a_burst_without_data_stalls_selected() {
     rig.write(TXDATA, 0x0506_0708);
     let done = rig.until(|rig| rig.stat(TC));
     assert_eq!(done, 132 * PERIOD + HALF);
-    assert_eq!(rig.echo.borrow().received(), [1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(rig.echo.borrow().selections(), 1, "SS stayed asserted");
+    assert_eq!(rig.echoes[0].borrow().received(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(rig.echoes[0].borrow().selections(), 1, "SS stayed asserted");
     let used = rig.wire.wire_use(rig.now);
     assert_eq!((used.clock_ps, used.span_ps), (64 * PERIOD, 132 * PERIOD));
 
@@ -360,13 +320,13 @@ fn a_burst_without_data_stalls_selected() {
     assert_eq!(rig.rules(), [Rule::TxUnderrun]);
     rig.write(TXDATA, 0x99);
     rig.until(|rig| rig.stat(TC));
-    assert_eq!(rig.echo.borrow().received(), [0x99]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0x99]);
 }
 
 /// A rig with `readings`, enabled.
 fn rig_as(readings: Readings, conreg: u32, configreg: u32) -> Rig {
     let mut rig = Rig::new();
-    rig.ecspi = Ecspi::with_readings(REFERENCE_HZ, readings);
+    rig.block = Ecspi::with_readings(REFERENCE_HZ, readings);
     rig.write(CONREG, ON | conreg);
     rig.write(CONFIGREG, configreg);
     rig
@@ -422,8 +382,8 @@ fn xch_that_reads_0_may_be_written_while_a_burst_ends() {
     assert!(rig.xch());
     rig.now = 30 * PERIOD;
     assert!(!rig.xch());
-    assert_eq!(rig.echo.borrow().received(), [1, 2]);
-    assert_eq!(rig.echo.borrow().selections(), 2);
+    assert_eq!(rig.echoes[0].borrow().received(), [1, 2]);
+    assert_eq!(rig.echoes[0].borrow().selections(), 2);
 }
 
 #[test]
@@ -444,8 +404,8 @@ fn a_burst_that_needs_xch_stops_and_sends_the_rest_when_it_is_written() {
         rig.write(CONREG, ON | burst(72) | XCH);
         let done = rig.until(|rig| !rig.xch());
         assert_eq!(done, 232 * PERIOD + HALF, "the rest is 32 bits, not 72");
-        assert_eq!(rig.echo.borrow().received(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(rig.echo.borrow().selections(), 2, "SS was negated");
+        assert_eq!(rig.echoes[0].borrow().received(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(rig.echoes[0].borrow().selections(), 2, "SS was negated");
         assert_eq!(rig.wire.violations(rig.now).harms(), 0);
     }
 }
@@ -471,7 +431,7 @@ fn loopback_hears_itself_and_leaves_the_pins_alone() {
     rig.write(CONREG, ON | burst(40) | XCH);
     rig.until(|rig| rig.stat(TC));
     assert_eq!((rig.read(RXDATA) & 0xff, rig.read(RXDATA)), (0x12, 0x3456_789a));
-    assert_eq!(rig.echo.borrow().received(), [0x12, 0x34, 0x56, 0x78, 0x9a]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0x12, 0x34, 0x56, 0x78, 0x9a]);
     assert_eq!(rig.read(TESTREG), LBC);
     // A channel without a line: clocks without a chip select are intended here.
     rig.write(TXDATA, 0);
@@ -496,7 +456,7 @@ fn what_is_not_supported_never_starts() {
 fn ss_polarity_and_resting_levels() {
     // SS_POL high on an active-low line: the chip is selected while SS rests, not in the burst.
     let mut rig = Rig::on(burst(8), 0xf000);
-    assert_eq!(rig.echo.borrow().selections(), 1);
+    assert_eq!(rig.echoes[0].borrow().selections(), 1);
     rig.write(TXDATA, 0xff);
     rig.write(CONREG, ON | burst(8) | XCH);
     rig.until(|rig| rig.stat(TC));
@@ -562,7 +522,7 @@ proptest! {
         prop_assert_eq!(out.len(), bits as usize);
         prop_assert_eq!(&back[back.len().min(8)..], &out[..out.len().saturating_sub(8)]);
         prop_assert_eq!(rig.wire.wire_use(rig.now).bits, u64::from(bits));
-        prop_assert_eq!(rig.echo.borrow().selections(), 1);
+        prop_assert_eq!(rig.echoes[0].borrow().selections(), 1);
         prop_assert!(rig.rules().is_empty(), "{:?}", rig.rules());
     }
 }

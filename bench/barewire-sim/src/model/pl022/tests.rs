@@ -1,14 +1,10 @@
 //! The PL022 compared with the manual: registers, FIFOs, frames and their times, interrupts.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use proptest::prelude::*;
 
 use super::regs::*;
 use super::*;
-use crate::check::Faults;
-use crate::model::echo::Echo;
+use crate::model::rig;
 
 /// 40 MHz over the least divisor: a period of 50 ns.
 const SSPCLK_HZ: u64 = 40_000_000;
@@ -24,21 +20,11 @@ fn cr0(mode: u32, bits: u32) -> u32 {
     (mode & 1) << 7 | (mode >> 1) << 6 | (bits - 1)
 }
 
-/// The block, an echo on SSPFSSOUT, and a time that only the test advances.
-struct Rig {
-    pl022: Pl022,
-    wire: Wire,
-    echo: Rc<RefCell<Echo>>,
-    now: Ps,
-}
+type Rig = rig::Rig<Pl022>;
 
 impl Rig {
     fn new() -> Self {
-        let mut wire = Wire::new(Faults::default());
-        wire.add_line(Driver::Native(0), false);
-        let echo = Rc::new(RefCell::new(Echo::default()));
-        assert!(wire.attach(0, echo.clone()));
-        Self { pl022: Pl022::new(SSPCLK_HZ), wire, echo, now: 0 }
+        Self::with(Pl022::new(SSPCLK_HZ), &[Driver::Native(0)])
     }
 
     /// Enabled, in `mode`, words of `bits`, the least divisor.
@@ -50,39 +36,12 @@ impl Rig {
         rig
     }
 
-    fn read(&mut self, offset: u32) -> u32 {
-        self.pl022.read(offset, self.now, &mut self.wire)
-    }
-
-    fn write(&mut self, offset: u32, value: u32) {
-        self.pl022.write(offset, value, self.now, &mut self.wire);
-    }
-
-    fn at(&mut self, now: Ps) -> &mut Self {
-        self.now = now;
-        self
-    }
-
     fn sr(&mut self, bit: u32) -> bool {
         self.read(SSPSR) & bit != 0
     }
 
     fn ris(&mut self, bit: u32) -> bool {
         self.read(SSPRIS) & bit != 0
-    }
-
-    /// Advances time in steps of 1 ns to the first instant at which `what` holds.
-    fn until(&mut self, what: impl Fn(&mut Self) -> bool) -> Ps {
-        let limit = self.now + 1_000_000_000;
-        while !what(self) {
-            self.now += 1_000;
-            assert!(self.now < limit, "nothing happened");
-        }
-        self.now
-    }
-
-    fn rules(&mut self) -> Vec<Rule> {
-        self.wire.violations(self.now).kept().iter().map(|violation| violation.rule).collect()
     }
 }
 
@@ -96,14 +55,14 @@ fn reset_values() {
     assert_eq!(rig.read(SSPRIS), 0x8, "the transmit FIFO is empty, enabled or not");
     let ids: Vec<u32> = (0..8).map(|index| rig.read(0xfe0 + 4 * index)).collect();
     assert_eq!(ids, [0x22, 0x10, 0x34, 0x00, 0x0d, 0xf0, 0x05, 0xb1]);
-    assert_eq!(rig.pl022.due(), Ps::MAX);
+    assert_eq!(rig.block.due(), Ps::MAX);
     assert!(rig.rules().is_empty());
 }
 
 #[test]
 fn registers_keep_their_writable_bits() {
     let mut rig = Rig::new();
-    for (offset, kept) in [
+    rig.keeps(&[
         (SSPCR0, 0xffff),
         (SSPCPSR, 0xfe),
         (SSPIMSC, 0xf),
@@ -113,11 +72,7 @@ fn registers_keep_their_writable_bits() {
         (SSPMIS, 0),
         (0xfe0, 0x22),
         (0xffc, 0xb1),
-    ] {
-        rig.write(offset, u32::MAX);
-        assert_eq!(rig.read(offset), kept, "{offset:#x}");
-        rig.write(offset, 0);
-    }
+    ]);
     rig.write(SSPCR1, u32::MAX);
     assert_eq!(rig.read(SSPCR1), 0xf);
     rig.write(SSPCR1, 0);
@@ -149,7 +104,7 @@ fn a_single_frame_starts_and_ends_at_its_times() {
         let used = rig.wire.wire_use(rig.now);
         assert_eq!((used.bits, used.clock_ps, used.span_ps), (8, 8 * PERIOD, 8 * PERIOD));
         assert_eq!(used.selected_ps, 9 * PERIOD);
-        assert_eq!(rig.echo.borrow().received(), [0x5a]);
+        assert_eq!(rig.echoes[0].borrow().received(), [0x5a]);
         assert!(rig.rules().is_empty());
     }
 }
@@ -166,14 +121,14 @@ fn sspfssout_pulses_between_words_with_sph_0_and_stays_low_with_sph_1() {
         if mode & 1 == 0 {
             assert_eq!(rig.now, 3 * 17 * PERIOD + 2 * PERIOD);
             assert_eq!(used.selected_ps, 3 * 17 * PERIOD);
-            assert_eq!(rig.echo.borrow().selections(), 3);
+            assert_eq!(rig.echoes[0].borrow().selections(), 3);
         } else {
             assert_eq!(rig.now, 49 * PERIOD);
             assert_eq!(used.selected_ps, 49 * PERIOD);
             assert_eq!(used.span_ps, used.clock_ps, "no gap");
-            assert_eq!(rig.echo.borrow().selections(), 1);
+            assert_eq!(rig.echoes[0].borrow().selections(), 1);
         }
-        assert_eq!(rig.echo.borrow().received(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(rig.echoes[0].borrow().received(), [1, 2, 3, 4, 5, 6]);
         assert!(rig.rules().is_empty());
     }
 }
@@ -186,21 +141,21 @@ fn a_word_that_comes_late_begins_a_frame_of_its_own() {
         // After the last cell's end, before SSPFSSOUT rises.
         rig.at(9 * PERIOD - 1).write(SSPDR, 0x22);
         rig.at(10 * PERIOD - 1);
-        assert_eq!(rig.echo.borrow().selections(), 1);
+        assert_eq!(rig.echoes[0].borrow().selections(), 1);
         assert!(rig.sr(sr::BSY));
         // High for a period, then the second frame.
         rig.at(19 * PERIOD - 1);
         assert!(rig.sr(sr::BSY));
         rig.at(19 * PERIOD);
         assert!(!rig.sr(sr::BSY));
-        assert_eq!(rig.echo.borrow().selections(), 2);
+        assert_eq!(rig.echoes[0].borrow().selections(), 2);
         // And still for a period if the word comes later.
         rig.write(SSPDR, 0x33);
         rig.at(29 * PERIOD - 1);
         assert!(rig.sr(sr::BSY));
         rig.at(29 * PERIOD);
         assert!(!rig.sr(sr::BSY));
-        assert_eq!(rig.echo.borrow().received(), [0x11, 0x22, 0x33]);
+        assert_eq!(rig.echoes[0].borrow().received(), [0x11, 0x22, 0x33]);
     }
 }
 
@@ -223,7 +178,7 @@ fn fifos_hold_8_words() {
     rig.write(SSPCR1, SSE);
     rig.until(|rig| !rig.sr(sr::BSY));
     assert!(rig.sr(sr::RFF) && !rig.ris(int::ROR));
-    assert_eq!(rig.echo.borrow().received(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0, 1, 2, 3, 4, 5, 6, 7]);
     // The ninth is lost, the eight stay.
     rig.write(SSPDR, 8);
     rig.until(|rig| !rig.sr(sr::BSY));
@@ -264,7 +219,7 @@ fn dividers() {
     }
     // 150 MHz / 2: 13,333.3 ps, never faster than that.
     let mut rig = Rig::on(0, 8);
-    rig.pl022.sspclk_hz = 150_000_000;
+    rig.block.sspclk_hz = 150_000_000;
     rig.write(SSPDR, 0);
     rig.now = PERIOD * 20;
     assert_eq!(rig.wire.wire_use(rig.now).clock_ps, 0, "nothing happens between accesses");
@@ -280,7 +235,7 @@ fn loopback_hears_itself_and_leaves_the_pins_alone() {
     rig.write(SSPDR, 0xabc);
     rig.until(|rig| !rig.sr(sr::BSY));
     assert_eq!((rig.read(SSPDR), rig.read(SSPDR)), (0x123, 0xabc));
-    assert_eq!(rig.echo.borrow().received(), [0x12, 0x3a, 0xbc]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0x12, 0x3a, 0xbc]);
     assert!(rig.rules().is_empty());
 }
 
@@ -293,26 +248,26 @@ fn half_full_and_half_empty_interrupt() {
         rig.write(SSPDR, 0);
     }
     rig.write(SSPIMSC, int::RX);
-    assert!(!rig.pl022.interrupt());
+    assert!(!rig.block.interrupt());
     rig.write(SSPCR1, SSE);
     let mut seen = Vec::new();
     while rig.sr(sr::BSY) {
         rig.now += PERIOD;
         let rx = rig.read(SSPRIS) & int::RX;
         assert_eq!(rig.read(SSPMIS), rx);
-        assert_eq!(rig.pl022.interrupt(), rx != 0);
-        seen.push((rig.pl022.rx.count(), rx != 0));
+        assert_eq!(rig.block.interrupt(), rx != 0);
+        seen.push((rig.block.rx.count(), rx != 0));
     }
     assert!(seen.iter().all(|&(count, rx)| rx == (count >= 4)));
     for left in (0..8).rev() {
         rig.read(SSPDR);
-        assert_eq!(rig.pl022.interrupt(), left >= 4);
+        assert_eq!(rig.block.interrupt(), left >= 4);
     }
     // RX and TX are levels: ICR does not clear them.
     rig.write(SSPICR, u32::MAX);
     assert_eq!(rig.read(SSPRIS), int::TX);
     rig.write(SSPIMSC, int::TX);
-    assert!(rig.pl022.interrupt());
+    assert!(rig.block.interrupt());
 }
 
 #[test]
@@ -323,17 +278,17 @@ fn receive_timeout_after_32_periods() {
     rig.write(SSPDR, 0);
     rig.write(SSPDR, 0);
     let done = rig.until(|rig| !rig.sr(sr::BSY));
-    assert_eq!(rig.pl022.due(), done + 32 * PERIOD, "the interrupt can be waited for");
+    assert_eq!(rig.block.due(), done + 32 * PERIOD, "the interrupt can be waited for");
     rig.at(done + 32 * PERIOD - 1);
     assert!(!rig.ris(int::RT));
     rig.at(done + 32 * PERIOD);
-    assert!(rig.ris(int::RT) && rig.pl022.interrupt());
+    assert!(rig.ris(int::RT) && rig.block.interrupt());
     assert_eq!(rig.read(SSPMIS), int::RT);
 
     // RTIC clears it, until a read restarts the timeout.
     rig.write(SSPICR, int::RT);
     rig.now += 100 * PERIOD;
-    assert!(!rig.ris(int::RT) && rig.pl022.due() == Ps::MAX);
+    assert!(!rig.ris(int::RT) && rig.block.due() == Ps::MAX);
     rig.read(SSPDR);
     let read = rig.now;
     rig.at(read + 31 * PERIOD).read(SSPDR);
@@ -343,14 +298,14 @@ fn receive_timeout_after_32_periods() {
     assert!(rig.ris(int::RT));
     // Empty: deasserted.
     rig.read(SSPDR);
-    assert!(!rig.ris(int::RT) && rig.pl022.due() == Ps::MAX);
+    assert!(!rig.ris(int::RT) && rig.block.due() == Ps::MAX);
 
     // New data deasserts it too and restarts the timeout.
     rig.write(SSPDR, 0);
     rig.until(|rig| rig.ris(int::RT));
     rig.write(SSPDR, 0);
     assert!(rig.ris(int::RT));
-    rig.until(|rig| rig.sr(sr::RNE) && rig.pl022.rx.count() == 2);
+    rig.until(|rig| rig.sr(sr::RNE) && rig.block.rx.count() == 2);
     assert!(!rig.ris(int::RT));
     let done = rig.until(|rig| !rig.sr(sr::BSY));
     assert_eq!(rig.until(|rig| rig.ris(int::RT)), done + 32 * PERIOD);
@@ -377,13 +332,13 @@ fn disabling_stops_in_the_middle_of_a_word() {
     // Nine bits have been captured.
     rig.at(9 * PERIOD + 1).write(SSPCR1, 0);
     assert_eq!(rig.rules(), [Rule::MidWord]);
-    assert_eq!(rig.echo.borrow().received(), [0xab]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0xab]);
     assert_eq!(rig.wire.wire_use(rig.now).bits, 9);
     rig.now += 100 * PERIOD;
     assert!(rig.sr(sr::BSY) && !rig.sr(sr::RNE), "the second word waits");
     rig.write(SSPCR1, SSE);
     rig.until(|rig| !rig.sr(sr::BSY));
-    assert_eq!(rig.echo.borrow().received(), [0xab, 0x12, 0x34]);
+    assert_eq!(rig.echoes[0].borrow().received(), [0xab, 0x12, 0x34]);
 }
 
 #[test]
@@ -420,13 +375,13 @@ fn what_is_not_supported_never_starts() {
         rig.write(SSPDR, 1);
         rig.now = 1_000_000_000;
         assert!(rig.sr(sr::BSY) && !rig.sr(sr::TFE), "{offset:#x} {value:#x}");
-        assert_eq!(rig.echo.borrow().selections(), 0);
+        assert_eq!(rig.echoes[0].borrow().selections(), 0);
         if ms == 0 {
             // Corrected, the transfer starts.
             rig.write(SSPCR0, cr0(0, 8));
             rig.write(SSPCPSR, 2);
             rig.until(|rig| !rig.sr(sr::BSY));
-            assert_eq!(rig.echo.borrow().received(), [1]);
+            assert_eq!(rig.echoes[0].borrow().received(), [1]);
         }
     }
 }
@@ -471,7 +426,7 @@ proptest! {
         rig.until(|rig| !rig.sr(sr::BSY));
         let count = words.len() as u64;
         let expected = if mode & 1 == 0 { count } else { 1 };
-        prop_assert_eq!(rig.echo.borrow().selections(), expected);
+        prop_assert_eq!(rig.echoes[0].borrow().selections(), expected);
         let frames = if mode & 1 == 0 {
             count * (u64::from(bits) + 1)
         } else {

@@ -1,12 +1,8 @@
 //! SiFive SPI compared with the manual: registers, FIFOs, frames, select lines and their times.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use super::regs::*;
 use super::*;
-use crate::check::Faults;
-use crate::model::echo::Echo;
+use crate::model::rig;
 use crate::wire::Driver;
 
 /// 20 MHz at the divisor used here: a period of 50 ns, a cycle of 5 ns.
@@ -21,25 +17,13 @@ const BYTES: u32 = 8 << 16;
 const ENDIAN: u32 = 1 << 2;
 const DIR: u32 = 1 << 3;
 
-/// A block of two lines with an echo behind each, and a time that only the test advances.
-struct Rig {
-    spi: SiFive,
-    wire: Wire,
-    echoes: [Rc<RefCell<Echo>>; 2],
-    now: Ps,
-}
+type Rig = rig::Rig<SiFive>;
 
 impl Rig {
     fn new() -> Self {
-        let mut wire = Wire::new(Faults::default());
-        let echoes = [0, 1].map(|line| {
-            let cs = wire.add_line(Driver::Native(line), false);
-            let echo = Rc::new(RefCell::new(Echo::default()));
-            assert!(wire.attach(cs, echo.clone()));
-            echo
-        });
-        wire.start_selections();
-        Self { spi: SiFive::new(CLK_HZ, 2), wire, echoes, now: 0 }
+        let mut rig = Self::with(SiFive::new(CLK_HZ, 2), &[0, 1].map(Driver::Native));
+        rig.wire.start_selections();
+        rig
     }
 
     /// The flash interface off, the clock set, CSMODE `csmode`.
@@ -51,30 +35,14 @@ impl Rig {
         rig
     }
 
-    fn read(&mut self, offset: u32) -> u32 {
-        self.spi.read(offset, self.now, &mut self.wire)
-    }
-
-    fn write(&mut self, offset: u32, value: u32) {
-        self.spi.write(offset, value, self.now, &mut self.wire);
-    }
-
-    fn at(&mut self, now: Ps) -> &mut Self {
-        self.now = now;
-        self.spi.catch_up(now, &mut self.wire);
+    /// At this time, with what was due before.
+    fn by(&mut self, now: Ps) -> &mut Self {
+        self.at(now).catch_up();
         self
     }
 
-    fn received(&mut self) -> Vec<u32> {
+    fn read_all(&mut self) -> Vec<u32> {
         std::iter::from_fn(|| Some(self.read(RXDATA)).filter(|byte| byte & FLAG == 0)).collect()
-    }
-
-    fn echoed(&self, line: usize) -> Vec<u8> {
-        self.echoes[line].borrow().received().to_vec()
-    }
-
-    fn selections(&self, line: usize) -> u64 {
-        self.echoes[line].borrow().selections()
     }
 
     /// When a line became active and inactive, of the selections that are over.
@@ -83,16 +51,12 @@ impl Rig {
         self.wire.start_selections();
         over.iter().map(|one| (one.selected_at, one.deselected_at)).collect()
     }
-
-    fn rules(&mut self) -> Vec<Rule> {
-        self.wire.violations(self.now).kept().iter().map(|violation| violation.rule).collect()
-    }
 }
 
 #[test]
 fn reset_values() {
     let mut rig = Rig::new();
-    for (offset, value) in [
+    rig.reads(&[
         (SCKDIV, 3),
         (SCKMODE, 0),
         (CSID, 0),
@@ -108,11 +72,9 @@ fn reset_values() {
         (FFMT, 0x0003_0007),
         (IE, 0),
         (IP, 0),
-    ] {
-        assert_eq!(rig.read(offset), value, "{offset:#x}");
-    }
+    ]);
     assert_eq!(rig.read(RXDATA) & FLAG, FLAG);
-    assert_eq!(rig.spi.due(), Ps::MAX);
+    assert_eq!(rig.block.due(), Ps::MAX);
     assert!(rig.rules().is_empty());
 }
 
@@ -155,25 +117,25 @@ fn registers_keep_their_writable_bits() {
 #[test]
 fn hold_selects_with_the_first_frame_and_frames_follow_without_a_gap() {
     let mut rig = Rig::on(HOLD);
-    assert_eq!(rig.at(10 * PERIOD).selections(0), 0, "no byte, no selection");
+    assert_eq!(rig.by(10 * PERIOD).selections(0), 0, "no byte, no selection");
     let falls = rig.now + CYCLE;
     rig.write(TXDATA, 0x9f);
     rig.write(TXDATA, 0x01);
     let first_cell = falls + PERIOD;
     let captured = first_cell + 8 * PERIOD - HALF;
-    rig.at(captured - 1);
+    rig.by(captured - 1);
     assert_eq!(rig.read(RXDATA) & FLAG, FLAG);
-    rig.at(captured);
-    assert_eq!(rig.received(), [0], "half a period before the frame ends");
-    rig.at(captured + 8 * PERIOD);
-    assert_eq!(rig.received(), [0x9f], "what the echo got before");
-    rig.at(captured + 100 * PERIOD);
-    assert_eq!((rig.selections(0), rig.spi.due()), (1, Ps::MAX), "still selected");
+    rig.by(captured);
+    assert_eq!(rig.read_all(), [0], "half a period before the frame ends");
+    rig.by(captured + 8 * PERIOD);
+    assert_eq!(rig.read_all(), [0x9f], "what the echo got before");
+    rig.by(captured + 100 * PERIOD);
+    assert_eq!((rig.selections(0), rig.block.due()), (1, Ps::MAX), "still selected");
     let rises = rig.now + CYCLE + PERIOD;
     rig.write(CSMODE, AUTO);
-    rig.at(rises + PERIOD);
+    rig.by(rises + PERIOD);
     assert_eq!(rig.selected(), [(falls, rises)]);
-    assert_eq!(rig.echoed(0), [0x9f, 0x01]);
+    assert_eq!(rig.received(0), [0x9f, 0x01]);
     assert!(rig.rules().is_empty());
 }
 
@@ -184,11 +146,11 @@ fn auto_selects_each_frame_with_the_delays_around_it() {
     rig.write(DELAY1, 4);
     rig.write(TXDATA, 1);
     rig.write(TXDATA, 2);
-    rig.at(100 * PERIOD);
+    rig.by(100 * PERIOD);
     let (falls, lasts) = (CYCLE, (2 + 8 + 3) * PERIOD);
     let again = falls + lasts + 4 * PERIOD;
     assert_eq!(rig.selected(), [(falls, falls + lasts), (again, again + lasts)]);
-    assert_eq!(rig.echoed(0), [1, 2]);
+    assert_eq!(rig.received(0), [1, 2]);
 }
 
 #[test]
@@ -198,51 +160,51 @@ fn frames_that_stay_selected_are_interxfr_apart() {
     rig.write(TXDATA, 1);
     rig.write(TXDATA, 2);
     let first = CYCLE + PERIOD + 8 * PERIOD - HALF;
-    rig.at(first + 13 * PERIOD - 1);
-    assert_eq!(rig.received().len(), 1);
-    rig.at(first + 13 * PERIOD);
-    assert_eq!(rig.received().len(), 1);
+    rig.by(first + 13 * PERIOD - 1);
+    assert_eq!(rig.read_all().len(), 1);
+    rig.by(first + 13 * PERIOD);
+    assert_eq!(rig.read_all().len(), 1);
 }
 
 #[test]
 fn off_moves_no_line_and_stays_selected() {
     let mut rig = Rig::on(OFF);
     rig.write(TXDATA, 0xa5);
-    rig.at(20 * PERIOD);
-    assert_eq!(rig.received(), [0xff], "nothing answers");
+    rig.by(20 * PERIOD);
+    assert_eq!(rig.read_all(), [0xff], "nothing answers");
     assert_eq!(rig.selections(0), 0);
     assert!(rig.rules().contains(&Rule::ClockWithoutCs));
     // The clock changes only once the block is not selected any more.
     rig.write(SCKDIV, 2 * DIV + 1);
     rig.write(TXDATA, 0xa5);
     let begun = rig.now;
-    rig.at(begun + CYCLE + 8 * PERIOD);
-    assert_eq!(rig.received(), [0xff], "at the old clock");
+    rig.by(begun + CYCLE + 8 * PERIOD);
+    assert_eq!(rig.read_all(), [0xff], "at the old clock");
     rig.write(CSMODE, AUTO);
-    rig.at(begun + 20 * PERIOD);
+    rig.by(begun + 20 * PERIOD);
     rig.write(CSMODE, OFF);
     rig.write(TXDATA, 0xa5);
     let begun = rig.now;
-    rig.at(begun + CYCLE + 2 * 9 * PERIOD - PERIOD - 1);
-    assert_eq!(rig.received(), []);
-    rig.at(begun + CYCLE + 2 * 9 * PERIOD - PERIOD);
-    assert_eq!(rig.received(), [0xff], "at half the old clock");
+    rig.by(begun + CYCLE + 2 * 9 * PERIOD - PERIOD - 1);
+    assert_eq!(rig.read_all(), []);
+    rig.by(begun + CYCLE + 2 * 9 * PERIOD - PERIOD);
+    assert_eq!(rig.read_all(), [0xff], "at half the old clock");
 }
 
 #[test]
 fn a_clock_written_while_selected_is_taken_at_the_release() {
     let mut rig = Rig::on(HOLD);
     rig.write(TXDATA, 1);
-    rig.at(20 * PERIOD);
+    rig.by(20 * PERIOD);
     rig.write(SCKMODE, 2);
     rig.write(TXDATA, 2);
-    rig.at(40 * PERIOD);
+    rig.by(40 * PERIOD);
     assert!(rig.rules().is_empty(), "SCK stays low");
     rig.write(CSMODE, AUTO);
-    rig.at(60 * PERIOD);
+    rig.by(60 * PERIOD);
     rig.write(TXDATA, 3);
-    rig.at(80 * PERIOD);
-    assert_eq!(rig.echoed(0), [1, 2, 3]);
+    rig.by(80 * PERIOD);
+    assert_eq!(rig.received(0), [1, 2, 3]);
     assert!(rig.rules().is_empty());
 }
 
@@ -250,16 +212,16 @@ fn a_clock_written_while_selected_is_taken_at_the_release() {
 fn a_line_that_is_named_no_more_is_released() {
     let mut rig = Rig::on(HOLD);
     rig.write(TXDATA, 1);
-    rig.at(20 * PERIOD);
+    rig.by(20 * PERIOD);
     rig.write(CSID, 1);
-    rig.at(40 * PERIOD);
+    rig.by(40 * PERIOD);
     assert_eq!(rig.selected().len(), 1);
     rig.write(TXDATA, 2);
-    rig.at(60 * PERIOD);
-    assert_eq!((rig.echoed(0), rig.echoed(1)), (vec![1], vec![2]));
+    rig.by(60 * PERIOD);
+    assert_eq!((rig.received(0), rig.received(1)), (vec![1], vec![2]));
     // Line 1 is active high now.
     rig.write(CSDEF, 1);
-    rig.at(80 * PERIOD);
+    rig.by(80 * PERIOD);
     assert_eq!(rig.selected().len(), 1);
 }
 
@@ -269,10 +231,10 @@ fn bytes_that_wait_when_hold_ends_are_selected_by_themselves() {
     for byte in 1..=3 {
         rig.write(TXDATA, byte);
     }
-    rig.at(5 * PERIOD);
+    rig.by(5 * PERIOD);
     rig.write(CSMODE, AUTO);
-    rig.at(100 * PERIOD);
-    assert_eq!((rig.selections(0), rig.echoed(0)), (3, vec![1, 2, 3]));
+    rig.by(100 * PERIOD);
+    assert_eq!((rig.selections(0), rig.received(0)), (3, vec![1, 2, 3]));
 }
 
 #[test]
@@ -285,36 +247,36 @@ fn fifos_hold_eight_bytes_and_say_nothing_of_those_lost() {
     assert_eq!(rig.read(TXDATA), FLAG);
     rig.write(TXDATA, 8);
     assert_eq!(rig.rules(), [Rule::TxFull]);
-    rig.at(100 * PERIOD);
+    rig.by(100 * PERIOD);
     assert_eq!(rig.read(TXDATA), 0);
     rig.write(TXDATA, 9);
-    rig.at(120 * PERIOD);
+    rig.by(120 * PERIOD);
     assert_eq!(rig.rules(), [Rule::TxFull, Rule::RxOverrun]);
-    assert_eq!(rig.received(), [0, 0, 1, 2, 3, 4, 5, 6]);
-    assert_eq!(rig.echoed(0), [0, 1, 2, 3, 4, 5, 6, 7, 9]);
+    assert_eq!(rig.read_all(), [0, 0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(rig.received(0), [0, 1, 2, 3, 4, 5, 6, 7, 9]);
 }
 
 #[test]
 fn watermarks_interrupt_below_and_above() {
     let mut rig = Rig::on(HOLD);
     rig.write(IE, TXWM);
-    assert!(!rig.spi.interrupt(), "nothing is below 0");
+    assert!(!rig.block.interrupt(), "nothing is below 0");
     rig.write(TXMARK, 2);
-    assert!(rig.spi.interrupt());
+    assert!(rig.block.interrupt());
     for byte in 1..=3 {
         rig.write(TXDATA, byte);
     }
-    assert!(!rig.spi.interrupt(), "3 bytes are not below 2");
+    assert!(!rig.block.interrupt(), "3 bytes are not below 2");
     rig.write(RXMARK, 1);
     rig.write(IE, RXWM);
     let first = CYCLE + PERIOD + 8 * PERIOD - HALF;
-    rig.at(first);
-    assert!(!rig.spi.interrupt(), "one byte is not above 1");
-    rig.at(first + 8 * PERIOD);
-    assert!(rig.spi.interrupt());
+    rig.by(first);
+    assert!(!rig.block.interrupt(), "one byte is not above 1");
+    rig.by(first + 8 * PERIOD);
+    assert!(rig.block.interrupt());
     assert_eq!(rig.read(IP), TXWM | RXWM);
     rig.read(RXDATA);
-    assert!(!rig.spi.interrupt());
+    assert!(!rig.block.interrupt());
 }
 
 #[test]
@@ -322,23 +284,23 @@ fn formats_are_taken_by_each_frame() {
     let mut rig = Rig::on(HOLD);
     rig.write(FMT, BYTES | ENDIAN);
     rig.write(TXDATA, 0x01);
-    rig.at(20 * PERIOD);
-    assert_eq!(rig.received(), [0]);
+    rig.by(20 * PERIOD);
+    assert_eq!(rig.read_all(), [0]);
     rig.write(FMT, BYTES);
     rig.write(TXDATA, 0x02);
-    rig.at(40 * PERIOD);
-    assert_eq!((rig.echoed(0), rig.received()), (vec![0x80, 0x02], vec![0x80]));
+    rig.by(40 * PERIOD);
+    assert_eq!((rig.received(0), rig.read_all()), (vec![0x80, 0x02], vec![0x80]));
     rig.write(FMT, BYTES | DIR);
     rig.write(TXDATA, 0x03);
-    rig.at(60 * PERIOD);
-    assert_eq!((rig.echoed(0).len(), rig.received().len()), (3, 0), "sent, not received");
+    rig.by(60 * PERIOD);
+    assert_eq!((rig.received(0).len(), rig.read_all().len()), (3, 0), "sent, not received");
     rig.write(FMT, 7 << 16);
     rig.write(TXDATA, 0x04);
-    rig.at(80 * PERIOD);
+    rig.by(80 * PERIOD);
     rig.write(FMT, BYTES | 1);
     rig.write(TXDATA, 0x05);
-    rig.at(100 * PERIOD);
-    assert_eq!((rig.echoed(0).len(), rig.rules()), (3, vec![Rule::BadAccess; 2]));
+    rig.by(100 * PERIOD);
+    assert_eq!((rig.received(0).len(), rig.rules()), (3, vec![Rule::BadAccess; 2]));
 }
 
 #[test]
@@ -346,11 +308,11 @@ fn the_flash_interface_keeps_bytes_waiting() {
     let mut rig = Rig::on(HOLD);
     rig.write(FCTRL, 1);
     rig.write(TXDATA, 1);
-    rig.at(20 * PERIOD);
+    rig.by(20 * PERIOD);
     assert_eq!(rig.selections(0), 0);
     rig.write(FCTRL, 0);
-    rig.at(40 * PERIOD);
-    assert_eq!(rig.echoed(0), [1]);
+    rig.by(40 * PERIOD);
+    assert_eq!(rig.received(0), [1]);
 }
 
 #[test]
@@ -359,10 +321,10 @@ fn the_slowest_clock_is_the_divisors_largest() {
     rig.write(SCKDIV, 0xfff);
     rig.write(TXDATA, 1);
     let period = 8_192 * CYCLE;
-    rig.at(CYCLE + 9 * period - period / 2 - 1);
-    assert_eq!(rig.received(), []);
-    rig.at(CYCLE + 9 * period - period / 2);
-    assert_eq!(rig.received(), [0]);
+    rig.by(CYCLE + 9 * period - period / 2 - 1);
+    assert_eq!(rig.read_all(), []);
+    rig.by(CYCLE + 9 * period - period / 2);
+    assert_eq!(rig.read_all(), [0]);
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].

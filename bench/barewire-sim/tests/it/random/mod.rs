@@ -1,7 +1,7 @@
 //! Random messages in front of a chip that is strict: the bytes are the chip's, nothing takes less
 //! time than it asked, and no checker complains.
 //!
-//! What a controller can do is data ([`Asks`]); how it is driven is its [`Driver`]'s.
+//! What a controller can do is data ([`Asks`]); how it is driven is its row's in `blocks`.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -16,7 +16,8 @@ use barewire_sim::model::echo::Echo;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
-use crate::driver::{Driver, Waits};
+use crate::blocks::Start;
+use crate::driver::{Waits, on_bus};
 
 /// Ranges, each with its weight.
 pub(crate) type Weighted<T> = &'static [(u32, RangeInclusive<T>)];
@@ -165,17 +166,18 @@ pub(crate) fn cases(few: u32, whole: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..default }
 }
 
-/// Runs `messages` on a driver brought up on `board`; returns the trace's hash.
+/// Runs `messages` on a driver brought up on `board`, whose accesses may be `late`; returns the trace's hash.
 pub(crate) fn run(
     asks: &Asks,
-    driver: &impl Driver,
+    start: Start,
     board: &Board,
     waits: Waits,
     messages: &[Message],
+    late: bool,
 ) -> Result<u64, TestCaseError> {
     let mut counter = 0;
-    let (ran, _) = driver.on_bus(board, waits, |bus| {
-        messages.iter().try_for_each(|message| message.run(asks, board, bus, &mut counter))
+    let (ran, _) = on_bus(start, board, waits, |bus| {
+        messages.iter().try_for_each(|message| message.run(asks, board, bus, &mut counter, late))
     });
     ran?;
     Ok(board.trace_hash())
@@ -270,6 +272,7 @@ impl Message {
         board: &Board,
         bus: &Bus<dyn Controller + '_>,
         counter: &mut u8,
+        late: bool,
     ) -> Result<(), TestCaseError> {
         let chip = Rc::new(RefCell::new(Echo::new(self.limits())));
         prop_assert!(board.attach(self.chip_select, chip.clone()));
@@ -319,7 +322,11 @@ impl Message {
             let changes = self.pieces.iter().filter(|piece| piece.cs_change).count();
             prop_assert_eq!(chip.selections(), 1 + changes as u64);
         }
-        let violations = board.violations();
+        let mut violations = board.violations();
+        if late {
+            // ECSPI's clock stops within a burst, which costs time and no data.
+            violations.retain(|violation| violation.rule.harms());
+        }
         prop_assert!(violations.is_empty(), "{:#?}", violations);
         Ok(())
     }

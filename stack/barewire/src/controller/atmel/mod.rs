@@ -84,8 +84,6 @@
 mod config;
 mod flight;
 mod regs;
-#[cfg(test)]
-mod tests;
 
 pub use config::{AtmelConfig, PeripheralSelect, Pipe};
 

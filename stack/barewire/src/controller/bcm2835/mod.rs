@@ -100,8 +100,6 @@
 
 mod config;
 mod regs;
-#[cfg(test)]
-mod tests;
 
 pub use config::Bcm2835Config;
 
@@ -247,8 +245,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
         }
         let rests = self.cs != UNCONFIGURED && (self.cs ^ cs) & CPOL == 0;
         self.cs = cs;
-        // A byte that was cut off may have been received since the reset.
-        self.set_clock(program.plan.control, CLEAR);
+        // A byte that was cut off may have been received since the reset, and have set DONE.
+        self.set_clock(program.plan.control, CLEAR | DONE);
         if !rests {
             self.wait_ticks(program.regs[P_SETTLE]);
         }

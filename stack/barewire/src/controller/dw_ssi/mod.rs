@@ -90,8 +90,6 @@
 mod config;
 mod flight;
 mod regs;
-#[cfg(test)]
-mod tests;
 
 pub use config::DwSsiConfig;
 

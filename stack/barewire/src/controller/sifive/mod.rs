@@ -58,8 +58,6 @@
 
 mod config;
 mod regs;
-#[cfg(test)]
-mod tests;
 
 pub use config::SiFiveConfig;
 

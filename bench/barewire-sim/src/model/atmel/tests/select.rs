@@ -12,7 +12,7 @@ fn npcs_rises_when_spi_tdr_is_empty_at_the_end() {
     assert!(!rig.sr(sr::TDRE), "not before NPCS falls again");
     assert_eq!(rig.until(|rig| rig.sr(sr::TDRE)), 8 * PERIOD + 7 * MCK);
     rig.done();
-    assert_eq!(rig.selections(), [2, 0]);
+    assert_eq!(rig.both_selections(), [2, 0]);
     rig.now += 1_000_000;
     assert_eq!(rig.selected_ps(), 2 * (8 * PERIOD + MCK));
     assert!(rig.rules().is_empty());
@@ -42,7 +42,7 @@ fn dlybct_follows_each_word() {
     rig.at(8 * PERIOD).read(SPI_RDR);
     assert_eq!(rig.until(|rig| rig.sr(sr::TDRE)), 8 * PERIOD + gap);
     assert_eq!(rig.done(), 16 * PERIOD + 2 * gap, "TXEMPTY after the delay");
-    assert_eq!(rig.selections(), [1, 0]);
+    assert_eq!(rig.both_selections(), [1, 0]);
     rig.now += 1_000_000;
     assert_eq!(rig.selected_ps(), 16 * PERIOD + 2 * gap);
     let used = rig.wire.wire_use(rig.now);
@@ -54,7 +54,7 @@ fn dlybct_follows_each_word() {
     rig.at(begun + 8 * PERIOD + gap - 1).read(SPI_RDR);
     rig.write(SPI_TDR, 0x44);
     rig.done();
-    assert_eq!(rig.selections(), [2, 0]);
+    assert_eq!(rig.both_selections(), [2, 0]);
     assert!(rig.rules().is_empty());
 }
 
@@ -66,7 +66,7 @@ fn dlybcs_stands_between_selections_and_is_6_at_least() {
         rig.write(SPI_TDR, 0x22);
         rig.at(8 * PERIOD).read(SPI_RDR);
         assert_eq!(rig.done(), 16 * PERIOD + (1 + inactive) * MCK);
-        assert_eq!(rig.selections(), [2, 0], "CSNAAT: NPCS rises after each word");
+        assert_eq!(rig.both_selections(), [2, 0], "CSNAAT: NPCS rises after each word");
         assert!(rig.rules().is_empty());
     }
     // With CSAAT it is ignored.
@@ -74,7 +74,7 @@ fn dlybcs_stands_between_selections_and_is_6_at_least() {
     rig.write(SPI_TDR, 0x11);
     rig.write(SPI_TDR, 0x22);
     rig.done();
-    assert_eq!(rig.selections(), [1, 0]);
+    assert_eq!(rig.both_selections(), [1, 0]);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn csaat_keeps_npcs_until_lastxfer() {
     rig.at(end + 1_000_000).read(SPI_RDR);
     rig.write(SPI_TDR, 0x22);
     assert_eq!(rig.done(), end + 1_000_000 + 8 * PERIOD);
-    assert_eq!((rig.received(0), rig.selections()), (vec![0x11, 0x22], [1, 0]));
+    assert_eq!((rig.received(0), rig.both_selections()), (vec![0x11, 0x22], [1, 0]));
     // With nothing in the pipe it rises at once.
     rig.now += PERIOD;
     let risen = rig.now;
@@ -108,10 +108,10 @@ fn csaat_keeps_npcs_until_lastxfer() {
     let end = rig.done();
     rig.now += 1_000_000;
     rig.read(SPI_RDR);
-    assert_eq!(rig.selections(), [2, 0]);
+    assert_eq!(rig.both_selections(), [2, 0]);
     rig.write(SPI_TDR, 0x66);
     assert_eq!(rig.done(), end + 1_000_000 + 8 * PERIOD, "NPCS was high long enough");
-    assert_eq!(rig.selections(), [3, 0]);
+    assert_eq!(rig.both_selections(), [3, 0]);
     assert_eq!(rig.received(0), [0x11, 0x22, 0x33, 0x44, 0x55, 0x66]);
     assert!(rig.rules().is_empty());
 }
@@ -132,7 +132,7 @@ fn fixed_select_moves_with_the_next_transfer() {
     assert_eq!(rig.done(), begun + 6 * MCK + 8 * PERIOD);
     assert_eq!(rig.read(SPI_RDR), 0x000d_0000);
     assert_eq!((rig.received(0), rig.received(1)), (vec![0x11], vec![0x22]));
-    assert_eq!(rig.selections(), [1, 1]);
+    assert_eq!(rig.both_selections(), [1, 1]);
     assert!(rig.rules().is_empty());
 }
 
@@ -159,7 +159,7 @@ fn variable_select_takes_pcs_and_lastxfer_from_spi_tdr() {
     assert_eq!(rig.received(0), [0x11, 0x88]);
     assert_eq!(rig.received(1), [0x22, 0x33, 0x44, 0x55, 0x66, 0x77]);
     // LASTXFER between 4455 and 6677 ended a selection.
-    assert_eq!(rig.selections(), [2, 2]);
+    assert_eq!(rig.both_selections(), [2, 2]);
     let selected = rig.selected_ps();
     rig.now += 1_000_000;
     assert_eq!(rig.selected_ps(), selected, "and one at the end");
