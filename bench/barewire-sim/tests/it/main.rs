@@ -31,6 +31,7 @@ mod published;
 mod random;
 mod readings;
 mod readout;
+mod recorded;
 mod scenarios;
 mod scripts;
 mod selects;

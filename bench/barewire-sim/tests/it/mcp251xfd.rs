@@ -3,6 +3,7 @@
 mod echo;
 mod faults;
 mod frames;
+mod scripts;
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -8,6 +8,7 @@ use barewire_sim::model::can::Fault;
 use barewire_sim::model::mcp2518fd::Errata;
 
 use super::*;
+use crate::recorded::{Messages, Recorded};
 
 fn every(n: u32) -> Option<NonZeroU32> {
     NonZeroU32::new(n)
@@ -403,4 +404,51 @@ fn a_bus_that_is_held_dominant() {
     driver.restart().expect("joins");
     rig.works(&mut driver);
     rig.assert_clean();
+}
+
+/// Whichever message of a service fails: each frame is told once, and each event at least once. A message that fails
+/// after it was clocked may have released its frame in the chip; that one is lost, and no other.
+#[test]
+fn an_event_is_reported_even_if_a_message_of_its_service_fails() {
+    let with_crc = Config { crc: true, ..classic() };
+    for (config, clocked) in
+        [(classic(), false), (classic(), true), (with_crc, false), (with_crc, true)]
+    {
+        for place in 0.. {
+            let rig = Rig::new();
+            let messages = Messages::default();
+            let bus = Bus::new(Recorded::new(&rig.board, &messages));
+            let device = bus.device(&Settings::new(CS, SPI_HZ)).expect("opens");
+            let config = Config { rx_objects: 2, transmit_events: true, ..config };
+            let mut driver = Mcp251xfd::new(device, rig.board.timer(), config).expect("is proved");
+            driver.start().expect("joins");
+            driver.transmit(&frame(0x99, &[1])).expect("goes out");
+            rig.send((0..3).map(|index| CanFrame::new(0x50, &[index])));
+            rig.pass(5 * MS);
+            messages.fail_after(place, clocked);
+            let (mut data, mut overflows, mut confirmed, mut failures) = (vec![], 0, vec![], 0);
+            for _ in 0..12 {
+                let mut received = Received::EMPTY;
+                match driver.service(&mut received) {
+                    Ok(found) => {
+                        data.extend(found.frame.then(|| received.frame.data()[0]));
+                        overflows += u32::from(found.overflow);
+                        confirmed.extend(found.transmitted.map(|event| event.sequence));
+                    }
+                    Err(error) => {
+                        assert!(matches!(error, CanError::Message(_)), "{place}: {error:?}");
+                        failures += 1;
+                    }
+                }
+            }
+            let what = format!("message {place} fails, clocked: {clocked}");
+            let lost = 3 - data.len() - confirmed.len();
+            assert!(lost == 0 || lost == 1 && clocked, "{what}: {data:?}, {confirmed:?}");
+            assert!(data.is_sorted() && data.iter().all(|byte| *byte < 2), "{what}: {data:?}");
+            assert!(overflows >= 1 && failures <= 1, "{what}: {overflows}, {failures}");
+            if messages.let_through() {
+                break;
+            }
+        }
+    }
 }

@@ -269,3 +269,40 @@ fn a_clock_from_the_pll_comes_up() {
     rig.works(&mut driver);
     rig.assert_clean();
 }
+
+#[test]
+fn the_traits_of_embedded_can_block_and_do_not() {
+    fn without_waiting<C: embedded_can::nb::Can<Error = CanError>>(can: &mut C) -> Vec<C::Frame> {
+        std::iter::from_fn(|| match can.receive() {
+            Ok(frame) => Some(frame),
+            Err(nb::Error::WouldBlock) => None,
+            Err(nb::Error::Other(error)) => panic!("{error:?}"),
+        })
+        .collect()
+    }
+    fn echo<C: embedded_can::blocking::Can<Error = CanError>>(can: &mut C) {
+        let frame = can.receive().expect("comes");
+        can.transmit(&frame).expect("goes out");
+    }
+    let rig = Rig::new();
+    let spi = rig.bus();
+    let mut driver = rig.started(&spi, classic());
+    assert_eq!(without_waiting(&mut driver), []);
+    rig.send([CanFrame::new(0x11, &[1]), CanFrame::new(0x12, &[2])]);
+    rig.pass(3 * MS);
+    let frames = [frame(0x11, &[1]), frame(0x12, &[2])];
+    assert_eq!(without_waiting(&mut driver), frames);
+    rig.send([CanFrame::new(0x13, &[3])]);
+    rig.pass(2 * MS);
+    echo(&mut driver);
+    // Without anybody who takes them the places are full at last.
+    let mut free = 0;
+    while embedded_can::nb::Can::transmit(&mut driver, &frames[0]) != Err(nb::Error::WouldBlock) {
+        free += 1;
+        assert!(free < 20, "it never blocks");
+    }
+    rig.pass(20 * MS);
+    let heard = rig.far.borrow().received_frames().first().map(|(_, frame)| *frame);
+    assert_eq!(heard, Some(CanFrame::new(0x13, &[3])));
+    rig.assert_clean();
+}

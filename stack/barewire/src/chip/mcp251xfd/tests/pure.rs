@@ -159,6 +159,34 @@ fn frames_have_the_lengths_there_are() {
 }
 
 #[test]
+fn every_bit_of_a_header_is_understood() {
+    let cases: [(&[u8; 8], Frame, u8); 5] = [
+        // Extended, 8 bytes by DLC 15, filter 31.
+        (
+            &[0x3f, 0xa6, 0x91, 0x18, 0x1f, 0xf8, 0x00, 0x00],
+            Frame::classic(extended(0x18ff_1234), &[0; 8]).unwrap(),
+            31,
+        ),
+        (&[0xff, 0x07, 0, 0, 0x25, 0, 0, 0], Frame::remote(standard(0x7ff), 5).unwrap(), 0),
+        // A frame of CAN FD is never remote, whatever the bit is.
+        (&[0, 0, 0, 0, 0xa0, 0, 0, 0], Frame::fd(standard(0), &[], false).unwrap(), 0),
+        (&[0, 0, 0, 0, 0xc0, 0, 0, 0], Frame::fd(standard(0), &[], true).unwrap(), 0),
+        (&[0, 0, 0, 0, 0x80, 0x01, 0, 0], Frame::fd(standard(0), &[], false).unwrap(), 0),
+    ];
+    for (header, expected, filter) in cases {
+        let mut frame = Frame::EMPTY;
+        assert_eq!(frame.decode_header(header), filter);
+        assert_eq!(frame.id(), expected.id());
+        assert_eq!(frame.data(), expected.data());
+        assert_eq!(frame.is_remote(), expected.is_remote());
+        assert_eq!(frame.is_fd(), expected.is_fd());
+        assert_eq!(frame.has_bit_rate_switch(), expected.has_bit_rate_switch());
+        assert_eq!(frame.is_error_passive(), header[5] & 1 != 0);
+        assert_eq!(frame.dlc(), header[4] & 15);
+    }
+}
+
+#[test]
 fn errors_name_the_remedy() {
     for (error, part) in [
         (CanError::NoChip { received: 0 }, "stuck low"),
