@@ -15,6 +15,7 @@ mod dist;
 mod guests;
 mod linted;
 mod needs;
+mod programs;
 mod python;
 mod report;
 mod static_build;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::context::{Context, Outcome, Stop};
-use crate::linted;
 use crate::needs::Need;
+use crate::programs;
 use crate::step::{Lane, Step};
 use crate::tally::{SKIPPED, Tally};
 use crate::tool;
@@ -81,7 +81,7 @@ struct Ready {
 
 fn prepare(cx: &Context, dir: &Path) -> Result<Ready, Stop> {
     let python = environment(dir, "venv", &PYPI).map_err(Stop::Lacks)?;
-    let built = linted::build(cx, &dir.join("build.log")).map_err(Stop::Broke)?;
+    let built = programs::build(cx, &dir.join("build.log")).map_err(Stop::Broke)?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"]);
     pip.arg(cx.root.join(PACKAGE));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::scripts;
 use crate::context::{Context, Stop};
-use crate::linted;
+use crate::programs;
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
@@ -50,7 +50,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
     let image = dir.join("image.bin");
     let noise = fs::write(&image, noise(4 << 20));
     noise.map_err(|e| Stop::Broke(format!("cannot write {}: {e}", image.display())))?;
-    let folder = linted::build(cx, &dir.join("build.log")).map_err(Stop::Broke)?;
+    let folder = programs::build(cx, &dir.join("build.log")).map_err(Stop::Broke)?;
     let barewire = folder.join("barewire");
     let variables = vec![
         ("BAREWIRE", barewire.clone()),

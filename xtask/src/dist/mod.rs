@@ -18,8 +18,8 @@ use std::process::Command;
 pub(crate) use arch::Arch;
 
 use crate::context::{Context, Outcome, Stop};
-use crate::linted;
 use crate::needs::{self, Need};
+use crate::programs;
 use crate::python;
 use crate::report::End;
 use crate::static_build::{self, Place};
@@ -151,7 +151,7 @@ fn make(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, String> {
     let version = version(&dirs.root)?;
     let log = dirs.work.join("cargo.log");
     make_way(&log)?;
-    let built = linted::build(cx, &log)?;
+    let built = programs::build(cx, &log)?;
     let documents = documents::all(&dirs, &built)?;
     let time = documents::time(&dirs.root);
     let targets: Vec<_> = plan.arches.iter().map(|arch| arch.target()).collect();
