@@ -3,6 +3,7 @@
 
 mod interrupt;
 mod piped;
+mod short;
 
 use std::vec;
 use std::vec::Vec;

@@ -1,6 +1,7 @@
 //! The driver against registers that require an order of accesses.
 
 mod interrupt;
+mod short;
 
 use std::collections::VecDeque;
 use std::vec;

@@ -3,6 +3,7 @@
 mod block;
 mod interrupt;
 mod native;
+mod short;
 
 use std::vec;
 use std::vec::Vec;

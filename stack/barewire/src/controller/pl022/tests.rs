@@ -3,6 +3,7 @@
 mod block;
 mod interrupt;
 mod native;
+mod short;
 mod trouble;
 
 use std::vec;

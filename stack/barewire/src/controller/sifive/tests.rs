@@ -1,5 +1,7 @@
 //! The driver against registers that hold it to an order of accesses.
 
+mod short;
+
 use std::vec::Vec;
 
 use super::*;

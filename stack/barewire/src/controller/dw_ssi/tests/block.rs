@@ -14,6 +14,8 @@ pub(super) struct Looped {
     pub(super) ctrlr0: u32,
     pub(super) enabled: bool,
     pub(super) thresholds: [u32; 2],
+    /// Whether it may be disabled with words in its FIFOs.
+    pub(super) drops: bool,
 }
 
 impl Default for Looped {
@@ -26,6 +28,7 @@ impl Default for Looped {
             ctrlr0: 0,
             enabled: false,
             thresholds: [0; 2],
+            drops: false,
         }
     }
 }
@@ -67,7 +70,10 @@ impl Registers for Looped {
         match offset {
             SSIENR => {
                 self.enabled = value & 1 != 0;
-                if !self.enabled {
+                if !self.enabled && self.drops {
+                    self.on_wire.clear();
+                    self.come.clear();
+                } else if !self.enabled {
                     assert!(self.on_wire.is_empty() && self.come.is_empty(), "words are dropped");
                 }
             }

@@ -1,6 +1,8 @@
 //! Shared by the drivers' tests: timers, blocks on one script of accesses, an interrupt on that
 //! script, and the calls of a handler.
 
+pub(super) mod short;
+
 use core::cell::{Cell, RefCell};
 use core::fmt::Debug;
 use core::task::Poll;
