@@ -3,6 +3,7 @@
 //! A module a subject: `cargo test -p barewire-sim --test it messages::` runs one of them.
 
 mod accesses;
+mod accesses_page;
 mod atmel;
 mod atmel_accesses;
 mod atmel_messages;
@@ -37,6 +38,7 @@ mod readout;
 mod scenarios;
 mod second_message;
 mod selection;
+mod short;
 mod sifive;
 mod snapshot;
 mod threads;
