@@ -3,6 +3,7 @@
 //! A module a subject: `cargo test -p barewire-sim --test it messages::` runs one of them.
 
 mod accesses;
+mod accesses_page;
 mod atmel;
 mod bcm2835;
 mod blocks;
@@ -36,6 +37,7 @@ mod scenarios;
 mod scripts;
 mod selects;
 mod settings;
+mod short;
 mod shorter;
 mod snapshot;
 mod threads;

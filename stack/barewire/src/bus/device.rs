@@ -119,10 +119,20 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// ever.
     #[inline(always)]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        match self.bus.try_acquire_idle() {
-            Some(held) => self.run_held(held, message),
-            None => self.run_queued(message),
+        let Some(mut held) = self.bus.try_acquire_idle() else {
+            return self.run_queued(message);
+        };
+        // The buffers as values, with the device's plan: the driver would load them from a transfer in
+        // memory again after each store to a register.
+        if let [transfer] = &mut *message
+            && let Some((tx, rx)) = plain_exchange(&self.program, transfer)
+        {
+            let (program, plan) = (&self.program, &self.program.plan);
+            let ran = held.wire.run_exchange(program, plan, tx, rx);
+            held.release_for(|| self.priority_waited_for());
+            return ran.map_err(|unfinished| unfinished.explain(&[]));
         }
+        self.run_several(held, message)
     }
 
     /// [`Device::sync`] of a message that leaves the chip selected: the next one goes on where this one
@@ -152,26 +162,6 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         self.try_run(message, planned)
     }
 
-    // Inlined always: the result is large and would be copied out of a call.
-    #[inline(always)]
-    fn run_held(
-        &self,
-        mut held: Held<'_, C>,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, MessageError> {
-        // The buffers as values, with the device's plan: the driver would load them from a transfer in
-        // memory again after each store to a register.
-        if let [transfer] = &mut *message
-            && let Some((tx, rx)) = plain_exchange(&self.program, transfer)
-        {
-            let (program, plan) = (&self.program, &self.program.plan);
-            let ran = held.wire.run_exchange(program, plan, tx, rx);
-            held.release_for(|| self.priority_waited_for());
-            return ran.map_err(|unfinished| unfinished.explain(&[]));
-        }
-        self.run_several(held, message)
-    }
-
     /// The priority, read only under contention. A function of its own: inlined, the compiler loads
     /// it for every message.
     #[cold]
@@ -191,7 +181,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         if !plan_plain(&self.program, message) {
             return self.run_asking(held, message);
         }
-        let ran = held.wire.run(&self.program, message, Path::Immediate);
+        let ran = held.wire.run_prepared(&self.program, message, Path::Immediate);
         held.release_for(|| self.priority);
         ran.map_err(|unfinished| unfinished.explain(message))
     }
@@ -228,7 +218,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     }
 
     /// Runs a planned message.
-    // Inlined always, as `run_held`.
+    // Inlined always: the result is large and would be copied out of a call.
     #[inline(always)]
     pub(super) fn run_planned(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let Some(mut held) = self.bus.try_acquire_idle() else {

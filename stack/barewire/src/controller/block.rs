@@ -3,7 +3,7 @@
 //! A message takes the first of these paths that it can:
 //!
 //! 1. A single transfer that one load of the FIFO holds takes the block's shorter path ([`Short`]), inlined in the
-//!    caller. So does each transfer of a message of a few under one chip select.
+//!    caller as far as the block wants. So does each transfer of a message of a few under one chip select.
 //! 2. A message with a transfer that waits by interrupt puts its caller to sleep
 //!    ([`run_blocking`]).
 //! 3. Any other message is polled ([`run_message`]).
@@ -44,10 +44,9 @@ pub(super) fn run_exchange<B: Short + Sleeps>(
     }
 }
 
-/// Runs any planned message: the body of [`Controller::run`](super::Controller::run) of a block
-/// without a shorter path.
+/// Runs any planned message.
 #[inline(never)]
-pub(super) fn run_any<B: Sleeps>(
+fn run_any<B: Sleeps>(
     block: &mut B,
     program: &Program,
     message: &mut [Transfer<'_>],

@@ -7,6 +7,11 @@
 //! may go in one 16-bit word, most significant first, if the block makes no pause between words:
 //! half the register accesses, identical bits on the wire.
 //!
+//! A polled transfer between two buffers keeps what is left of them as slices that shrink ([`Frames`]). A block that says how
+//! many words have been received is emptied in batches; one that is asked for each word ([`Fifo::ONE_A_LOOK`]) is sent
+//! one for each that it gives ([`pace`]). Both end where a look finds nothing: then the words are awaited, and the timer
+//! comes into play. Any other transfer goes through [`Flow`], which knows positions alone.
+//!
 //! # Ordering
 //! 1. Received words are read before more are sent.
 //! 2. After the last word the driver waits until the block's clock is at rest: moving the chip
@@ -16,16 +21,20 @@
 //! 4. A lost word is noticed as a word missing at the end. Only then is the block asked whether it
 //!    lost one, so a good exchange never pays for that read.
 
+use core::iter::repeat_n;
 use core::ops::Range;
 use core::task::Poll;
 
 use super::deadline::{Deadline, Patience, Timed, poll};
 use super::words::{pack, unpack};
 use super::{Plan, Stopped, Wire};
-use crate::spi::{Data, Transfer};
+use crate::spi::Data;
 
 /// A block with a FIFO, or a single register, in each direction.
 pub(super) trait Fifo: Timed + Wire {
+    /// Whether a look finds one received word at most, and so each word is asked for.
+    const ONE_A_LOOK: bool = false;
+
     /// The most words in flight.
     fn depth(&self) -> usize;
 
@@ -40,6 +49,34 @@ pub(super) trait Fifo: Timed + Wire {
 
     /// Reads and discards `n` received words.
     fn discard(&mut self, n: usize);
+
+    /// Reads a received word, if a look finds one. Of a block with [`Fifo::ONE_A_LOOK`].
+    #[inline(always)]
+    fn take_one(&mut self) -> Option<u32> {
+        let mut taken = None;
+        if self.ready(1) > 0 {
+            self.take(core::iter::once(()), |(), word| taken = Some(word));
+        }
+        taken
+    }
+
+    /// Sends a word in the place of the one that [`Fifo::take_one`] has just read.
+    #[inline(always)]
+    fn put_one(&mut self, word: u32) {
+        self.put(core::iter::once(word));
+    }
+
+    /// [`pace`] on this block.
+    #[inline(always)]
+    fn pace<const N: usize>(
+        &mut self,
+        paced: usize,
+        words: usize,
+        tx: Option<&[[u8; N]]>,
+        rx: Option<&mut [[u8; N]]>,
+    ) -> usize {
+        pace(self, paced, words, tx, rx)
+    }
 
     /// Whether the last clock is over. Called once every word sent has been read.
     fn at_rest(&mut self) -> bool;
@@ -67,6 +104,11 @@ impl Cut {
     /// Words of the FIFO of `frame_bytes` (1, 2 or 4), a multiple of the plan's word.
     pub(super) fn new(plan: &Plan, frame_bytes: u8) -> Self {
         Self { word_bytes: plan.word_bytes(), frame_bytes }
+    }
+
+    /// Bytes of a word of the FIFO, if they are 8-bit words.
+    pub(super) fn frame_of_bytes(self) -> Option<u8> {
+        (self.word_bytes == 1).then_some(self.frame_bytes)
     }
 
     fn words(self, data: &Data<'_>) -> usize {
@@ -179,7 +221,10 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     if plan.word_delay_ticks == 0 && cut.frame_bytes == 1 {
         // In-place transfers go word by word below: received bytes overwrite those to be sent.
         if let Some((tx, rx)) = data.apart() {
-            return exchange_bytes(block, words, tx, rx);
+            return match B::ONE_A_LOOK {
+                true => exchange_frames::<B, 1>(block, words, tx, rx),
+                false => exchange_bytes(block, words, tx, rx),
+            };
         }
     }
     if plan.word_delay_ticks == 0 {
@@ -194,40 +239,93 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     Ok(())
 }
 
-/// Sends `len` bytes, one per word of the FIFO, all in flight at once, and reads for as long as
-/// something has been received. Returns true if all bytes are in `rx` and the clock is at rest;
-/// otherwise [`exchange_rest`] must follow. Always inlined.
+/// Exchanges `len` bytes in 8-bit words, of which each word of the FIFO carries `N`. Bytes behind the last whole word
+/// of the FIFO are left to the caller.
+///
+/// # Errors
+/// As [`exchange`].
 #[inline(always)]
-pub(super) fn exchange_short<B: Fifo>(
+pub(super) fn exchange_frames<B: Fifo + ?Sized, const N: usize>(
+    block: &mut B,
+    len: usize,
+    tx: Option<&[u8]>,
+    rx: Option<&mut [u8]>,
+) -> Result<(), Stopped> {
+    let Frames { tx, rx, unsent, in_flight } = Frames::<N>::whole(len, tx, rx);
+    finish(block, tx, rx, unsent, in_flight)
+}
+
+/// [`exchange_frames`] for as long as each look finds a received word. Returns true if everything was exchanged and the
+/// clock is at rest; otherwise [`exchange_rest`] must follow.
+#[inline(always)]
+pub(super) fn exchange_ready<B: Fifo, const N: usize>(
     block: &mut B,
     len: usize,
     tx: Option<&[u8]>,
     rx: Option<&mut [u8]>,
 ) -> bool {
-    match tx {
-        Some(tx) => put_bytes(block, tx),
-        None => block.put((0..len).map(|_| 0)),
-    }
-    let received = take_short(block, len, rx);
-    if received == len && block.at_rest() {
+    let mut frames = Frames::<N>::whole(len, tx, rx);
+    if frames.pass(block, 0) && block.at_rest() {
         return true;
     }
-    let cut = Cut { word_bytes: 1, frame_bytes: 1 };
-    block.flight().flow = Flow { cut, sent: len, received, until: len };
+    let until = len / N;
+    let (unsent, in_flight) = (frames.unsent, frames.in_flight);
+    leave(block, N as u8, until - unsent, until - unsent - in_flight, until)
+}
+
+/// [`exchange_ready`] of words that are all in flight at once. Always inlined: the compiler knows the length of a prepared
+/// access.
+#[inline(always)]
+pub(super) fn exchange_short<B: Fifo, const N: usize>(
+    block: &mut B,
+    len: usize,
+    tx: Option<&[u8]>,
+    rx: Option<&mut [u8]>,
+) -> bool {
+    let words = len / N;
+    match tx {
+        Some(tx) => put_frames::<B, N>(block, tx.as_chunks().0),
+        None => block.put((0..words).map(|_| 0)),
+    }
+    let rx = rx.map(|rx| rx.as_chunks_mut().0);
+    let received = match B::ONE_A_LOOK {
+        true => take_singly::<B, N>(block, words, rx),
+        false => take_short::<B, N>(block, words, rx),
+    };
+    (received == words && block.at_rest()) || leave(block, N as u8, words, received, words)
+}
+
+/// Leaves a transfer of `until` words of `frame_bytes` bytes in flight, which was not over at the first look. Returns
+/// false.
+#[cold]
+#[inline(never)]
+pub(super) fn leave<B: Fifo>(
+    block: &mut B,
+    frame_bytes: u8,
+    sent: usize,
+    received: usize,
+    until: usize,
+) -> bool {
+    let cut = Cut { word_bytes: 1, frame_bytes };
+    block.flight().flow = Flow { cut, sent, received, until };
     false
 }
 
-/// Reads received words of a short transfer until none is ready. Returns how many bytes were read.
+/// Reads received words of a short transfer until none is ready. Returns how many were read.
 #[inline(always)]
-fn take_short<B: Fifo>(block: &mut B, len: usize, mut rx: Option<&mut [u8]>) -> usize {
+fn take_short<B: Fifo, const N: usize>(
+    block: &mut B,
+    words: usize,
+    mut rx: Option<&mut [[u8; N]]>,
+) -> usize {
     let mut received = 0;
-    while received < len {
-        let ready = block.ready(len - received).min(len - received);
+    while received < words {
+        let ready = block.ready(words - received).min(words - received);
         if ready == 0 {
             break;
         }
         match rx.as_deref_mut().and_then(|rx| rx.get_mut(received..received + ready)) {
-            Some(rx) => take_bytes(block, rx),
+            Some(rx) => take_frames(block, rx),
             None => block.discard(ready),
         }
         received += ready;
@@ -235,19 +333,322 @@ fn take_short<B: Fifo>(block: &mut B, len: usize, mut rx: Option<&mut [u8]>) -> 
     received
 }
 
-/// Waits for the rest of what [`exchange_short`] sent.
+/// [`take_short`] of a block that is asked for each word.
+#[inline(always)]
+fn take_singly<B: Fifo, const N: usize>(
+    block: &mut B,
+    words: usize,
+    rx: Option<&mut [[u8; N]]>,
+) -> usize {
+    let mut received = 0;
+    let Some(rx) = rx else {
+        while received < words && Fifo::take_one(block).is_some() {
+            received += 1;
+        }
+        return received;
+    };
+    for frame in rx {
+        let Some(word) = Fifo::take_one(block) else { break };
+        put_frame(frame, word);
+        received += 1;
+    }
+    received
+}
+
+/// Waits for the rest of what [`exchange_short`] or [`exchange_ready`] left in flight, and exchanges what it did not
+/// send. The buffers are the whole transfer's.
 ///
 /// # Errors
 /// As [`exchange`].
-pub(super) fn exchange_rest<B: Fifo>(block: &mut B, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+pub(super) fn exchange_rest<B: Fifo, const N: usize>(
+    block: &mut B,
+    tx: Option<&[u8]>,
+    rx: Option<&mut [u8]>,
+) -> Result<(), Stopped> {
     let flow = block.flight().flow;
-    // Everything was sent; without a buffer, received words are discarded.
-    let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
-    finish(block, flow, &mut rest.data)
+    let Frames { tx, rx, unsent, in_flight } = Frames::<N>::rest(&flow, tx, rx);
+    finish(block, tx, rx, unsent, in_flight)
+}
+
+/// [`exchange_rest`] in words of any size, without code for each.
+pub(super) fn exchange_rest_of_any<B: Fifo>(
+    block: &mut B,
+    tx: Option<&[u8]>,
+    rx: Option<&mut [u8]>,
+) -> Result<(), Stopped> {
+    let flow = block.flight().flow;
+    finish_flow(block, flow, &mut Data::of(tx, rx))
 }
 
 /// Half of a FIFO of eight words, which reports this fill level: the loop over them is unrolled.
 const HALF: usize = 4;
+
+#[inline(always)]
+fn put_frames<B: Fifo + ?Sized, const N: usize>(block: &mut B, frames: &[[u8; N]]) {
+    match <&[[u8; N]; HALF]>::try_from(frames) {
+        Ok(half) => block.put(half.iter().map(word_of)),
+        Err(_) => block.put(frames.iter().map(word_of)),
+    }
+}
+
+#[inline(always)]
+fn take_frames<B: Fifo + ?Sized, const N: usize>(block: &mut B, frames: &mut [[u8; N]]) {
+    match <&mut [[u8; N]; HALF]>::try_from(&mut *frames) {
+        Ok(half) => block.take(half.iter_mut(), put_frame),
+        Err(_) => block.take(frames.iter_mut(), put_frame),
+    }
+}
+
+/// What is left of a polled transfer in 8-bit words, whose buffers are apart: the words of the FIFO to send and to
+/// receive, as slices that shrink.
+struct Frames<'d, const N: usize> {
+    tx: Option<&'d [[u8; N]]>,
+    rx: Option<&'d mut [[u8; N]]>,
+    unsent: usize,
+    in_flight: usize,
+}
+
+impl<'d, const N: usize> Frames<'d, N> {
+    /// A transfer of `len` bytes, of which nothing was sent.
+    #[inline(always)]
+    fn whole(len: usize, tx: Option<&'d [u8]>, rx: Option<&'d mut [u8]>) -> Self {
+        Self {
+            tx: tx.map(|tx| tx.as_chunks().0),
+            rx: rx.map(|rx| rx.as_chunks_mut().0),
+            unsent: len / N,
+            in_flight: 0,
+        }
+    }
+
+    /// What `flow` left of a transfer.
+    fn rest(flow: &Flow, tx: Option<&'d [u8]>, rx: Option<&'d mut [u8]>) -> Self {
+        Self {
+            tx: tx.map(|tx| &tx.as_chunks().0[flow.sent..]),
+            rx: rx.map(|rx| &mut rx.as_chunks_mut().0[flow.received..]),
+            unsent: flow.unsent(),
+            in_flight: flow.in_flight(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.unsent == 0 && self.in_flight == 0
+    }
+
+    /// Takes the `found` words that were received, and exchanges more until a look finds none. Returns whether everything
+    /// was exchanged; otherwise words are in flight. Of a block that is asked for each word: once as many words are in flight as may be, one is sent
+    /// for each that was received.
+    #[inline(always)]
+    fn pass<B: Fifo + ?Sized>(&mut self, block: &mut B, found: usize) -> bool {
+        if found > 0 {
+            self.receive(block, found);
+        }
+        if self.is_over() {
+            return true;
+        }
+        let room = self.unsent.min(block.depth() - self.in_flight);
+        if room > 0 {
+            self.send(block, room);
+        }
+        let words = self.unsent + self.in_flight;
+        let passed = block.pace(self.unsent, words, self.tx, self.rx.as_deref_mut());
+        let sent = passed.min(self.unsent);
+        self.tx = self.tx.and_then(|tx| tx.get(sent..));
+        self.rx = self.rx.take().and_then(|rx| rx.get_mut(passed..));
+        self.unsent -= sent;
+        self.in_flight -= passed - sent;
+        passed == words
+    }
+
+    /// Sends `n` words, at least one.
+    #[inline(always)]
+    fn send<B: Fifo + ?Sized>(&mut self, block: &mut B, n: usize) {
+        self.unsent -= n;
+        self.in_flight += n;
+        match self.tx.take().and_then(|tx| tx.split_at_checked(n)) {
+            Some((now, rest)) => {
+                self.tx = Some(rest);
+                put_frames(block, now);
+            }
+            None if n == HALF => block.put([0; HALF].into_iter()),
+            None => block.put((0..n).map(|_| 0)),
+        }
+    }
+
+    /// Reads `n` words, at least one.
+    #[inline(always)]
+    fn receive<B: Fifo + ?Sized>(&mut self, block: &mut B, n: usize) {
+        self.in_flight -= n;
+        match self.rx.take().and_then(|rx| rx.split_at_mut_checked(n)) {
+            Some((now, rest)) => {
+                self.rx = Some(rest);
+                take_frames(block, now);
+            }
+            None => block.discard(n),
+        }
+    }
+}
+
+/// The FIFO's word of `N` bytes.
+#[inline(always)]
+pub(super) fn word_of<const N: usize>(bytes: &[u8; N]) -> u32 {
+    pack(bytes, 1)
+}
+
+/// The reverse of [`word_of`], into `bytes`.
+#[inline(always)]
+pub(super) fn put_frame<const N: usize>(bytes: &mut [u8; N], word: u32) {
+    unpack(word, bytes, 1);
+}
+
+/// A block that is asked for each word.
+pub(super) trait Singly {
+    /// Reads a received word, if a look finds one.
+    fn take_one(&mut self) -> Option<u32>;
+
+    /// Sends a word in the place of the one that [`Singly::take_one`] has just read.
+    fn put_one(&mut self, word: u32);
+}
+
+impl<B: Fifo + ?Sized> Singly for B {
+    #[inline(always)]
+    fn take_one(&mut self) -> Option<u32> {
+        Fifo::take_one(self)
+    }
+
+    #[inline(always)]
+    fn put_one(&mut self, word: u32) {
+        Fifo::put_one(self, word);
+    }
+}
+
+/// Receives `words` words, and sends one of `tx` behind each of the first `paced`. Ends where a look finds none. Returns how
+/// many were received. Not inlined: it has a loop for each form of a transfer.
+#[inline(never)]
+pub(super) fn pace<S: Singly + ?Sized, const N: usize>(
+    block: &mut S,
+    paced: usize,
+    words: usize,
+    tx: Option<&[[u8; N]]>,
+    rx: Option<&mut [[u8; N]]>,
+) -> usize {
+    let nowhere = |(), _: u32| ();
+    let zeros = repeat_n(0, paced);
+    match (tx, rx.map(|rx| rx.split_at_mut_checked(paced))) {
+        (Some(tx), Some(Some((rx, rest)))) => {
+            let tx = tx.iter().map(word_of);
+            pace_each(block, tx.zip(rx), rest, put_frame)
+        }
+        (None, Some(Some((rx, rest)))) => pace_each(block, zeros.zip(rx), rest, put_frame),
+        (Some(tx), _) => {
+            let pairs = tx.iter().map(|frame| (word_of(frame), ()));
+            pace_each(block, pairs, repeat_n((), words - paced), nowhere)
+        }
+        (None, _) => pace_slowly(block, paced, words, None::<&[[u8; N]]>, None),
+    }
+}
+
+/// [`pace`] in few instructions of code, for a clock at which a word takes longer than its handling.
+#[inline(never)]
+pub(super) fn pace_slowly<S: Singly + ?Sized, const N: usize>(
+    block: &mut S,
+    paced: usize,
+    words: usize,
+    tx: Option<&[[u8; N]]>,
+    mut rx: Option<&mut [[u8; N]]>,
+) -> usize {
+    for at in 0..words {
+        let Some(word) = block.take_one() else { return at };
+        if let Some(frame) = rx.as_deref_mut().and_then(|rx| rx.get_mut(at)) {
+            put_frame(frame, word);
+        }
+        if at < paced {
+            block.put_one(tx.and_then(|tx| tx.get(at)).map_or(0, word_of));
+        }
+    }
+    words
+}
+
+#[inline(always)]
+fn pace_each<S: Singly + ?Sized, P>(
+    block: &mut S,
+    pairs: impl Iterator<Item = (u32, P)>,
+    rest: impl IntoIterator<Item = P>,
+    mut to: impl FnMut(P, u32),
+) -> usize {
+    let mut received = 0;
+    for (word, place) in pairs {
+        let Some(taken) = block.take_one() else { return received };
+        to(place, taken);
+        block.put_one(word);
+        received += 1;
+    }
+    for place in rest {
+        let Some(taken) = block.take_one() else { return received };
+        to(place, taken);
+        received += 1;
+    }
+    received
+}
+
+/// Exchanges everything that is left, the fields of [`Frames`]. Not inlined: one for whole transfers and for rests. The
+/// fields are arguments of their own: a structure would stay in memory.
+#[inline(never)]
+fn finish<B: Fifo + ?Sized, const N: usize>(
+    block: &mut B,
+    tx: Option<&[[u8; N]]>,
+    rx: Option<&mut [[u8; N]]>,
+    unsent: usize,
+    in_flight: usize,
+) -> Result<(), Stopped> {
+    let mut frames = Frames { tx, rx, unsent, in_flight };
+    let mut found = 0;
+    if B::ONE_A_LOOK {
+        while !frames.pass(block, found) {
+            found = await_words(block, frames.in_flight)?;
+        }
+    } else {
+        let depth = block.depth();
+        while !frames.is_over() {
+            let room = frames.unsent.min(depth - frames.in_flight);
+            if room > 0 {
+                frames.send(block, room);
+            }
+            // Never more than were sent, even if the block claims so.
+            found = block.ready(frames.in_flight).min(frames.in_flight);
+            if found == 0 {
+                found = await_words(block, frames.in_flight)?;
+            }
+            // Ordering 1: received words are read before more are sent.
+            frames.receive(block, found);
+        }
+    }
+    // Ordering 2: the clock comes to rest.
+    poll(block, |block| block.wire_ns(1), Fifo::at_rest)
+}
+
+/// Polls until words were received, after a look that found none. Returns how many.
+///
+/// # Errors
+/// [`Stopped`].
+#[cold]
+#[inline(never)]
+fn await_words<B: Fifo + ?Sized>(block: &mut B, in_flight: usize) -> Result<usize, Stopped> {
+    let mut patience = Patience::default();
+    let mut late = false;
+    loop {
+        if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
+            // Ordering 4: only a missing word raises the question.
+            return Err(if block.lost() { Stopped::Overrun } else { stopped });
+        }
+        // Ordering 3: the timer is read before the status.
+        late = patience.late(block.timer());
+        // Never more than were sent, even if the block claims so.
+        let ready = block.ready(in_flight).min(in_flight);
+        if ready > 0 {
+            return Ok(ready);
+        }
+    }
+}
 
 #[inline(always)]
 fn put_bytes<B: Fifo + ?Sized>(block: &mut B, bytes: &[u8]) {
@@ -265,8 +666,8 @@ fn take_bytes<B: Fifo + ?Sized>(block: &mut B, bytes: &mut [u8]) {
     }
 }
 
-/// [`exchange_range`] of a whole transfer with one byte per word of the FIFO. The bytes left to
-/// send and to receive are slices, which shrink.
+/// [`exchange_range`] of a whole transfer with one byte per word of the FIFO, on a block that says how many were received. The
+/// bytes left to send and to receive are slices, which shrink.
 fn exchange_bytes<B: Fifo + ?Sized>(
     block: &mut B,
     len: usize,
@@ -327,12 +728,11 @@ fn exchange_range<B: Fifo + ?Sized>(
 ) -> Result<(), Stopped> {
     let mut flow = Flow::new(cut, words);
     flow.fill(block, data);
-    finish(block, flow, data)
+    finish_flow(block, flow, data)
 }
 
 /// Receives what was sent and exchanges the rest.
-#[inline]
-fn finish<B: Fifo + ?Sized>(
+fn finish_flow<B: Fifo + ?Sized>(
     block: &mut B,
     mut flow: Flow,
     data: &mut Data<'_>,

@@ -161,15 +161,18 @@ pub(crate) fn plain_exchange<'t>(
     program: &Program,
     transfer: &'t mut Transfer<'_>,
 ) -> Option<(&'t [u8], &'t mut [u8])> {
-    let plain = program.plan.is_direct_bytes()
-        && !program.asks
-        && transfer.is_plain()
-        && !transfer.cs_change
-        && transfer.data.len() <= program.poll_bytes_max;
-    match transfer.data.apart() {
-        Some((Some(tx), Some(rx))) if plain => Some((tx, rx)),
-        _ => None,
+    // One after the other, not gathered: see `Transfer::is_plain`.
+    if !program.plan.is_direct_bytes() || program.asks {
+        return None;
     }
+    if !transfer.is_plain() || transfer.cs_change {
+        return None;
+    }
+    if transfer.data.len() > program.poll_bytes_max {
+        return None;
+    }
+    let (tx, rx) = transfer.data.apart()?;
+    Some((tx?, rx?))
 }
 
 /// Validates `message` and writes every transfer's plan. `block` adds the block's own checks, and

@@ -248,16 +248,16 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
 /// A wire with a shorter path for transfers whose words all fit its FIFO.
 pub(super) trait Short: Wire {
     /// Whether a transfer of `len` bytes in 8-bit words, whose plan has `control`, can take the
-    /// shorter path with the block as it is configured now.
+    /// shorter path with the block as it is configured now. None without bytes can.
     fn is_short(&self, program: &Program, control: u32, len: usize) -> bool;
 
-    /// The select line of a program's chip.
-    fn line(&self, program: &Program) -> SelectLine;
+    /// Prepares the block for a message that takes the shorter path. Returns the select line of the program's chip.
+    fn begin_short(&mut self, program: &Program) -> SelectLine;
 
     /// Asserts or deasserts CS, as [`Wire::select`] or [`Wire::deselect`] does.
     fn drive_short(&mut self, line: SelectLine, active: bool);
 
-    /// Sends a transfer of `len` bytes and checks once whether it has ended. Returns true if so,
+    /// Exchanges a transfer of `len` bytes for as long as each look finds received words. Returns true if it has ended,
     /// with the received bytes in `rx`; otherwise [`Short::exchange_rest`] must follow.
     fn exchange_short(
         &mut self,
@@ -267,11 +267,17 @@ pub(super) trait Short: Wire {
         rx: Option<&mut [u8]>,
     ) -> bool;
 
-    /// Waits for the end of a transfer of `len` bytes that was sent.
+    /// Finishes a transfer of `len` bytes that [`Short::exchange_short`] has begun, with the same buffers.
     ///
     /// # Errors
     /// As [`Wire::exchange`].
-    fn exchange_rest(&mut self, len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped>;
+    fn exchange_rest(
+        &mut self,
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped>;
 }
 
 /// A GPIO select line: its pins (0 for none), and whether they are high while it is active.
@@ -300,13 +306,13 @@ pub(super) fn run_short<W: Short>(
     if !plan.is_direct_bytes() || !wire.is_short(program, plan.control, len) {
         return None;
     }
-    let line = wire.line(program);
+    let line = wire.begin_short(program);
     let selected = Selected::again(wire, program);
     selected.wire.drive_short(line, true);
     if !selected.wire.exchange_short(plan.control, len, tx, rx.as_deref_mut()) {
         // Without the guard: for a callee that may panic it would have to be in memory.
         selected.keep();
-        return Some(run_rest(wire, program, len, rx));
+        return Some(run_rest(wire, program, plan.control, len, tx, rx));
     }
     selected.finish(line);
     Some(Ok(len))
@@ -317,11 +323,13 @@ pub(super) fn run_short<W: Short>(
 fn run_rest<W: Short>(
     wire: &mut W,
     program: &Program,
+    control: u32,
     len: usize,
+    tx: Option<&[u8]>,
     rx: Option<&mut [u8]>,
 ) -> Result<usize, Unfinished> {
     let mut selected = Selected::again(wire, program);
-    if let Err(stopped) = selected.wire.exchange_rest(len, rx) {
+    if let Err(stopped) = selected.wire.exchange_rest(control, len, tx, rx) {
         return Err(Unfinished::stopped(0, stopped));
     }
     selected.unsettled = false;
@@ -349,15 +357,15 @@ pub(super) fn run_all_short<W: Short>(
     if !wire.is_short(program, control, longest) {
         return None;
     }
-    let line = wire.line(program);
+    let line = wire.begin_short(program);
     let selected = Selected::again(wire, program);
     selected.wire.drive_short(line, true);
     let mut actual_length = 0;
     for (transfer_index, transfer) in message.iter_mut().enumerate() {
         let len = transfer.data.len();
-        let (tx, mut rx) = transfer.data.apart()?;
-        if !selected.wire.exchange_short(control, len, tx, rx.as_deref_mut())
-            && let Err(stopped) = selected.wire.exchange_rest(len, rx)
+        let (tx, rx) = transfer.data.apart()?;
+        if !selected.wire.exchange_short(control, len, tx, rx)
+            && let Err(stopped) = finish_short(selected.wire, control, transfer)
         {
             return Some(Err(Unfinished::stopped(transfer_index, stopped)));
         }
@@ -365,6 +373,19 @@ pub(super) fn run_all_short<W: Short>(
     }
     selected.finish(line);
     Some(Ok(actual_length))
+}
+
+/// [`Short::exchange_rest`] of a transfer in memory: its buffers need not be kept until then.
+#[cold]
+#[inline(never)]
+fn finish_short<W: Short>(
+    wire: &mut W,
+    control: u32,
+    transfer: &mut Transfer<'_>,
+) -> Result<(), Stopped> {
+    let len = transfer.data.len();
+    let (tx, rx) = transfer.data.apart().unwrap_or_default();
+    wire.exchange_rest(control, len, tx, rx)
 }
 
 /// Runs a planned message on `wire` and returns its length in bytes.

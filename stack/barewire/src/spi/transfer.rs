@@ -60,6 +60,12 @@ impl<'a> Data<'a> {
     pub(crate) const fn exchange(tx: &'a [u8], rx: &'a mut [u8]) -> Self {
         Self { len: rx.len(), tx: Some(tx), rx: Some(rx), place: Place::Apart }
     }
+
+    /// The buffers that there are, which are equally long.
+    pub(crate) fn of(tx: Option<&'a [u8]>, rx: Option<&'a mut [u8]>) -> Self {
+        let len = rx.as_deref().or(tx).map_or(0, <[u8]>::len);
+        Self { len, tx, rx, place: Place::Apart }
+    }
 }
 
 impl Data<'_> {

@@ -20,7 +20,7 @@ const SCBR_MIN: u32 = 2;
 const SCBR_MAX: u32 = 255;
 /// The slowest clock whose half period has certainly passed after RDRF and a read of RDR: 50 ns,
 /// less than any read of a peripheral register takes on these chips.
-const FAST_MIN_HZ: u64 = 10_000_000;
+const FAST_MIN_HZ: u32 = 10_000_000;
 
 /// How many words are in flight, and what prevents the loss of received words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,10 +246,9 @@ impl AtmelConfig {
         Ok(csr)
     }
 
-    /// Whether half a clock of `csr` may take longer than a read of RDR.
-    #[inline]
-    pub(super) fn is_slow(&self, csr: u32) -> bool {
-        u64::from(self.reference_hz) < FAST_MIN_HZ * u64::from(scbr_of(csr))
+    /// The largest divider (SCBR) with which half a clock takes no longer than a read of RDR.
+    pub(super) fn fast_scbr_max(&self) -> u32 {
+        self.reference_hz / FAST_MIN_HZ
     }
 
     /// How long `words` take under `csr`, in picoseconds.

@@ -57,7 +57,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Atmel<R, G, 
     }
 
     fn begin(&mut self, _program: &Program, plan: &Plan, data: &mut Data<'_>) {
-        let cut = self.shape(plan, data);
+        let cut = self.shape(plan, data.len());
         fifo::begin(self, cut, plan, data);
     }
 

@@ -36,6 +36,8 @@
 //!    wire time plus 1 ms.
 //! 6. Transfers that take longer than [`AtmelConfig::poll_limit_ns`] wait by interrupt, one
 //!    interrupt per word; `flight.rs` says what that costs.
+//! 7. To a chip on a PIO line, at 10 MHz or more, transfers of 8-bit words take the same accesses by a shorter path:
+//!    `short.rs`.
 //!
 //! # How many words are in flight
 //! | [`Pipe`] | polled | by interrupt |
@@ -84,6 +86,7 @@
 mod config;
 mod flight;
 mod regs;
+mod short;
 
 pub use config::{AtmelConfig, PeripheralSelect, Pipe};
 
@@ -104,7 +107,7 @@ use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use crate::time::{Timer, ticks_at_least};
 use regs::{
     BITS_16, CHANNELS, CPOL, CR, DLYBCS_MIN, DLYBCT, IDR, IER, LASTXFER, MR, OVRES, RDR, RDRF,
-    SPIDIS, SPIEN, SR, SWRST, TDR, TDRE, TXEMPTY, csr_of, dlybcs_of,
+    SPIDIS, SPIEN, SR, SWRST, TDR, TDRE, TXEMPTY, csr_of, dlybcs_of, scbr_of,
 };
 
 // Where `configure` puts its values in `Program::regs`.
@@ -132,6 +135,8 @@ pub struct Atmel<R, G, T, I = NoInterrupt> {
     /// The line of the running message, and its PCS in TDR.
     channel: usize,
     pcs: u32,
+    /// The largest divider (SCBR) of a clock that is not slow.
+    fast_scbr_max: u32,
     /// The most words in flight.
     depth: usize,
     /// Whether RDR may be read before the word's last half clock is over.
@@ -165,6 +170,7 @@ impl<R: Registers, G: GpioBank, T: Timer> Atmel<R, G, T> {
             csr: [0; CHANNELS as usize],
             channel: 0,
             pcs: 0,
+            fast_scbr_max: config.fast_scbr_max(),
             depth: 1,
             slow: true,
             status: 0,
@@ -195,6 +201,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             csr: self.csr,
             channel: self.channel,
             pcs: self.pcs,
+            fast_scbr_max: self.fast_scbr_max,
             depth: self.depth,
             slow: self.slow,
             status: self.status,
@@ -278,6 +285,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
 
     #[inline]
     fn set_csr(&mut self, channel: usize, csr: u32) {
+        // Not a panic: a short message has no code for one.
+        let channel = channel % self.csr.len();
         if self.csr[channel] != csr {
             self.regs.write(csr_of(channel), csr);
             self.csr[channel] = csr;
@@ -291,6 +300,19 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         self.status
     }
 
+    /// Whether TDR was seen free, or is at a look.
+    #[inline(always)]
+    fn is_free(&mut self) -> bool {
+        self.status & TDRE != 0 || self.read_status() & TDRE != 0
+    }
+
+    /// Waits until TDR is free, after a look at which it was not.
+    #[cold]
+    #[inline(never)]
+    fn await_free(&mut self) -> Result<(), Stopped> {
+        poll(self, |this| this.wire_ns(1), Self::is_free)
+    }
+
     #[inline]
     fn send(&mut self, word: u32) {
         self.regs.write(TDR, word | self.pcs);
@@ -299,15 +321,25 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
 
     /// Sets the block up for a transfer of at least one word: its CSR and its word size.
     #[inline]
-    fn shape(&mut self, plan: &Plan, data: &Data<'_>) -> Cut {
-        let mut csr = plan.control;
+    fn shape(&mut self, plan: &Plan, len: usize) -> Cut {
+        let csr = plan.control;
         let apart = csr & DLYBCT != 0 || plan.word_delay_ticks > 0;
-        let mut frame_bytes = plan.word_bytes();
-        if frame_bytes == 1 && !apart && data.len().is_multiple_of(2) {
+        let frame_bytes = match plan.word_bytes() {
+            1 if !apart => frame_bytes(len),
+            word => word,
+        };
+        self.frames_of(csr, frame_bytes, len);
+        self.overrun = false;
+        Cut::new(plan, frame_bytes)
+    }
+
+    /// Sets the block up for a transfer of `len` bytes in words of `frame_bytes`.
+    #[inline]
+    fn frames_of(&mut self, mut csr: u32, frame_bytes: u8, len: usize) {
+        if frame_bytes == 2 {
             csr |= BITS_16;
-            frame_bytes = 2;
         }
-        if data.len() == usize::from(frame_bytes) {
+        if len == usize::from(frame_bytes) {
             // No word follows that would need the delay.
             csr &= !DLYBCT;
         }
@@ -315,11 +347,15 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         // Step 4 of the module: with DLYBCT one word is in flight.
         let one = csr & DLYBCT != 0 || self.config.pipe == Pipe::OneWord;
         self.depth = if one { 1 } else { 2 };
-        self.slow = self.config.is_slow(csr);
-        self.overrun = false;
+        self.slow = scbr_of(csr) > self.fast_scbr_max;
         self.selected = true;
-        Cut::new(plan, frame_bytes)
     }
+}
+
+/// How many bytes go in a word, for a transfer of `len` bytes in 8-bit words without delays.
+#[inline(always)]
+fn frame_bytes(len: usize) -> u8 {
+    if len.is_multiple_of(2) { 2 } else { 1 }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Atmel<R, G, T, I> {
@@ -331,23 +367,21 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Atmel<R, G, T,
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, I> {
+    const ONE_A_LOOK: bool = true;
+
     #[inline]
     fn depth(&self) -> usize {
         self.depth
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
         for (index, word) in words.enumerate() {
             // TDR may still hold a word: one just written stays for DLYBCS and DLYBS; one written
             // before the last stays until half a clock after RDRF. It must not be overwritten.
-            if (index > 0 || self.slow) && self.status & TDRE == 0 {
-                let free =
-                    poll(self, |this| this.wire_ns(1), |this| this.read_status() & TDRE != 0);
-                if free.is_err() {
-                    // It stays there for good: the transfer will time out.
-                    return;
-                }
+            if (index > 0 || self.slow) && !self.is_free() && self.await_free().is_err() {
+                // It stays there for good: the transfer will time out.
+                return;
             }
             self.send(word);
         }
@@ -368,6 +402,29 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
     #[inline]
     fn discard(&mut self, n: usize) {
         self.regs.discard_n(RDR, n);
+    }
+
+    #[inline(always)]
+    fn take_one(&mut self) -> Option<u32> {
+        self.status = self.regs.read(SR);
+        if self.status & (RDRF | OVRES) != RDRF {
+            self.overrun |= self.status & OVRES != 0;
+            return None;
+        }
+        Some(self.regs.read(RDR))
+    }
+
+    fn pace<const N: usize>(
+        &mut self,
+        paced: usize,
+        words: usize,
+        tx: Option<&[[u8; N]]>,
+        rx: Option<&mut [[u8; N]]>,
+    ) -> usize {
+        match self.slow {
+            true => fifo::pace_slowly(self, paced, words, tx, rx),
+            false => self.pace_fast(paced, words, tx, rx),
+        }
     }
 
     #[inline]
@@ -432,7 +489,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Atmel<R, G, T, 
         if data.is_empty() {
             return Ok(());
         }
-        let cut = self.shape(plan, data);
+        let cut = self.shape(plan, data.len());
+        let len = data.len();
+        if cut.frame_of_bytes() == Some(2)
+            && let Some((tx, rx)) = data.apart()
+        {
+            return fifo::exchange_frames::<_, 2>(self, len, tx, rx);
+        }
         fifo::exchange(self, cut, plan, data)
     }
 
@@ -475,12 +538,25 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, 
         Ok(())
     }
 
+    // Not inlined, as `run_exchange` is: a message of several transfers can afford a call.
+    #[inline(never)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        block::run_any(self, program, message)
+        block::run(self, program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        block::run_exchange(self, program, plan, tx, rx)
     }
 
     fn start(

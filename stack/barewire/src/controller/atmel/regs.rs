@@ -79,7 +79,8 @@ pub(super) const CSAAT: u32 = 1 << 3;
 /// CSR: words of 16 bits, not 8.
 pub(super) const BITS_16: u32 = 8 << 4;
 /// CSR: the bits of [`scbr`].
-pub(super) const SCBR: u32 = 0xff << 8;
+pub(super) const SCBR: u32 = 0xff << SCBR_SHIFT;
+pub(super) const SCBR_SHIFT: u32 = 8;
 /// CSR: the bits of [`dlybct`].
 pub(super) const DLYBCT: u32 = 0xff << 24;
 /// The largest value of a delay field.

@@ -471,7 +471,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, 
     }
 
     #[inline(always)]
-    fn line(&self, program: &Program) -> SelectLine {
+    fn begin_short(&mut self, program: &Program) -> SelectLine {
         SelectLine { mask: program.regs[P_CS_MASK], active_high: program.regs[P_CS_HIGH] != 0 }
     }
 
@@ -491,11 +491,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, 
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> bool {
-        fifo::exchange_short(self, len, tx, rx)
+        fifo::exchange_short::<_, 1>(self, len, tx, rx)
     }
 
-    fn exchange_rest(&mut self, _len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
-        fifo::exchange_rest(self, rx)
+    fn exchange_rest(
+        &mut self,
+        _control: u32,
+        _len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        fifo::exchange_rest_of_any(self, tx, rx)
     }
 }
 

@@ -195,6 +195,22 @@ pub(super) fn frame_bytes(plan: &Plan, len: usize, size: Size) -> u8 {
     equal_frames(len, word, widest).unwrap_or(widest)
 }
 
+/// [`frame_bytes`] of a transfer in 8-bit words without delays, in a few instructions.
+#[inline(always)]
+pub(super) fn frame_of_bytes(len: usize, size: Size) -> u8 {
+    match (size.wide, len) {
+        (true, _) if len.is_multiple_of(4) => 4,
+        (true, 1 | 2) => len as u8,
+        (true, ..=THIRDS_MAX) if len.is_multiple_of(3) => 3,
+        (true, _) => 4,
+        (false, 1 | 3) => 1,
+        (false, _) => 2,
+    }
+}
+
+/// The longest transfer that is cut into frames of 3 bytes.
+const THIRDS_MAX: usize = 24;
+
 /// The widest frame of whole words that divides `len`, if that takes hardly more frames than the
 /// widest frame would. A message on a native line takes any that exists.
 fn equal_frames(len: usize, word: u8, widest: u8) -> Option<u8> {
@@ -243,8 +259,8 @@ pub(super) fn check_native(
 mod tests {
     use super::*;
 
-    const WIDE: Size = Size { depth: 64, wide: true };
-    const NARROW: Size = Size { depth: 16, wide: false };
+    const WIDE: Size = Size::new(64, true);
+    const NARROW: Size = Size::new(16, false);
 
     #[test]
     fn few_frames_carry_a_transfer() {
@@ -254,6 +270,19 @@ mod tests {
         assert_eq!(frames, [1, 2, 3, 4, 4, 3, 4, 4, 3, 4, 3, 4]);
         let frames = [1, 2, 3, 4, 5, 257].map(|len| frame_bytes(&bytes, len, NARROW));
         assert_eq!(frames, [1, 2, 1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn a_short_transfer_is_cut_as_any() {
+        let bytes = Plan::new(0, 0, 1);
+        for size in [WIDE, NARROW] {
+            for len in 1..=1_000 {
+                let cut = frame_bytes(&bytes, len, size);
+                assert_eq!(frame_of_bytes(len, size), cut, "{len} {size:?}");
+                let frames = len / usize::from(cut);
+                assert!(len > size.load_bytes || frames <= size.depth, "{len} {size:?}");
+            }
+        }
     }
 
     #[test]

@@ -38,6 +38,8 @@
 //! 5. RXO means that a word was lost: [`Stopped::Overrun`].
 //! 6. Transfers that take longer than [`DwSsiConfig::poll_limit_ns`] wait by interrupt; see
 //!    `flight.rs`.
+//! 7. To a chip on a GPIO, transfers of 8-bit words that one load of the FIFO holds take the same accesses by a shorter
+//!    path: `short.rs`.
 //!
 //! # Chip selects
 //! GPIO registers ([`gpio`](super::gpio)) or the native lines. Nothing is sent while SER is 0. So a
@@ -90,6 +92,7 @@
 mod config;
 mod flight;
 mod regs;
+mod short;
 
 pub use config::DwSsiConfig;
 
@@ -137,9 +140,17 @@ struct Size {
     depth: usize,
     /// Frames have up to 32 bits, set in DFS_32; else up to 16, set in DFS.
     wide: bool,
+    /// Bytes whose frames a FIFO holds, however they are cut.
+    load_bytes: usize,
 }
 
 impl Size {
+    const fn new(depth: usize, wide: bool) -> Self {
+        // 24 bytes or less may be cut into more frames than of the widest: at most 8.
+        let bytes = if depth < 8 { 1 } else { if wide { 4 } else { 2 } };
+        Self { depth, wide, load_bytes: depth * bytes }
+    }
+
     /// Bytes that a frame carries, at most.
     fn frame_bytes_max(self) -> u8 {
         if self.wide { 4 } else { 2 }
@@ -161,6 +172,8 @@ pub struct DwSsi<R, G, T, I = NoInterrupt> {
     baudr: u32,
     ser: u32,
     rxftlr: u32,
+    /// Bytes of a frame under CTRLR0; 0 after a reset.
+    frame_bytes: u8,
     /// SER of the selected chip if it is on a native line; else 0.
     native: u32,
     /// Whether the block was seen idle after the last word was received.
@@ -195,6 +208,7 @@ impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
             baudr: UNCONFIGURED,
             ser: UNCONFIGURED,
             rxftlr: UNCONFIGURED,
+            frame_bytes: 0,
             native: 0,
             rested: false,
             left: false,
@@ -216,7 +230,7 @@ impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
         let wide = self.regs.read(CTRLR0) & DFS_32 == DFS_32;
         // Probing has overwritten the threshold.
         self.rxftlr = UNCONFIGURED;
-        Size { depth: depth as usize, wide }
+        Size::new(depth as usize, wide)
     }
 
     /// The depth of the FIFO of a threshold register, which stores only smaller values.
@@ -240,7 +254,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// [`DwSsiConfig::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> DwSsi<R, G, T, J> {
         let Self { regs, gpio, timer, rest, config, size, ctrlr0, baudr, ser, rxftlr, .. } = self;
-        let Self { native, rested, left, posted, progress, flight, .. } = self;
+        let Self { frame_bytes, native, rested, left, posted, progress, flight, .. } = self;
         DwSsi {
             regs,
             gpio,
@@ -253,6 +267,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
             baudr,
             ser,
             rxftlr,
+            frame_bytes,
             native,
             rested,
             left,
@@ -288,7 +303,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         self.regs.read(ICR);
         (self.ctrlr0, self.baudr, self.ser) = (UNCONFIGURED, UNCONFIGURED, 0);
         self.rxftlr = UNCONFIGURED;
-        (self.native, self.left, self.posted) = (0, false, false);
+        (self.frame_bytes, self.native, self.left, self.posted) = (0, 0, false, false);
         self.flight = Flight::default();
     }
 
@@ -299,6 +314,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         if self.ctrlr0 != ctrlr0 {
             self.regs.write(CTRLR0, ctrlr0);
             self.ctrlr0 = ctrlr0;
+            self.frame_bytes = (frame_bits(ctrlr0, self.size.wide) / 8) as u8;
         }
         if self.baudr != baudr {
             self.regs.write(BAUDR, baudr);
@@ -313,13 +329,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
 
     /// Sets the block up for frames of `bytes`.
     #[inline(always)]
-    fn frames_of(&mut self, plan: &Plan, bytes: u8) -> Cut {
-        let ctrlr0 = mode_of(plan.control) | frame_size(bytes, self.size.wide);
-        let baudr = divisor(plan.control);
+    fn frames_of(&mut self, control: u32, bytes: u8) {
+        let ctrlr0 = mode_of(control) | frame_size(bytes, self.size.wide);
+        let baudr = divisor(control);
         if self.ctrlr0 != ctrlr0 || self.baudr != baudr {
             self.reconfigure(ctrlr0, baudr, self.ser);
         }
-        Cut::new(plan, bytes)
     }
 
     /// Sets the block up for a transfer of `len` bytes, and cuts it.
@@ -330,31 +345,71 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         } else {
             frame_bytes(plan, len, self.size)
         };
-        self.frames_of(plan, bytes)
+        self.frames_of(plan.control, bytes);
+        Cut::new(plan, bytes)
+    }
+
+    /// Exchanges the whole frames of a transfer.
+    #[inline]
+    fn exchange_body(&mut self, cut: Cut, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+        let len = data.len();
+        if cut.frame_of_bytes() == Some(4)
+            && let Some((tx, rx)) = data.apart()
+        {
+            return fifo::exchange_frames::<_, 4>(self, len, tx, rx);
+        }
+        fifo::exchange(self, cut, plan, data)
     }
 
     /// Exchanges the bytes at a transfer's end that did not fill a frame, if there are any, as one
     /// frame.
     fn exchange_tail(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
-        let len = data.len();
-        let frame = frame_bits(self.ctrlr0, self.size.wide) as usize / 8;
-        let tail = len % frame;
+        let (len, word_bytes) = (data.len(), plan.word_bytes());
+        let tail = len % usize::from(self.frame_bytes);
         if tail == 0 {
             return Ok(());
         }
         self.left = false;
-        self.frames_of(plan, tail as u8);
-        let word_bytes = plan.word_bytes();
-        let word = data.tx().map_or(0, |tx| pack(&tx[len - tail..], word_bytes));
-        self.put(core::iter::once(word));
-        if let Err(stopped) = poll(self, |this| this.wire_ns(1), |this| this.ready(1) == 1) {
+        self.frames_of(plan.control, tail as u8);
+        self.send_frame(data.tx().map(|tx| &tx[len - tail..]), word_bytes);
+        let rx = data.rx_mut().map(|rx| &mut rx[len - tail..]);
+        self.await_frame(rx, word_bytes)
+    }
+
+    /// Sends bytes that are one frame, for which the block is set up.
+    #[inline(always)]
+    fn send_frame(&mut self, tx: Option<&[u8]>, word_bytes: u8) {
+        let word = match tx {
+            Some(tx) => pack(tx, word_bytes),
+            None => 0,
+        };
+        self.regs.write(DR, word);
+    }
+
+    #[inline(always)]
+    fn receive_frame(&mut self, rx: Option<&mut [u8]>, word_bytes: u8) {
+        match rx {
+            Some(rx) => unpack(self.regs.read(DR), rx, word_bytes),
+            None => self.regs.discard_n(DR, 1),
+        }
+    }
+
+    /// Waits until the frame that was sent has been received and the block is idle.
+    fn await_frame(&mut self, rx: Option<&mut [u8]>, word_bytes: u8) -> Result<(), Stopped> {
+        if let Err(stopped) = poll(self, |this| this.wire_ns(1), Self::has_frame) {
             return Err(if self.lost() { Stopped::Overrun } else { stopped });
         }
-        let word = self.regs.read(DR);
-        if let Some(rx) = data.rx_mut() {
-            unpack(word, &mut rx[len - tail..], word_bytes);
-        }
+        self.receive_frame(rx, word_bytes);
         Ok(())
+    }
+
+    /// Whether the last word in flight has been received and the block is idle.
+    ///
+    /// One read says both (Ordering 3). Without the word it does not count, so a lost word is noticed.
+    #[inline(always)]
+    fn has_frame(&mut self) -> bool {
+        self.rested = self.regs.read(SR) & (BUSY | RFNE) == RFNE;
+        self.rested
     }
 }
 
@@ -391,10 +446,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
         if in_flight > 1 || self.left {
             return self.regs.read(RXFLR) as usize;
         }
-        // One read says whether the word was received and whether the block is idle (Ordering 3).
-        // Without the word it does not count, so a lost word is noticed.
-        self.rested = self.regs.read(SR) & (BUSY | RFNE) == RFNE;
-        self.rested.into()
+        self.has_frame().into()
     }
 
     #[inline]
@@ -474,7 +526,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for DwSsi<R, G, T, 
         }
         let cut = self.prepare(plan, data.len());
         self.left = false;
-        fifo::exchange(self, cut, plan, data)?;
+        self.exchange_body(cut, plan, data)?;
         self.exchange_tail(plan, data)
     }
 
@@ -517,12 +569,25 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for DwSsi<R, 
         Ok(())
     }
 
+    // Not inlined, as `run_exchange` is: a message of several transfers can afford a call.
+    #[inline(never)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        block::run_any(self, program, message)
+        block::run(self, program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        block::run_exchange(self, program, plan, tx, rx)
     }
 
     fn start(

@@ -430,6 +430,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 
     /// Receives the words `in_flight` of a burst, and exchanges the words after them.
+    // Inlined always, as the two functions of its loop: called, they took 5 % of 1 KiB.
     #[inline(always)]
     fn finish_burst(
         &mut self,
@@ -477,7 +478,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
     /// Reads received words of those in flight, and polls until there are no more. Returns how many
     /// words were received, and the first STATREG read.
-    #[inline]
+    #[inline(always)]
     fn drain_burst(
         &mut self,
         plan: &Plan,
@@ -537,7 +538,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         words.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, plan: &Plan, tx: Option<&[u8]>, span: Span, words: core::ops::Range<usize>) {
         let Some(tx) = tx else {
             return self.regs.write_each(TXDATA, words.map(|_| 0));

@@ -156,7 +156,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T,
     }
 
     #[inline(always)]
-    fn line(&self, program: &Program) -> SelectLine {
+    fn begin_short(&mut self, program: &Program) -> SelectLine {
         SelectLine {
             mask: program.regs[P_CS_MASK],
             active_high: program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0,
@@ -191,7 +191,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T,
         true
     }
 
-    fn exchange_rest(&mut self, len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
+    fn exchange_rest(
+        &mut self,
+        _control: u32,
+        len: usize,
+        _tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
         if len > 4 {
             return self.finish_load(rx);
         }

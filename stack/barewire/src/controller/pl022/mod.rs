@@ -486,7 +486,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T,
     }
 
     #[inline(always)]
-    fn line(&self, program: &Program) -> SelectLine {
+    fn begin_short(&mut self, program: &Program) -> SelectLine {
+        (self.native, self.pairs, self.left) = (false, false, false);
         SelectLine {
             mask: program.regs[P_CS_MASK],
             active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
@@ -495,9 +496,6 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T,
 
     #[inline(always)]
     fn drive_short(&mut self, line: SelectLine, active: bool) {
-        if active {
-            (self.native, self.pairs, self.left) = (false, false, false);
-        }
         if line.mask != 0 {
             self.gpio.drive_short(line.mask, line.active_high == active);
         }
@@ -511,11 +509,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> bool {
-        fifo::exchange_short(self, len, tx, rx)
+        fifo::exchange_short::<_, 1>(self, len, tx, rx)
     }
 
-    fn exchange_rest(&mut self, _len: usize, rx: Option<&mut [u8]>) -> Result<(), Stopped> {
-        fifo::exchange_rest(self, rx)
+    fn exchange_rest(
+        &mut self,
+        _control: u32,
+        _len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        fifo::exchange_rest_of_any(self, tx, rx)
     }
 }
 

@@ -29,6 +29,8 @@
 //! 3. The receive watermark alone interrupts. The transmit watermark says that bytes have left the
 //!    FIFO, not that they are out on the wire.
 //! 4. The flash interface is switched off at bring-up: FCTRL.
+//! 5. To a chip on a GPIO, transfers take the same accesses by a shorter path ([`Short`]): up to 8 bytes, which are all in
+//!    flight at once, compiled into the caller.
 //!
 //! # Chip selects
 //! GPIO registers ([`gpio`](super::gpio)) or the block's own lines, of either polarity. CSMODE's HOLD
@@ -70,8 +72,8 @@ use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::waits::{Sleeps, plan_waits};
 use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stepped, Stopped,
-    Unfinished, Wire, plan_message, resume_message,
+    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
+    Stepped, Stopped, Unfinished, Wire, plan_message, resume_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -118,6 +120,8 @@ pub struct SiFive<R, G, T, I = NoInterrupt> {
     idle_mode: u32,
     csid: u32,
     rxmark: u32,
+    /// Ticks of the timer after which a transfer's last clock is over.
+    last_ticks: u64,
     /// The byte that [`Fifo::ready`] took out.
     taken: u32,
     /// The message begun, between two steps of it.
@@ -143,6 +147,7 @@ impl<R: Registers, G: GpioBank, T: Timer> SiFive<R, G, T> {
             idle_mode: AUTO,
             csid: UNCONFIGURED,
             rxmark: UNCONFIGURED,
+            last_ticks: 0,
             taken: 0,
             progress: Progress::default(),
             flight: Flight::default(),
@@ -159,7 +164,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
     /// [`SiFiveConfig::poll_limit_ns`].
     pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> SiFive<R, G, T, J> {
         let Self { regs, gpio, timer, rest, config, control, idle_mode, csid, .. } = self;
-        let Self { rxmark, taken, progress, flight, .. } = self;
+        let Self { rxmark, last_ticks, taken, progress, flight, .. } = self;
         SiFive {
             regs,
             gpio,
@@ -171,6 +176,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
             idle_mode,
             csid,
             rxmark,
+            last_ticks,
             taken,
             progress,
             flight,
@@ -251,10 +257,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
             self.regs.write(FMT, FMT_BYTES | endian(control));
         }
         self.control = control;
+        self.last_ticks = self.ticks_of(sckdiv(control), LAST_CLOCKS);
         if idle_mode != AUTO {
             self.regs.write(CSMODE, idle_mode);
         }
         self.idle_mode = idle_mode;
+    }
+
+    /// Exchanges a transfer of more bytes than the FIFO holds. Not inlined: its loops are for any length.
+    #[inline(never)]
+    fn exchange_long(&mut self, len: usize, tx: Option<&[u8]>, rx: Option<&mut [u8]>) -> bool {
+        fifo::exchange_ready::<_, 1>(self, len, tx, rx)
     }
 
     /// Sets the number of bytes at which the block interrupts: half a FIFO, or all in flight.
@@ -277,6 +290,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for SiFive<R, G, T
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T, I> {
+    const ONE_A_LOOK: bool = true;
+
     fn depth(&self) -> usize {
         DEPTH
     }
@@ -303,10 +318,16 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T,
     #[inline]
     fn discard(&mut self, _n: usize) {}
 
+    #[inline(always)]
+    fn take_one(&mut self) -> Option<u32> {
+        let taken = self.regs.read(RXDATA);
+        (taken & EMPTY == 0).then_some(taken)
+    }
+
     #[inline]
     fn at_rest(&mut self) -> bool {
         // Ordering 2.
-        self.await_clocks(LAST_CLOCKS);
+        self.timer.wait_ticks(self.last_ticks);
         true
     }
 
@@ -434,6 +455,54 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for SiFive<R, G,
     }
 }
 
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for SiFive<R, G, T, I> {
+    #[inline(always)]
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        // OFF: a GPIO selects, or nothing does.
+        let set = self.control == control && self.idle_mode == OFF;
+        set && program.regs[P_FLAGS] & NATIVE == 0 && len > 0 && self.gpio.is_short()
+    }
+
+    #[inline(always)]
+    fn begin_short(&mut self, program: &Program) -> SelectLine {
+        SelectLine {
+            mask: program.regs[P_CS_MASK],
+            active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
+        }
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, line: SelectLine, active: bool) {
+        if line.mask != 0 {
+            self.gpio.drive_short(line.mask, line.active_high == active);
+        }
+    }
+
+    #[inline(always)]
+    fn exchange_short(
+        &mut self,
+        _control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        match len {
+            ..=DEPTH => fifo::exchange_short::<_, 1>(self, len, tx, rx),
+            _ => self.exchange_long(len, tx, rx),
+        }
+    }
+
+    fn exchange_rest(
+        &mut self,
+        _control: u32,
+        _len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        fifo::exchange_rest::<_, 1>(self, tx, rx)
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for SiFive<R, G, T, I> {
     fn limits(&self) -> Limits {
         self.config.limits(self.timer.frequency_hz())
@@ -451,12 +520,25 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for SiFive<R,
         Ok(())
     }
 
+    // Not inlined, as `run_exchange` is: a message of several transfers can afford a call.
+    #[inline(never)]
     fn run(
         &mut self,
         program: &Program,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        block::run_any(self, program, message)
+        block::run(self, program, message)
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        program: &Program,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        block::run_exchange(self, program, plan, tx, rx)
     }
 
     fn start(

@@ -1,0 +1,128 @@
+//! The shorter path of each driver, kept waiting before any one of its register accesses: by an interrupt, or by a thread
+//! that was preempted there.
+//!
+//! A run puts one access off until everything that is on the wire is over. The words are then in the receive FIFO, or have
+//! stopped the clock: none may be lost, and the chip stays selected for the whole message.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use barewire::bus::{Bus, Device};
+use barewire::controller::Controller;
+use barewire::spi::{Settings, Transfer};
+use barewire_sim::board::spec::kinds_without;
+use barewire_sim::bring_up::{atmel, bcm2835, dw_ssi, ecspi, pl022, sifive};
+use barewire_sim::model::echo::Echo;
+use barewire_sim::{Board, BoardOptions, BoardSpec};
+
+/// 20 MHz: on every block fast enough for the shorter path.
+const SETTINGS: Settings = Settings::new(0, 20_000_000);
+/// Longer than the longest message takes.
+const STALL_PS: u64 = 300_000_000;
+
+fn bytes(len: usize, salt: u8) -> Vec<u8> {
+    (0..len).map(|at| (at as u8).wrapping_mul(7) ^ salt).collect()
+}
+
+/// What a chip that echoes each byte one later sends back to `tx`, after `before`.
+fn echo(before: u8, tx: &[u8]) -> Vec<u8> {
+    std::iter::once(before).chain(tx.iter().copied()).take(tx.len()).collect()
+}
+
+/// Runs messages on a board, the access after `place` others put off. Returns whether there was one.
+fn run<C: Controller>(
+    name: &str,
+    start: impl Fn(&Board) -> C,
+    place: u64,
+    message: impl Fn(&Device<'_, C>) -> Vec<u8>,
+) -> bool {
+    let at = format!("{name}, before access {place}");
+    let board = Board::new(BoardSpec::find(name).expect("a board"), BoardOptions::default());
+    let chip = Rc::new(RefCell::new(Echo::default()));
+    assert!(board.attach(0, chip.clone()));
+    let bus = Bus::new(start(&board));
+    let device = bus.device(&SETTINGS).expect("opens");
+    // It configures the block: the shorter path is for what follows.
+    device.sync(&mut [Transfer::write(&[0; 9])]).expect("configures");
+    let (heard, selections) = (chip.borrow().received().len(), chip.borrow().selections());
+    board.stall_after(place, STALL_PS);
+    let sent = message(&device);
+    let came = !board.is_stall_to_come();
+    assert_eq!(chip.borrow().received()[heard..], sent, "{at}");
+    assert_eq!(chip.borrow().selections() - selections, 1, "{at}: one select");
+    let mut violations = board.violations();
+    // A late processor stops the clock within a burst, which costs time and no data.
+    violations.retain(|violation| violation.rule.harms());
+    assert!(violations.is_empty(), "{at}: {violations:#?}");
+    came
+}
+
+/// One prepared exchange of `N` bytes.
+fn prepared<C: Controller, const N: usize>(device: &Device<'_, C>) -> Vec<u8> {
+    let tx: [u8; N] = bytes(N, 0x55).try_into().expect("as many");
+    let mut prepared = device.prepare(tx).expect("prepares");
+    let rx = *prepared.run().expect("runs");
+    assert_eq!(rx[1..], echo(0, &tx)[1..], "{N} bytes");
+    tx.to_vec()
+}
+
+/// One exchange of `len` bytes by sync.
+fn sync<C: Controller>(device: &Device<'_, C>, len: usize) -> Vec<u8> {
+    let tx = bytes(len, 0x33);
+    let mut rx = vec![0; len];
+    assert_eq!(device.sync(&mut [Transfer::exchange(&tx, &mut rx)]), Ok(len));
+    assert_eq!(rx[1..], echo(0, &tx)[1..], "{len} bytes");
+    tx
+}
+
+/// A prepared message of several transfers under one chip select.
+fn several<C: Controller>(device: &Device<'_, C>) -> Vec<u8> {
+    let (tx, last) = (bytes(5, 0x11), bytes(4, 0x22));
+    let (mut zeros, mut rx) = ([0xee; 3], vec![0; 4]);
+    let mut message =
+        [Transfer::write(&tx), Transfer::read(&mut zeros), Transfer::exchange(&last, &mut rx)];
+    let mut prepared = device.prepare_message(&mut message).expect("prepares");
+    assert_eq!(prepared.run(), Ok(12));
+    assert_eq!(prepared.rx(1).expect("was received"), [tx[4], 0, 0]);
+    assert_eq!(prepared.rx(2).expect("was received"), echo(0, &last));
+    [&tx[..], &[0; 3], &last].concat()
+}
+
+/// Puts each access of each message off, one in each run. Returns how many there were.
+fn everywhere<C: Controller>(name: &str, start: impl Fn(&Board) -> C + Copy) -> u64 {
+    let mut places = 0;
+    let mut each = |message: &dyn Fn(&Device<'_, C>) -> Vec<u8>| {
+        let place = (0..).find(|&place| !run(name, start, place, message));
+        places += place.expect("a run has an end");
+    };
+    each(&prepared::<C, 1>);
+    each(&prepared::<C, 2>);
+    each(&prepared::<C, 3>);
+    each(&prepared::<C, 4>);
+    each(&prepared::<C, 5>);
+    each(&prepared::<C, 6>);
+    each(&prepared::<C, 7>);
+    each(&prepared::<C, 8>);
+    each(&prepared::<C, 16>);
+    for len in [3, 4, 5, 8, 9, 17, 64] {
+        each(&|device| sync(device, len));
+    }
+    each(&several);
+    places
+}
+
+#[test]
+fn a_pause_before_any_access_of_a_short_message_loses_nothing() {
+    let boards = ["imx8mp", "rpi3", "rpi5", "highbank", "sama5d36", "unleashed"];
+    assert_eq!(kinds_without(&boards), [""; 0], "add a board, with its driver below");
+    let [imx8mp, rpi3, rpi5, highbank, sama5d36, unleashed] = boards;
+    let places = [
+        everywhere(imx8mp, ecspi),
+        everywhere(rpi3, bcm2835),
+        everywhere(rpi5, dw_ssi),
+        everywhere(highbank, pl022),
+        everywhere(sama5d36, atmel),
+        everywhere(unleashed, sifive),
+    ];
+    assert!(places.iter().all(|&places| places > 100), "{places:?}");
+}

@@ -1,0 +1,168 @@
+//! Transfers in 8-bit words without delays, to a chip that a GPIO selects: steps 2 and 3 of the driver's module.
+//!
+//! There is no FIFO whose load would set a limit: words are sent for as long as each look finds one received.
+
+use super::regs::{BITS_16, CPOL, OVRES, RDR, RDRF, SCBR_SHIFT, SR, TDR, TDRE, TXEMPTY};
+use super::{
+    Atmel, CS_HIGH, NATIVE, P_CHANNEL, P_CS_MASK, P_FLAGS, P_MR, P_PCS, Pipe, frame_bytes,
+};
+use crate::controller::fifo::{self, Singly, word_of};
+use crate::controller::gpio::GpioBank;
+use crate::controller::{Interrupt, Program, SelectLine, Short, Stopped};
+use crate::reg::Registers;
+use crate::time::Timer;
+
+/// The registers while every look succeeds, with SR as last read. Kept apart from the driver: the compiler must assume that
+/// a store to a register changes the driver's fields.
+struct Fast<'r, R> {
+    regs: &'r mut R,
+    status: u32,
+    pcs: u32,
+}
+
+impl<R: Registers> Fast<'_, R> {
+    #[inline(always)]
+    fn look(&mut self) -> u32 {
+        self.status = self.regs.read(SR);
+        self.status
+    }
+}
+
+impl<R: Registers> Singly for Fast<'_, R> {
+    #[inline(always)]
+    fn take_one(&mut self) -> Option<u32> {
+        (self.look() & (RDRF | OVRES) == RDRF).then(|| self.regs.read(RDR))
+    }
+
+    #[inline(always)]
+    fn put_one(&mut self, word: u32) {
+        self.regs.write(TDR, word | self.pcs);
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
+    /// The line whose CSR the program's transfers use.
+    #[inline(always)]
+    fn channel_of(&self, program: &Program) -> usize {
+        program.regs[P_CHANNEL] as usize % self.csr.len()
+    }
+
+    /// Exchanges words of `N` bytes for as long as TDR is free and RDR full at the first look.
+    #[inline(always)]
+    fn exchange_words<const N: usize>(
+        &mut self,
+        csr: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        self.overrun = false;
+        self.set_csr(self.channel, csr);
+        let words = len / N;
+        let mut tx = tx.map(|tx| tx.as_chunks::<N>().0);
+        let rx = rx.map(|rx| rx.as_chunks_mut::<N>().0);
+        let mut next = || match tx.and_then(<[_]>::split_first) {
+            Some((first, rest)) => {
+                tx = Some(rest);
+                word_of(first)
+            }
+            None => 0,
+        };
+        self.regs.write(TDR, next() | self.pcs);
+        let mut sent = 1;
+        if words > 1 && self.config.pipe != Pipe::OneWord {
+            // The first may not be in the shift register yet.
+            self.status = self.regs.read(SR);
+            if self.status & (TDRE | OVRES) != TDRE {
+                self.overrun |= self.status & OVRES != 0;
+                return fifo::leave(self, N as u8, sent, 0, words);
+            }
+            self.regs.write(TDR, next() | self.pcs);
+            sent = 2;
+        }
+        let received = self.pace_fast(words - sent, words, tx, rx);
+        (received == words && self.status & TXEMPTY != 0)
+            || fifo::leave(self, N as u8, words.min(sent + received), received, words)
+    }
+
+    /// [`fifo::pace`] at a clock at which TDR is free whenever RDR was read.
+    #[inline(always)]
+    pub(super) fn pace_fast<const N: usize>(
+        &mut self,
+        paced: usize,
+        words: usize,
+        tx: Option<&[[u8; N]]>,
+        rx: Option<&mut [[u8; N]]>,
+    ) -> usize {
+        let mut fast = Fast { regs: &mut self.regs, status: 0, pcs: self.pcs };
+        let received = fifo::pace(&mut fast, paced, words, tx, rx);
+        // A word that was sent behind the last look makes it old: only `at_rest` asks, behind the last word.
+        self.status = fast.status;
+        self.overrun |= self.status & OVRES != 0;
+        received
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Atmel<R, G, T, I> {
+    #[inline(always)]
+    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+        let polarity = (self.csr[self.channel_of(program)] ^ control) & CPOL;
+        let set = self.mr == program.regs[P_MR] && polarity == 0;
+        // Without a delay of the block's, and so fast that TDR is free whenever RDR was read.
+        let direct = control >> SCBR_SHIFT <= self.fast_scbr_max;
+        let by_gpio = program.regs[P_FLAGS] & NATIVE == 0;
+        set && direct && by_gpio && len > 0 && self.gpio.is_short()
+    }
+
+    #[inline(always)]
+    fn begin_short(&mut self, program: &Program) -> SelectLine {
+        self.channel = self.channel_of(program);
+        self.pcs = program.regs[P_PCS];
+        SelectLine {
+            mask: program.regs[P_CS_MASK],
+            active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
+        }
+    }
+
+    #[inline(always)]
+    fn drive_short(&mut self, line: SelectLine, active: bool) {
+        if line.mask != 0 {
+            self.gpio.drive_short(line.mask, line.active_high == active);
+        }
+    }
+
+    /// Not inlined: its loops are for any length.
+    #[inline(never)]
+    fn exchange_short(
+        &mut self,
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        match frame_bytes(len) {
+            2 => self.exchange_words::<2>(control | BITS_16, len, tx, rx),
+            _ => self.exchange_words::<1>(control, len, tx, rx),
+        }
+    }
+
+    fn exchange_rest(
+        &mut self,
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        let frame = frame_bytes(len);
+        self.frames_of(control, frame, len);
+        let flow = self.flight.flow;
+        if !flow.all_sent() && flow.in_flight() < self.depth {
+            // TDR was not free for the second word.
+            self.await_free()?;
+        }
+        match frame {
+            2 => fifo::exchange_rest::<_, 2>(self, tx, rx),
+            _ => fifo::exchange_rest::<_, 1>(self, tx, rx),
+        }
+    }
+}
