@@ -21,12 +21,12 @@
 //! 4. A lost word is noticed as a word missing at the end. Only then is the block asked whether it
 //!    lost one, so a good exchange never pays for that read.
 
-use core::iter::repeat_n;
 use core::ops::Range;
 use core::task::Poll;
 
 use super::deadline::{Deadline, Patience, Timed, poll};
-use super::words::{pack, unpack};
+use super::pace::{Singly, pace};
+use super::words::{pack, put_frame, unpack, word_of};
 use super::{Plan, Stopped, Wire};
 use crate::spi::Data;
 
@@ -488,27 +488,6 @@ impl<'d, const N: usize> Frames<'d, N> {
     }
 }
 
-/// The FIFO's word of `N` bytes.
-#[inline(always)]
-pub(super) fn word_of<const N: usize>(bytes: &[u8; N]) -> u32 {
-    pack(bytes, 1)
-}
-
-/// The reverse of [`word_of`], into `bytes`.
-#[inline(always)]
-pub(super) fn put_frame<const N: usize>(bytes: &mut [u8; N], word: u32) {
-    unpack(word, bytes, 1);
-}
-
-/// A block that is asked for each word.
-pub(super) trait Singly {
-    /// Reads a received word, if a look finds one.
-    fn take_one(&mut self) -> Option<u32>;
-
-    /// Sends a word in the place of the one that [`Singly::take_one`] has just read.
-    fn put_one(&mut self, word: u32);
-}
-
 impl<B: Fifo + ?Sized> Singly for B {
     #[inline(always)]
     fn take_one(&mut self) -> Option<u32> {
@@ -519,75 +498,6 @@ impl<B: Fifo + ?Sized> Singly for B {
     fn put_one(&mut self, word: u32) {
         Fifo::put_one(self, word);
     }
-}
-
-/// Receives `words` words, and sends one of `tx` behind each of the first `paced`. Ends where a look finds none. Returns how
-/// many were received. Not inlined: it has a loop for each form of a transfer.
-#[inline(never)]
-pub(super) fn pace<S: Singly + ?Sized, const N: usize>(
-    block: &mut S,
-    paced: usize,
-    words: usize,
-    tx: Option<&[[u8; N]]>,
-    rx: Option<&mut [[u8; N]]>,
-) -> usize {
-    let nowhere = |(), _: u32| ();
-    let zeros = repeat_n(0, paced);
-    match (tx, rx.map(|rx| rx.split_at_mut_checked(paced))) {
-        (Some(tx), Some(Some((rx, rest)))) => {
-            let tx = tx.iter().map(word_of);
-            pace_each(block, tx.zip(rx), rest, put_frame)
-        }
-        (None, Some(Some((rx, rest)))) => pace_each(block, zeros.zip(rx), rest, put_frame),
-        (Some(tx), _) => {
-            let pairs = tx.iter().map(|frame| (word_of(frame), ()));
-            pace_each(block, pairs, repeat_n((), words - paced), nowhere)
-        }
-        (None, _) => pace_slowly(block, paced, words, None::<&[[u8; N]]>, None),
-    }
-}
-
-/// [`pace`] in few instructions of code, for a clock at which a word takes longer than its handling.
-#[inline(never)]
-pub(super) fn pace_slowly<S: Singly + ?Sized, const N: usize>(
-    block: &mut S,
-    paced: usize,
-    words: usize,
-    tx: Option<&[[u8; N]]>,
-    mut rx: Option<&mut [[u8; N]]>,
-) -> usize {
-    for at in 0..words {
-        let Some(word) = block.take_one() else { return at };
-        if let Some(frame) = rx.as_deref_mut().and_then(|rx| rx.get_mut(at)) {
-            put_frame(frame, word);
-        }
-        if at < paced {
-            block.put_one(tx.and_then(|tx| tx.get(at)).map_or(0, word_of));
-        }
-    }
-    words
-}
-
-#[inline(always)]
-fn pace_each<S: Singly + ?Sized, P>(
-    block: &mut S,
-    pairs: impl Iterator<Item = (u32, P)>,
-    rest: impl IntoIterator<Item = P>,
-    mut to: impl FnMut(P, u32),
-) -> usize {
-    let mut received = 0;
-    for (word, place) in pairs {
-        let Some(taken) = block.take_one() else { return received };
-        to(place, taken);
-        block.put_one(word);
-        received += 1;
-    }
-    for place in rest {
-        let Some(taken) = block.take_one() else { return received };
-        to(place, taken);
-        received += 1;
-    }
-    received
 }
 
 /// Exchanges everything that is left, the fields of [`Frames`]. Not inlined: one for whole transfers and for rests. The

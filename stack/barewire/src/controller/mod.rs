@@ -34,6 +34,7 @@ pub mod gpio;
 mod interrupt;
 mod lines;
 pub mod null;
+mod pace;
 pub mod pl022;
 mod plan;
 pub mod sifive;

@@ -60,6 +60,18 @@ pub(super) fn unpack(word: u32, bytes: &mut [u8], word_bytes: u8) {
     }
 }
 
+/// The FIFO's word of `N` bytes.
+#[inline(always)]
+pub(super) fn word_of<const N: usize>(bytes: &[u8; N]) -> u32 {
+    pack(bytes, 1)
+}
+
+/// The reverse of [`word_of`], into `bytes`.
+#[inline(always)]
+pub(super) fn put_frame<const N: usize>(bytes: &mut [u8; N], word: u32) {
+    unpack(word, bytes, 1);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -97,6 +97,7 @@ use super::deadline::{Timed, poll};
 use super::fifo::{self, Cut, Fifo, Flight};
 use super::gpio::GpioBank;
 use super::lines::{self, Rest};
+use super::pace::pace_slowly;
 use super::waits::plan_waits;
 use super::{
     Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
@@ -422,7 +423,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
         rx: Option<&mut [[u8; N]]>,
     ) -> usize {
         match self.slow {
-            true => fifo::pace_slowly(self, paced, words, tx, rx),
+            true => pace_slowly(self, paced, words, tx, rx),
             false => self.pace_fast(paced, words, tx, rx),
         }
     }

@@ -6,8 +6,10 @@ use super::regs::{BITS_16, CPOL, OVRES, RDR, RDRF, SCBR_SHIFT, SR, TDR, TDRE, TX
 use super::{
     Atmel, CS_HIGH, NATIVE, P_CHANNEL, P_CS_MASK, P_FLAGS, P_MR, P_PCS, Pipe, frame_bytes,
 };
-use crate::controller::fifo::{self, Singly, word_of};
+use crate::controller::fifo;
 use crate::controller::gpio::GpioBank;
+use crate::controller::pace::{Singly, pace};
+use crate::controller::words::word_of;
 use crate::controller::{Interrupt, Program, SelectLine, Short, Stopped};
 use crate::reg::Registers;
 use crate::time::Timer;
@@ -85,7 +87,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             || fifo::leave(self, N as u8, words.min(sent + received), received, words)
     }
 
-    /// [`fifo::pace`] at a clock at which TDR is free whenever RDR was read.
+    /// [`pace()`] at a clock at which TDR is free whenever RDR was read.
     #[inline(always)]
     pub(super) fn pace_fast<const N: usize>(
         &mut self,
@@ -95,7 +97,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         rx: Option<&mut [[u8; N]]>,
     ) -> usize {
         let mut fast = Fast { regs: &mut self.regs, status: 0, pcs: self.pcs };
-        let received = fifo::pace(&mut fast, paced, words, tx, rx);
+        let received = pace(&mut fast, paced, words, tx, rx);
         // A word that was sent behind the last look makes it old: only `at_rest` asks, behind the last word.
         self.status = fast.status;
         self.overrun |= self.status & OVRES != 0;
