@@ -29,7 +29,7 @@
 //! 3. The receive watermark alone interrupts. The transmit watermark says that bytes have left the
 //!    FIFO, not that they are out on the wire.
 //! 4. The flash interface is switched off at bring-up: FCTRL.
-//! 5. To a chip on a GPIO, transfers take the same accesses by a shorter path ([`Short`]): up to 8 bytes, which are all in
+//! 5. To a chip on a GPIO, transfers take the same accesses by a shorter path (`Short`): up to 8 bytes, which are all in
 //!    flight at once, compiled into the caller.
 //!
 //! # Chip selects
