@@ -31,11 +31,26 @@ impl fmt::Debug for Layers {
     }
 }
 
-impl Layers {
-    fn is_empty(&self) -> bool {
-        self.fault.is_none() && self.stop.is_none() && self.trace.is_none()
-    }
+/// Puts each layer that is asked for around a boxed controller. The others are left out, so that they do not show in a
+/// tracer's times. It is a macro, because the box's type says whether any thread may use it.
+macro_rules! around {
+    ($layers:expr, $controller:expr, $clock:expr) => {{
+        let Layers { fault, stop, trace } = $layers;
+        let mut controller = $controller;
+        if let Some((fault, when)) = fault {
+            controller = Box::new(FaultInjector::new(Boxed(controller), fault, when));
+        }
+        if let Some(stop) = stop {
+            controller = Box::new(Stoppable { inner: Boxed(controller), stop });
+        }
+        if let Some(trace) = trace {
+            controller = Box::new(Tracer::new(Boxed(controller), $clock, trace));
+        }
+        controller
+    }};
+}
 
+impl Layers {
     /// Puts the layers around `controller`, which any thread may use; a tracer's times are of `clock`.
     pub(crate) fn around(
         self,
@@ -43,10 +58,7 @@ impl Layers {
         clock: impl Timer + Send + 'static,
     ) -> Box<dyn Controller + Send> {
         let controller: Box<dyn Controller + Send> = Box::new(controller);
-        match self.is_empty() {
-            true => controller,
-            false => Box::new(self.stack(controller, clock)),
-        }
+        around!(self, controller, clock)
     }
 
     /// [`Layers::around`] for a controller of one thread.
@@ -56,21 +68,7 @@ impl Layers {
         clock: impl Timer + 'static,
     ) -> Box<dyn Controller> {
         let controller: Box<dyn Controller> = Box::new(controller);
-        match self.is_empty() {
-            true => controller,
-            false => Box::new(self.stack(controller, clock)),
-        }
-    }
-
-    fn stack<C: Controller + ?Sized, T: Timer>(
-        self,
-        controller: Box<C>,
-        clock: T,
-    ) -> Tracer<Stoppable<FaultInjector<Boxed<C>>>, T, TraceSink> {
-        let (fault, when) = self.fault.unwrap_or((Fault::Timeout, When::Never));
-        let faulty = FaultInjector::new(Boxed(controller), fault, when);
-        let stoppable = Stoppable { inner: faulty, stop: self.stop.unwrap_or(|| false) };
-        Tracer::new(stoppable, clock, self.trace.unwrap_or_else(|| Box::new(|_| ())))
+        around!(self, controller, clock)
     }
 }
 
