@@ -7,8 +7,7 @@ use crate::context::Context;
 use crate::linted;
 use crate::tool;
 
-/// The libraries, the command, and programs by others that are
-/// built here.
+/// The libraries, the command, and programs by others that are built here.
 const USED: [&str; 7] =
     ["--lib", "--bin", "barewire", "--example", "spidev_client", "--example", "display_client"];
 

@@ -239,7 +239,12 @@ fn prepare<'a>(
     }
     let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
     say(&format!("building the command for {}", targets.join(" and ")));
-    let cargo = build::cargo(dirs, &arches)?;
+    let built = build::cargo(dirs, &arches)?.into_iter().map(|made| {
+        let (hand_written, programs) =
+            (build::hand_written(dirs, made.arch)?, programs(dirs, &made)?);
+        Ok((made.arch, made.command, hand_written, programs))
+    });
+    let built = built.collect::<Result<Vec<_>, String>>()?;
     let wiring = build::wiring(dirs)?;
     for &(board, boot) in jobs {
         let kernel = match (boot.newer, &packages.newer) {
@@ -247,19 +252,9 @@ fn prepare<'a>(
             (true, Some(newer)) => newer,
             (true, None) => continue,
         };
-        let built = parts.iter().find(|other| other.board.arch == board.arch);
-        let built = built.map(|other| {
-            (other.command.clone(), other.hand_written.clone(), other.programs.clone())
-        });
-        let (command, hand_written, programs) = match built {
-            Some(built) => built,
-            None => {
-                let made = cargo.iter().find(|made| made.arch == board.arch);
-                let made = made.ok_or("an architecture was not built")?;
-                let hand_written = build::hand_written(dirs, board.arch)?;
-                (made.command.clone(), hand_written, programs(dirs, made)?)
-            }
-        };
+        let built = built.iter().find(|(arch, ..)| *arch == board.arch);
+        let (_, command, hand_written, programs) =
+            built.cloned().expect("what each board's architecture needs is built");
         let uio_module = match boot.modules.contains(&"uio") {
             true => Some(build::uio_module(dirs, kernel, board.arch, &packages.uio_source)?),
             false => None,
