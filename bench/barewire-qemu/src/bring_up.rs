@@ -9,13 +9,9 @@
 //! # Not supported
 //! Other drivers on these registers: wrap one with [`QemuBoard::watch`].
 
-use std::fmt;
-use std::task::Poll;
-
 use barewire::bus::Bus;
-use barewire::controller::{ALWAYS_POLL, Controller, Program, Unfinished};
-use barewire::middleware::Layer;
-use barewire::spi::Transfer;
+use barewire::controller::{ALWAYS_POLL, Controller};
+use barewire::middleware::Pointer;
 
 use crate::board::QemuBoard;
 use crate::driver::Lines;
@@ -25,7 +21,7 @@ use crate::spec::Silicon;
 use crate::watched::Watched;
 
 /// A board's controller, driven by the driver of its kind.
-pub struct QemuController(Box<dyn Controller>);
+pub type QemuController = Pointer<Box<dyn Controller>>;
 
 impl QemuBoard {
     /// The shipped driver on the board's controller, polled, with its chip selects inactive.
@@ -63,40 +59,6 @@ impl QemuBoard {
             chip_selects,
             poll_limit_ns,
         };
-        QemuController((block.start)(lines))
-    }
-}
-
-impl fmt::Debug for QemuController {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QemuController").finish_non_exhaustive()
-    }
-}
-
-impl Layer for QemuController {
-    type Inner = dyn Controller;
-
-    fn inner(&self) -> &Self::Inner {
-        &*self.0
-    }
-
-    fn inner_mut(&mut self) -> &mut Self::Inner {
-        &mut *self.0
-    }
-
-    fn run_layer(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        self.0.run(program, message)
-    }
-
-    fn start_layer(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        self.0.start(program, message)
+        Pointer((block.start)(lines))
     }
 }

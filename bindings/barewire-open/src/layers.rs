@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use barewire::controller::{Controller, Plan, Program, Stopped, Unfinished};
-use barewire::middleware::{Fault, FaultInjector, Layer, Tracer, When};
+use barewire::controller::{Controller, Program, Stopped, Unfinished};
+use barewire::middleware::{Fault, FaultInjector, Layer, Pointer, Tracer, When};
 use barewire::spi::Transfer;
 use barewire::time::Timer;
 use barewire::trace::Event;
@@ -38,13 +38,13 @@ macro_rules! around {
         let Layers { fault, stop, trace } = $layers;
         let mut controller = $controller;
         if let Some((fault, when)) = fault {
-            controller = Box::new(FaultInjector::new(Boxed(controller), fault, when));
+            controller = Box::new(FaultInjector::new(Pointer(controller), fault, when));
         }
         if let Some(stop) = stop {
-            controller = Box::new(Stoppable { inner: Boxed(controller), stop });
+            controller = Box::new(Stoppable { inner: Pointer(controller), stop });
         }
         if let Some(trace) = trace {
-            controller = Box::new(Tracer::new(Boxed(controller), $clock, trace));
+            controller = Box::new(Tracer::new(Pointer(controller), $clock, trace));
         }
         controller
     }};
@@ -69,39 +69,6 @@ impl Layers {
     ) -> Box<dyn Controller> {
         let controller: Box<dyn Controller> = Box::new(controller);
         around!(self, controller, clock)
-    }
-}
-
-/// A controller in a box: the core has none of these.
-pub(crate) struct Boxed<C: ?Sized>(pub(crate) Box<C>);
-
-impl<C: Controller + ?Sized> Layer for Boxed<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.0
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.0
-    }
-
-    fn run_layer(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        self.0.run(program, message)
-    }
-
-    fn run_exchange_layer(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        self.0.run_exchange(program, plan, tx, rx)
     }
 }
 

@@ -20,11 +20,11 @@ use std::ops::{Deref, DerefMut};
 
 use barewire::bus::{Bus, Platform};
 use barewire::controller::Controller;
+use barewire::middleware::Pointer;
 use barewire_linux::platform::FUTEX;
 use barewire_sim::SimPlatform;
 
 use crate::kind::{self, Backing, NoBacking, mapped, qemu, sim, spidev};
-use crate::layers::Boxed;
 use crate::name::BusName;
 use crate::{OpenError, OpenOptions};
 
@@ -47,7 +47,7 @@ fn local(
     backing: impl Backing + 'static,
     platform: &'static dyn Platform,
 ) -> LocalBus {
-    let bus = Box::new(Bus::with_platform(Boxed(controller), platform));
+    let bus = Box::new(Bus::with_platform(Pointer(controller), platform));
     LocalBus { bus, backing: Box::new(backing) }
 }
 

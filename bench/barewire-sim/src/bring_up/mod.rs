@@ -19,14 +19,13 @@ mod pin;
 mod pl022;
 mod sifive;
 
-use std::fmt;
 use std::task::Poll;
 
 use barewire::bus::Bus;
 use barewire::controller::{
     ALWAYS_POLL, Controller, CsLine, Interrupt, NoInterrupt, Program, Unfinished,
 };
-use barewire::middleware::Layer;
+use barewire::middleware::{Layer, Pointer};
 use barewire::spi::Transfer;
 
 use crate::board::{Board, SimRegisters};
@@ -93,13 +92,7 @@ pub const INSTRUCTIONS_PER_MESSAGE: u64 = 135;
 pub const INSTRUCTIONS_PER_TRANSFER: u64 = 35;
 
 /// The board's controller under the shipped driver, whichever that is.
-pub struct AnyController(Box<dyn Controller>);
-
-impl fmt::Debug for AnyController {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnyController").finish_non_exhaustive()
-    }
-}
+pub type AnyController = Pointer<Box<dyn Controller>>;
 
 /// The board's controller, polled, under the driver it needs. GPIO banks are
 /// [shared](barewire::controller::gpio::Ownership::Shared), as they are for a process beside a
@@ -125,7 +118,7 @@ pub fn any_interrupt<I: Interrupt + 'static>(
     interrupt: I,
 ) -> AnyController {
     let (driver, interrupt) = (driver(board), Box::new(interrupt));
-    AnyController(match I::PRESENT {
+    Pointer(match I::PRESENT {
         true => (driver.sleeping)(board, poll_limit_ns, AnyInterrupt(interrupt)),
         false => (driver.awake)(board, poll_limit_ns, AnyInterrupt(interrupt)),
     })
@@ -159,34 +152,6 @@ impl<const PRESENT: bool> Interrupt for AnyInterrupt<PRESENT> {
 
     fn wait(&mut self, timeout_us: u32) -> bool {
         self.0.wait(timeout_us)
-    }
-}
-
-impl Layer for AnyController {
-    type Inner = dyn Controller;
-
-    fn inner(&self) -> &Self::Inner {
-        &*self.0
-    }
-
-    fn inner_mut(&mut self) -> &mut Self::Inner {
-        &mut *self.0
-    }
-
-    fn run_layer(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        self.0.run(program, message)
-    }
-
-    fn start_layer(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        self.0.start(program, message)
     }
 }
 

@@ -9,13 +9,13 @@ use std::rc::Rc;
 
 use barewire::bus::{Bus, Device};
 use barewire::controller::Controller;
+use barewire::middleware::Pointer;
 use barewire::spi::{Settings, Transfer};
 use barewire_sim::Board;
 use barewire_sim::bring_up::Charged;
 use barewire_sim::model::echo::Echo;
 
 use crate::blocks::{Block, Exchanges, on_every_block};
-use crate::driver::Driven;
 use crate::snapshot;
 
 const HEADER: &str = "\
@@ -50,7 +50,7 @@ fn row(block: &Block, of: &Exchanges, shape: &[usize]) -> String {
     let way = &block.ways[of.way];
     let board = block.board(way, 0);
     assert!(board.attach(of.cs, Rc::new(RefCell::new(Echo::default()))));
-    let bus = Bus::new(Charged::new(Driven((way.start)(&board, None)), board.clone()));
+    let bus = Bus::new(Charged::new(Pointer((way.start)(&board, None)), board.clone()));
     let device = bus.device(&Settings::new(of.cs, of.speed_hz).with_mode(of.mode)).expect("opens");
     let (tx, mut rx) = (vec![0x5a; shape[0]], vec![0; shape[shape.len() - 1]]);
     let mut message: Vec<Transfer<'_>> = match shape {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::controller::atmel::{PeripheralSelect, Pipe};
+use barewire::middleware::Pointer;
 use barewire::spi::{Error, Mode, Settings, Transfer};
 use barewire_sim::bring_up::{atmel, atmel_with};
 use barewire_sim::chip::WireLimits;
@@ -14,7 +15,7 @@ use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::blocks::ATMEL;
-use crate::driver::{Driven, Waits, on_bus};
+use crate::driver::{Waits, on_bus};
 
 fn board() -> Board {
     Board::new(BoardSpec::find("sama5d36").expect("a board"), BoardOptions::default())
@@ -56,7 +57,7 @@ fn a_polling_caller_kept_from_the_block_loses_a_word_only_where_nobody_waits_for
         let (way, pipe) = (&ATMEL.ways[way], ATMEL.ways[way].name);
         let board = board();
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
-        let bus = Bus::new(Driven((way.start)(&board, None)));
+        let bus = Bus::new(Pointer((way.start)(&board, None)));
         let device = bus.device(&Settings::new(0, 33_000_000)).expect("opens");
         let ran = RefCell::new(None);
         let caller = Thread::new("caller", || {

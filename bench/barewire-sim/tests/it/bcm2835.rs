@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use barewire::bus::Bus;
 use barewire::chip::mcp3008::{Input, MCP3008};
+use barewire::middleware::Pointer;
 use barewire::spi::{Settings, Transfer};
 use barewire_sim::bring_up::{Charged, bcm2835};
 use barewire_sim::model::echo::Echo;
@@ -13,7 +14,6 @@ use barewire_sim::profile::Profile;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::blocks::BCM2835;
-use crate::driver::Driven;
 
 /// The chip's tCSH and tSUCS are checked at the wire.
 #[test]
@@ -58,7 +58,7 @@ fn a_block_that_ran_dry_is_given_more_after_done() {
         let mut late_ps = DONE_PS - 100 * (read_ps + write_ps);
         while late_ps < DONE_PS {
             assert!(board.attach(0, Rc::new(RefCell::new(Echo::default()))));
-            let bus = Bus::new(Driven((way.start)(&board, None)));
+            let bus = Bus::new(Pointer((way.start)(&board, None)));
             let device = bus.device(&Settings::new(0, 50_000)).expect("opens");
             device.sync(&mut [Transfer::write(&[0])]).expect("configures");
             // Behind the select and the FIFO's 64 bytes.

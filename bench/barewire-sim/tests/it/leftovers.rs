@@ -5,13 +5,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use barewire::bus::Bus;
+use barewire::middleware::Pointer;
 use barewire::reg::Registers;
 use barewire::spi::{Settings, Transfer};
 use barewire_sim::Rule;
 use barewire_sim::model::echo::Echo;
 
 use crate::blocks::{Block, on_every_block};
-use crate::driver::Driven;
 
 fn what_was_left_in_the_block_no_chip_hears(block: &'static Block) {
     for (number, left) in block.left.iter().enumerate() {
@@ -30,7 +30,7 @@ fn what_was_left_in_the_block_no_chip_hears(block: &'static Block) {
         block.pins_left.iter().for_each(|&(offset, value)| pins.write(offset, value));
         let mut regs = board.controller();
         left.iter().for_each(|&(offset, value)| regs.write(offset, value));
-        let bus = Bus::new(Driven((block.usual().start)(&board, None)));
+        let bus = Bus::new(Pointer((block.usual().start)(&board, None)));
         assert!(!board.wait_interrupt(Some(1)), "{what}: it interrupts nobody");
         let stray: Vec<usize> = chips.iter().map(|chip| chip.borrow().received().len()).collect();
         assert!(stray.iter().all(|&bytes| bytes <= block.stray_max), "{what}: {stray:?}");

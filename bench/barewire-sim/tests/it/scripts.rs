@@ -17,13 +17,14 @@ use std::task::Poll;
 
 use barewire::bus::{Bus, Device};
 use barewire::controller::{Controller, Program};
+use barewire::middleware::Pointer;
 use barewire::spi::{MODE_1, MODE_2, MODE_3, Mode, Settings, Transfer};
 use barewire_sim::bring_up::any_interrupt;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::wire::Driver;
 
 use crate::blocks::{Block, Taped, Way, on_every_block};
-use crate::driver::{Driven, Waits, on_bus};
+use crate::driver::{Waits, on_bus};
 use crate::snapshot;
 
 const BYTES: [u8; 320] = {
@@ -305,7 +306,7 @@ fn write_scripts(script: &mut Script) {
         let taped = script.block.taped_with(&lines);
         // PL022's own line excludes all others, and is left out where no chip is on it.
         assert!(taped.board.attach(0, Rc::new(RefCell::new(Echo::default()))));
-        let bus = Bus::new(Driven((script.block.usual().start)(&taped.board, None)));
+        let bus = Bus::new(Pointer((script.block.usual().start)(&taped.board, None)));
         let bus: &Bus<dyn Controller + '_> = &bus;
         for cs in (0..lines.len() as u8).cycle().take(2 * lines.len()) {
             match bus.device(&Settings { chip_select: cs, ..fast.with_mode(mode) }) {
@@ -318,7 +319,7 @@ fn write_scripts(script: &mut Script) {
 
     // Several devices on one bus.
     let taped = script.board(false);
-    let bus = Bus::new(Driven((script.way.start)(&taped.board, None)));
+    let bus = Bus::new(Pointer((script.way.start)(&taped.board, None)));
     let bus: &Bus<dyn Controller + '_> = &bus;
     let _ = taped.text(script.block);
     for settings in [

@@ -9,11 +9,11 @@ use std::rc::Rc;
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
+use barewire::middleware::Pointer;
 use barewire::spi::{Error, MessageError, Settings, Transfer};
 use barewire_sim::model::echo::Echo;
 
 use crate::blocks::{Access, Block, Start, on_every_block};
-use crate::driver::Driven;
 
 /// What a transfer moves, and how many bytes.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ fn run(
     let board = &taped.board;
     let chip = Rc::new(RefCell::new(Echo::default()));
     assert!(board.attach(0, chip.clone()));
-    let bus = Bus::new(Driven(start(board, None)));
+    let bus = Bus::new(Pointer(start(board, None)));
     let bus: &Bus<dyn Controller + '_> = &bus;
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
     device.sync(&mut [Transfer::write(&[0; 9])]).expect("configures");

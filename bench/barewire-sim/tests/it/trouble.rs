@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
+use barewire::middleware::Pointer;
 use barewire::reg::Registers;
 use barewire::spi::{Error, Settings, Transfer};
 use barewire_sim::Board;
@@ -15,7 +16,7 @@ use barewire_sim::bring_up::any_interrupt;
 use barewire_sim::model::echo::Echo;
 
 use crate::blocks::{Block, Claim, Overfill, on_every_block};
-use crate::driver::{Driven, EACH, Waits, on_bus};
+use crate::driver::{EACH, Waits, on_bus};
 
 const SETTINGS: Settings = Settings::new(0, 20_000_000);
 /// Longer than any message may take.
@@ -183,7 +184,7 @@ fn a_message_abandoned_anywhere_leaves_an_idle_block(block: &'static Block) {
             driver.arm();
             driver.reclaim();
             assert!(!board.wait_interrupt(Some(1_000_000)), "{what}: it interrupts nobody");
-            let bus = Bus::new(Driven(driver));
+            let bus = Bus::new(Pointer(driver));
             is_whole(&bus, &chip, &what);
             if ended {
                 break;
