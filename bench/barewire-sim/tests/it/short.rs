@@ -1,4 +1,4 @@
-//! The shorter path of each driver, kept waiting before any one of its register accesses: by an interrupt, or by a thread
+//! The judge of pauses: the shorter path of each driver, kept waiting before any one of its register accesses: by an interrupt, or by a thread
 //! that was preempted there.
 //!
 //! A run puts one access off until everything that is on the wire is over. The words are then in the receive FIFO, or have
@@ -9,11 +9,11 @@ use std::rc::Rc;
 
 use barewire::bus::{Bus, Device};
 use barewire::controller::Controller;
+use barewire::middleware::Pointer;
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::board::spec::kinds_without;
-use barewire_sim::bring_up::{atmel, bcm2835, dw_ssi, ecspi, pl022, sifive};
 use barewire_sim::model::echo::Echo;
-use barewire_sim::{Board, BoardOptions, BoardSpec};
+
+use crate::blocks::{Block, on_every_block};
 
 /// 20 MHz: on every block fast enough for the shorter path.
 const SETTINGS: Settings = Settings::new(0, 20_000_000);
@@ -29,18 +29,16 @@ fn echo(before: u8, tx: &[u8]) -> Vec<u8> {
     std::iter::once(before).chain(tx.iter().copied()).take(tx.len()).collect()
 }
 
-/// Runs messages on a board, the access after `place` others put off. Returns whether there was one.
-fn run<C: Controller>(
-    name: &str,
-    start: impl Fn(&Board) -> C,
-    place: u64,
-    message: impl Fn(&Device<'_, C>) -> Vec<u8>,
-) -> bool {
-    let at = format!("{name}, before access {place}");
-    let board = Board::new(BoardSpec::find(name).expect("a board"), BoardOptions::default());
+/// A device of a driver of any type.
+type AnyDevice<'b> = Device<'b, Pointer<Box<dyn Controller>>>;
+
+/// Runs messages on a block, the access after `place` others put off. Returns whether there was one.
+fn run(block: &'static Block, place: u64, message: impl Fn(&AnyDevice<'_>) -> Vec<u8>) -> bool {
+    let at = format!("before access {place}");
+    let board = block.board(block.usual(), 0);
     let chip = Rc::new(RefCell::new(Echo::default()));
     assert!(board.attach(0, chip.clone()));
-    let bus = Bus::new(start(&board));
+    let bus = Bus::new(Pointer((block.usual().start)(&board, None)));
     let device = bus.device(&SETTINGS).expect("opens");
     // It configures the block: the shorter path is for what follows.
     device.sync(&mut [Transfer::write(&[0; 9])]).expect("configures");
@@ -58,7 +56,7 @@ fn run<C: Controller>(
 }
 
 /// One prepared exchange of `N` bytes.
-fn prepared<C: Controller, const N: usize>(device: &Device<'_, C>) -> Vec<u8> {
+fn prepared<const N: usize>(device: &AnyDevice<'_>) -> Vec<u8> {
     let tx: [u8; N] = bytes(N, 0x55).try_into().expect("as many");
     let mut prepared = device.prepare(tx).expect("prepares");
     let rx = *prepared.run().expect("runs");
@@ -67,7 +65,7 @@ fn prepared<C: Controller, const N: usize>(device: &Device<'_, C>) -> Vec<u8> {
 }
 
 /// One exchange of `len` bytes by sync.
-fn sync<C: Controller>(device: &Device<'_, C>, len: usize) -> Vec<u8> {
+fn sync(device: &AnyDevice<'_>, len: usize) -> Vec<u8> {
     let tx = bytes(len, 0x33);
     let mut rx = vec![0; len];
     assert_eq!(device.sync(&mut [Transfer::exchange(&tx, &mut rx)]), Ok(len));
@@ -76,7 +74,7 @@ fn sync<C: Controller>(device: &Device<'_, C>, len: usize) -> Vec<u8> {
 }
 
 /// A prepared message of several transfers under one chip select.
-fn several<C: Controller>(device: &Device<'_, C>) -> Vec<u8> {
+fn several(device: &AnyDevice<'_>) -> Vec<u8> {
     let (tx, last) = (bytes(5, 0x11), bytes(4, 0x22));
     let (mut zeros, mut rx) = ([0xee; 3], vec![0; 4]);
     let mut message =
@@ -88,41 +86,25 @@ fn several<C: Controller>(device: &Device<'_, C>) -> Vec<u8> {
     [&tx[..], &[0; 3], &last].concat()
 }
 
-/// Puts each access of each message off, one in each run. Returns how many there were.
-fn everywhere<C: Controller>(name: &str, start: impl Fn(&Board) -> C + Copy) -> u64 {
+fn a_pause_before_any_access_of_a_short_message_loses_nothing(block: &'static Block) {
     let mut places = 0;
-    let mut each = |message: &dyn Fn(&Device<'_, C>) -> Vec<u8>| {
-        let place = (0..).find(|&place| !run(name, start, place, message));
+    let mut each = |message: &dyn Fn(&AnyDevice<'_>) -> Vec<u8>| {
+        let place = (0..).find(|&place| !run(block, place, message));
         places += place.expect("a run has an end");
     };
-    each(&prepared::<C, 1>);
-    each(&prepared::<C, 2>);
-    each(&prepared::<C, 3>);
-    each(&prepared::<C, 4>);
-    each(&prepared::<C, 5>);
-    each(&prepared::<C, 6>);
-    each(&prepared::<C, 7>);
-    each(&prepared::<C, 8>);
-    each(&prepared::<C, 16>);
+    each(&prepared::<1>);
+    each(&prepared::<2>);
+    each(&prepared::<3>);
+    each(&prepared::<4>);
+    each(&prepared::<5>);
+    each(&prepared::<6>);
+    each(&prepared::<7>);
+    each(&prepared::<8>);
+    each(&prepared::<16>);
     for len in [3, 4, 5, 8, 9, 17, 64] {
         each(&|device| sync(device, len));
     }
     each(&several);
-    places
+    assert!(places > 100, "{places}");
 }
-
-#[test]
-fn a_pause_before_any_access_of_a_short_message_loses_nothing() {
-    let boards = ["imx8mp", "rpi3", "rpi5", "highbank", "sama5d36", "unleashed"];
-    assert_eq!(kinds_without(&boards), [""; 0], "add a board, with its driver below");
-    let [imx8mp, rpi3, rpi5, highbank, sama5d36, unleashed] = boards;
-    let places = [
-        everywhere(imx8mp, ecspi),
-        everywhere(rpi3, bcm2835),
-        everywhere(rpi5, dw_ssi),
-        everywhere(highbank, pl022),
-        everywhere(sama5d36, atmel),
-        everywhere(unleashed, sifive),
-    ];
-    assert!(places.iter().all(|&places| places > 100), "{places:?}");
-}
+on_every_block! { a_pause_before_any_access_of_a_short_message_loses_nothing }
