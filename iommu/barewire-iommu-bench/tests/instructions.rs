@@ -22,7 +22,7 @@ or given back. domain_map, domain_unmap: a strict Domain.
 ";
 
 const HEADER_ARM: &str = "\
-InstructionCount in one call on aarch64: counted from the log of qemu-aarch64, not measured. Release, pinned
+Executed in one call on aarch64: counted from the log of qemu-aarch64, not measured. Release, pinned
 compiler, Armv8.0 (exclusives: stores of LDXR/STXR loops). Lines: cleaned by DC CVAC, of 64 bytes.
 Walker: snoops the caches, or the pool cleans what changed and waits by a DSB each time. Operations as
 in instructions.txt; map_table is map_sg.
