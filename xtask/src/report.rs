@@ -1,4 +1,4 @@
-//! The end of a run: a table of steps, every skip repeated, and the totals as the last line.
+//! The end of a run: every skip and failure repeated, a table of steps, and the totals as the last line.
 
 use std::time::Duration;
 
@@ -94,11 +94,6 @@ impl Totals {
 /// Prints the end of a run; what it comes to.
 pub(crate) fn print(report: &Report, console: Console) -> End {
     console.header("summary");
-    console.say(&format!("{:<14}{:<9}{:>8}{:>8}", "step", "result", "seconds", "cpu"));
-    for row in &report.rows {
-        console.say(&table_line(row, console));
-    }
-    console.say(&time_line(report));
     for line in figure_lines(report) {
         console.say(&line);
     }
@@ -108,6 +103,12 @@ pub(crate) fn print(report: &Report, console: Console) -> End {
     for line in failure_lines(report) {
         console.say(&console.paint(Tone::Bad, &line));
     }
+    // Behind what failed, which may be long: who sees the end of a log only still sees which step it was.
+    console.say(&format!("\n{:<14}{:<9}{:>8}{:>8}", "step", "result", "seconds", "cpu"));
+    for row in &report.rows {
+        console.say(&table_line(row, console));
+    }
+    console.say(&time_line(report));
     if !report.left_out.is_empty() {
         console.say(&console.paint(Tone::Warning, &format!("\n{}", report.left_out)));
     }
@@ -198,7 +199,7 @@ fn skip_lines(report: &Report) -> Vec<String> {
     head.into_iter().chain(told).collect()
 }
 
-/// What failed, each with its step, last of all: who sees the end of a log only sees this.
+/// What failed, each with its step.
 fn failure_lines(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for Row { step, outcome, .. } in &report.rows {

@@ -125,8 +125,8 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
 pub(crate) fn step(cx: &Context) -> Outcome {
     // The wheel is built and tested by the step `python`.
     let arches: Vec<Arch> = Arch::of_this_machine().into_iter().collect();
-    // Neither timed nor counted: what takes longest to compile is not optimised.
-    let config = &["profile.guest.package.barewire-cli.opt-level=0"];
+    // Neither timed nor counted, so not optimised.
+    let config = &["profile.guest.opt-level=0", "profile.guest.package.barewire-cli.opt-level=0"];
     let plan = Plan { arches, profile: "guest", config, wheels: false };
     if plan.arches.is_empty() {
         let why = "no package for this machine's architecture".to_owned();

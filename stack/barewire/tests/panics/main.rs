@@ -87,11 +87,16 @@ impl Sweep {
         if cfg!(miri) { Self { kinds, paths, hooks: Hook::FREEING, ..self } } else { self }
     }
 
-    /// All mixes, or in a debug build every seventh of three paths, unless `BAREWIRE_WHOLE` is set. Seven and the
-    /// number of paths have no common divisor, so each path still comes at each place.
+    /// All mixes, unless `BAREWIRE_WHOLE` is set: in a debug build every seventh of three paths, under Miri every
+    /// third of two. Neither has a common divisor with the number of paths, so each path still comes at each place.
     fn run(self, what: &str) {
-        let is_whole = !cfg!(debug_assertions) || std::env::var_os("BAREWIRE_WHOLE").is_some();
-        let step = if is_whole || self.len < 3 { 1 } else { 7 };
+        let is_whole = std::env::var_os("BAREWIRE_WHOLE").is_some();
+        let step = match self.len {
+            _ if is_whole => 1,
+            2 if cfg!(miri) => 3,
+            3 if cfg!(debug_assertions) => 7,
+            _ => 1,
+        };
         watched(what, move |watch| {
             for &(platform, pump) in self.kinds {
                 for mix in Mix::all(self.paths, self.len).step_by(step) {
