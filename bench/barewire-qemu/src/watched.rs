@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use barewire::controller::{Controller, Program, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 use barewire_qtest::Link;
@@ -49,10 +49,10 @@ impl<C: Controller> Layer for Watched<C> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        let ran = self.inner.run(program, message);
+        let ran = self.inner.run(preset, message);
         if ran.is_ok() && self.link.borrow().error().is_some() {
             // How far the message came is unknown, so no transfer counts as done.
             return Err(Unfinished::os(0, EPIPE));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use barewire::controller::{Controller, Program, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 use serde::Serialize;
@@ -29,7 +29,7 @@ const ONE_IN: u64 = 53;
 
 /// A message, copied.
 struct Copied {
-    program: Program,
+    preset: Preset,
     context: u8,
     transfers: Vec<(Vec<u8>, bool)>,
 }
@@ -56,18 +56,18 @@ impl<C: Controller> Saboteur<C> {
             transfer.cs_change = *cs_change;
             message.push(transfer);
         }
-        self.inner.plan(&copied.program, &mut message).expect("it was planned before");
-        self.inner.run(&copied.program, &mut message)
+        self.inner.plan(&copied.preset, &mut message).expect("it was planned before");
+        self.inner.run(&copied.preset, &mut message)
     }
 }
 
-fn copied(program: &Program, message: &[Transfer<'_>]) -> Copied {
+fn copied(preset: &Preset, message: &[Transfer<'_>]) -> Copied {
     let bytes = |transfer: &Transfer<'_>| {
         let data = transfer.data();
         data.tx().map_or_else(|| vec![0; data.len()], <[u8]>::to_vec)
     };
     let transfers: Vec<_> = message.iter().map(|one| (bytes(one), one.cs_change)).collect();
-    Copied { program: *program, context: transfers[0].0[0], transfers }
+    Copied { preset: *preset, context: transfers[0].0[0], transfers }
 }
 
 fn len(message: &[Transfer<'_>]) -> usize {
@@ -87,10 +87,10 @@ impl<C: Controller> Layer for Saboteur<C> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        let Some(kind) = self.kind else { return self.inner.run(program, message) };
+        let Some(kind) = self.kind else { return self.inner.run(preset, message) };
         self.messages += 1;
         let due = self.done.get() < TIMES && self.messages.is_multiple_of(ONE_IN);
         match kind {
@@ -100,18 +100,18 @@ impl<C: Controller> Layer for Saboteur<C> {
             }
             Sabotage::Duplicate if due => {
                 self.done.set(self.done.get() + 1);
-                let copied = copied(program, message);
-                self.inner.run(program, message)?;
+                let copied = copied(preset, message);
+                self.inner.run(preset, message)?;
                 self.send(&copied)
             }
             Sabotage::Reorder if due && self.held_back.is_none() => {
-                self.held_back = Some(copied(program, message));
+                self.held_back = Some(copied(preset, message));
                 Ok(len(message))
             }
             Sabotage::Interleave
                 if due && message.iter().all(|one| !one.cs_change) && self.held_back.is_none() =>
             {
-                let mut whole = copied(program, message);
+                let mut whole = copied(preset, message);
                 let mut bytes: Vec<u8> =
                     whole.transfers.drain(..).flat_map(|(bytes, _)| bytes).collect();
                 let rest = bytes.split_off(bytes.len() - 1);
@@ -123,7 +123,7 @@ impl<C: Controller> Layer for Saboteur<C> {
             }
             _ => {
                 let ours = message[0].data().tx().map_or(0, |tx| tx[0]);
-                let ran = self.inner.run(program, message);
+                let ran = self.inner.run(preset, message);
                 let sends = |held: &Copied| kind == Sabotage::Interleave || held.context == ours;
                 if let Some(held) = self.held_back.take_if(|held| sends(held)) {
                     self.done.set(self.done.get() + 1);

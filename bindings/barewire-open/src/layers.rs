@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use barewire::controller::{Controller, Program, Stopped, Unfinished};
+use barewire::controller::{Controller, Preset, Stopped, Unfinished};
 use barewire::middleware::{Fault, FaultInjector, Layer, Pointer, Tracer, When};
 use barewire::spi::Transfer;
 use barewire::time::Timer;
@@ -91,12 +91,12 @@ impl<C: Controller> Layer for Stoppable<C> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         if (self.stop)() {
             return Err(Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 0 }));
         }
-        self.inner.run(program, message)
+        self.inner.run(preset, message)
     }
 }

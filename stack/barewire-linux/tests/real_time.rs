@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use barewire::bus::{Bus, Device, Platform};
 use barewire::controller::null::Null;
-use barewire::controller::{Controller, Program, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::{Settings, Transfer};
 use barewire_linux::platform::{FUTEX, FUTEX_PI};
@@ -103,11 +103,11 @@ impl Layer for Hooked {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         (self.hook)();
-        self.null.run(program, message)
+        self.null.run(preset, message)
     }
 }
 

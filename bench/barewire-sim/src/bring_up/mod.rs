@@ -23,7 +23,7 @@ use std::task::Poll;
 
 use barewire::bus::Bus;
 use barewire::controller::{
-    ALWAYS_POLL, Controller, CsLine, Interrupt, NoInterrupt, Program, Unfinished,
+    ALWAYS_POLL, Controller, CsLine, Interrupt, NoInterrupt, Preset, Unfinished,
 };
 use barewire::middleware::{Layer, Pointer};
 use barewire::spi::Transfer;
@@ -288,20 +288,20 @@ impl<C: Controller> Layer for Charged<C> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         self.charge(message);
-        self.inner.run(program, message)
+        self.inner.run(preset, message)
     }
 
     fn start_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
         self.charge(message);
-        self.inner.start(program, message)
+        self.inner.start(preset, message)
     }
 }
 

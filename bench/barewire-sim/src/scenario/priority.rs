@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use barewire::bus::{Bus, Platform};
-use barewire::controller::{Controller, Program, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
@@ -105,11 +105,11 @@ impl<C: Controller> Layer for Noted<C> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         let begun_ps = self.engine.now_ps();
-        let ran = self.inner.run(program, message);
+        let ran = self.inner.run(preset, message);
         let ended_ps = self.engine.now_ps();
         self.log.borrow_mut().push(Ran { bytes: ran.unwrap_or(0), begun_ps, ended_ps });
         ran

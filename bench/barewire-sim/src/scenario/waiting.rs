@@ -81,13 +81,13 @@ pub fn run(board: &'static BoardSpec, cs: u8, speed_hz: u32, bytes: usize, waits
     let limit_ns = if waits == Waits::Polled { ALWAYS_POLL } else { 0 };
     let counted = Counted(SimInterrupt::new(&board), interrupts.clone());
     let mut controller = any_interrupt(&board, limit_ns, counted);
-    let (program, _) = controller.configure(&Settings::new(cs, speed_hz)).expect("opens");
+    let (preset, _) = controller.configure(&Settings::new(cs, speed_hz)).expect("opens");
     let tx = vec![0x5a; bytes];
     let mut rx = vec![0; bytes];
     let mut message = [Transfer::exchange(&tx, &mut rx)];
-    controller.plan(&program, &mut message).expect("a good message");
+    controller.plan(&preset, &mut message).expect("a good message");
     // The first configures the block.
-    controller.run(&program, &mut message).expect("runs");
+    controller.run(&preset, &mut message).expect("runs");
     board.cpu_work(10_000);
     board.reset_marks();
     interrupts.set(0);
@@ -99,12 +99,12 @@ pub fn run(board: &'static BoardSpec, cs: u8, speed_hz: u32, bytes: usize, waits
         let begun_ps = engine.now_ps();
         if waits == Waits::Handler {
             let (controller, message) = &mut *shared.borrow_mut();
-            let polled = controller.start(&program, message);
+            let polled = controller.start(&preset, message);
             assert_eq!(polled, Poll::Pending);
             controller.arm();
         } else {
             let (controller, message) = &mut *shared.borrow_mut();
-            assert_eq!(controller.run(&program, message), Ok(bytes));
+            assert_eq!(controller.run(&preset, message), Ok(bytes));
             done.store(1, Relaxed);
         }
         while done.load(Relaxed) == 0 {
@@ -119,7 +119,7 @@ pub fn run(board: &'static BoardSpec, cs: u8, speed_hz: u32, bytes: usize, waits
         while waits == Waits::Handler && board.wait_interrupt(None) {
             interrupts.set(interrupts.get() + 1);
             let (controller, message) = &mut *shared.borrow_mut();
-            match controller.resume(&program, message) {
+            match controller.resume(&preset, message) {
                 Poll::Pending => controller.arm(),
                 Poll::Ready(ran) => {
                     assert_eq!(ran, Ok(bytes));

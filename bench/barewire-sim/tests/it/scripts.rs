@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use barewire::bus::{Bus, Device};
-use barewire::controller::{Controller, Program};
+use barewire::controller::{Controller, Preset};
 use barewire::middleware::Pointer;
 use barewire::spi::{MODE_1, MODE_2, MODE_3, Mode, Settings, Transfer};
 use barewire_sim::bring_up::any_interrupt;
@@ -181,16 +181,16 @@ impl Script {
     fn by_hand(
         &mut self,
         title: &str,
-        act: impl FnOnce(&Taped, &mut dyn Controller, &Program, &mut [Transfer<'_>]),
+        act: impl FnOnce(&Taped, &mut dyn Controller, &Preset, &mut [Transfer<'_>]),
     ) {
         let taped = self.board(false);
         let mut driver = (self.way.start)(&taped.board, Some(0));
-        let (program, _) = driver.configure(&Settings::new(0, 20_000_000)).expect("opens");
+        let (preset, _) = driver.configure(&Settings::new(0, 20_000_000)).expect("opens");
         let mut rx = vec![0; self.block.longer];
         let mut message = [Transfer::read(&mut rx)];
-        driver.plan(&program, &mut message).expect("a good message");
+        driver.plan(&preset, &mut message).expect("a good message");
         let _ = taped.text(self.block);
-        act(&taped, &mut *driver, &program, &mut message);
+        act(&taped, &mut *driver, &preset, &mut message);
         self.add(title, &taped);
     }
 }
@@ -385,46 +385,46 @@ fn write_scripts(script: &mut Script) {
 
     script.by_hand(
         "a message that is abandoned, and the next one",
-        |taped, driver, program, message| {
-            assert_eq!(driver.start(program, message), Poll::Pending);
+        |taped, driver, preset, message| {
+            assert_eq!(driver.start(preset, message), Poll::Pending);
             driver.arm();
             driver.reclaim();
             taped.note(String::from("= reclaimed"));
-            assert_eq!(driver.run(program, &mut [Transfer::write(&BYTES[..0])]), Ok(0));
-            let ran = driver.run(program, message);
+            assert_eq!(driver.run(preset, &mut [Transfer::write(&BYTES[..0])]), Ok(0));
+            let ran = driver.run(preset, message);
             taped.note(format!("= {ran:?}"));
         },
     );
-    script.by_hand("an interrupt of another block", |_, driver, program, message| {
-        assert_eq!(driver.start(program, message), Poll::Pending);
+    script.by_hand("an interrupt of another block", |_, driver, preset, message| {
+        assert_eq!(driver.start(preset, message), Poll::Pending);
         driver.arm();
-        assert_eq!(driver.resume(program, message), Poll::Pending);
+        assert_eq!(driver.resume(preset, message), Poll::Pending);
     });
     script.by_hand(
         "a block that stops, a handler in time and one too late",
-        |taped, driver, program, message| {
+        |taped, driver, preset, message| {
             taped.tape.stop_after(0);
-            assert_eq!(driver.start(program, message), Poll::Pending);
+            assert_eq!(driver.start(preset, message), Poll::Pending);
             driver.arm();
-            assert_eq!(driver.resume(program, message), Poll::Pending);
+            assert_eq!(driver.resume(preset, message), Poll::Pending);
             driver.arm();
             taped.board.engine().spend_ps(10_000_000_000);
-            let ran = driver.resume(program, message);
+            let ran = driver.resume(preset, message);
             taped.note(format!("= {ran:?}"));
             assert!(taped.tape.go_on());
-            let ran = driver.run(program, message);
+            let ran = driver.run(preset, message);
             taped.note(format!("= {ran:?}"));
         },
     );
     script.by_hand(
         "a handler that comes late to a block that was in time",
-        |taped, driver, program, message| {
-            assert_eq!(driver.start(program, message), Poll::Pending);
+        |taped, driver, preset, message| {
+            assert_eq!(driver.start(preset, message), Poll::Pending);
             driver.arm();
             let mut ran = Poll::Pending;
             while ran.is_pending() {
                 taped.board.engine().spend_ps(10_000_000_000);
-                ran = driver.resume(program, message);
+                ran = driver.resume(preset, message);
             }
             taped.note(format!("= {ran:?}"));
         },

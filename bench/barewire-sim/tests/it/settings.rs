@@ -123,12 +123,12 @@ fn waits(
     change: Change,
     len: usize,
 ) -> Result<bool, String> {
-    let (program, _) = driver.configure(settings).map_err(|error| format!("{error:?}"))?;
+    let (preset, _) = driver.configure(settings).map_err(|error| format!("{error:?}"))?;
     let bytes = vec![0; len];
     let mut message = [Transfer::write(&bytes)];
     (change.1)(&mut message[0]);
-    driver.plan(&program, &mut message).map_err(|refused| format!("{:?}", refused.error))?;
-    let waits = driver.start(&program, &mut message).is_pending();
+    driver.plan(&preset, &mut message).map_err(|refused| format!("{:?}", refused.error))?;
+    let waits = driver.start(&preset, &mut message).is_pending();
     if waits {
         driver.reclaim();
     }

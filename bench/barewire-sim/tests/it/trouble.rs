@@ -164,18 +164,18 @@ fn a_message_abandoned_anywhere_leaves_an_idle_block(block: &'static Block) {
             let board = block.board(way, 0);
             let chip = attach(&board);
             let mut driver = (way.start)(&board, Some(0));
-            let (program, _) = driver.configure(&SETTINGS).expect("opens");
+            let (preset, _) = driver.configure(&SETTINGS).expect("opens");
             let mut rx = vec![0; block.longer];
             let mut message = [Transfer::read(&mut rx)];
-            driver.plan(&program, &mut message).expect("a good message");
-            let mut polled = driver.start(&program, &mut message);
+            driver.plan(&preset, &mut message).expect("a good message");
+            let mut polled = driver.start(&preset, &mut message);
             for _ in 0..place {
                 if polled.is_ready() {
                     break;
                 }
                 driver.arm();
                 assert!(board.wait_interrupt(Some(LATE_PS)), "{what}: it never interrupts");
-                polled = driver.resume(&program, &mut message);
+                polled = driver.resume(&preset, &mut message);
             }
             let ended = polled.is_ready();
             if let Poll::Ready(ran) = polled {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Plan, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
@@ -60,21 +60,21 @@ impl Layer for DynController {
     #[inline]
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        self.pass()?.run(program, message)
+        self.pass()?.run(preset, message)
     }
 
     #[inline]
     fn run_exchange_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.pass()?.run_exchange(program, plan, tx, rx)
+        self.pass()?.run_exchange(preset, plan, tx, rx)
     }
 }
 
@@ -89,15 +89,15 @@ impl Controller for Closed {
         Limits::new(0, 0, 0, 1)
     }
 
-    fn configure(&self, _: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, _: &Settings) -> Result<(Preset, Effective), Error> {
         Err(CLOSED)
     }
 
-    fn plan(&self, _: &Program, _: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+    fn plan(&self, _: &Preset, _: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         Err(MessageError::refused(CLOSED, 0))
     }
 
-    fn run(&mut self, _: &Program, _: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+    fn run(&mut self, _: &Preset, _: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
         Err(GONE)
     }
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use barewire::controller::{Controller, Limits, Plan, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Plan, Preset, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use barewire::time::Timer;
 use barewire_sim::Board;
@@ -224,30 +224,26 @@ impl Controller for Elsewhere {
         self.0.with(|world| world.controller().limits())
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         self.0.with(|world| world.controller().configure(settings))
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.0.with(|world| world.controller().plan(program, message))
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.0.with(|world| world.controller().plan(preset, message))
     }
 
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        self.0.with(|world| world.message(|controller| controller.run(program, message)))
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        self.0.with(|world| world.message(|controller| controller.run(preset, message)))
     }
 
     fn run_exchange(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        let run = |controller: &mut dyn Controller| controller.run_exchange(program, plan, tx, rx);
+        let run = |controller: &mut dyn Controller| controller.run_exchange(preset, plan, tx, rx);
         self.0.with(|world| world.message(run))
     }
 

@@ -1,6 +1,6 @@
 //! What decides, under the lock between processes, whether a message may be clocked here.
 
-use barewire::controller::{Controller, Plan, Program, Unfinished};
+use barewire::controller::{Controller, Plan, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 use barewire_linux::SharedWords;
@@ -85,20 +85,20 @@ impl<C: Controller> Layer for Gated<C> {
     #[inline(always)]
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        self.pass()?.run(program, message)
+        self.pass()?.run(preset, message)
     }
 
     #[inline(always)]
     fn run_exchange_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.pass()?.run_exchange(program, plan, tx, rx)
+        self.pass()?.run_exchange(preset, plan, tx, rx)
     }
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use barewire::controller::{Controller, Program, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::spi::{Error, Mode, Transfer};
 use barewire_linux::SharedWords;
 use barewire_spidev_abi::direct::{PAGE_WORDS, files, plain, plain_one, settings_of};
@@ -48,7 +48,7 @@ struct Last {
     generation: u32,
     speed_hz: u32,
     bits_per_word: u8,
-    program: Program,
+    preset: Preset,
     word_bytes: u32,
 }
 
@@ -91,8 +91,8 @@ impl Node {
         good::read(tx_buf, tx).ok()?;
         let mut turn = self.turn(&transfer, false)?;
         let (controller, last) = turn.parts();
-        let plan = last.program.exchange_plan(len).filter(|_| last.is_whole(&transfer))?;
-        let ran = controller.run_exchange(&last.program, plan, tx, rx);
+        let plan = last.preset.exchange_plan(len).filter(|_| last.is_whole(&transfer))?;
+        let ran = controller.run_exchange(&last.preset, plan, tx, rx);
         drop(turn);
         match ran {
             Ok(_) => match good::write(rx_buf, rx) {
@@ -135,7 +135,7 @@ impl Node {
         if !transfers.iter().all(|transfer| last.is_whole(transfer)) {
             return None;
         }
-        let ran = several(controller, &last.program, transfers, &tx, &mut rx);
+        let ran = several(controller, &last.preset, transfers, &tx, &mut rx);
         drop(turn);
         drop(undisturbed);
         if let Err(error) = ran {
@@ -190,8 +190,8 @@ impl Node {
         let (settings, word_bytes) =
             settings_of(self.board, &self.bus.limits, &settings, speed_hz, bits_per_word)?;
         // What the controller refuses, the server judges.
-        let (program, _) = controller.configure(&settings).ok()?;
-        Some(Last { generation, speed_hz, bits_per_word, program, word_bytes })
+        let (preset, _) = controller.configure(&settings).ok()?;
+        Some(Last { generation, speed_hz, bits_per_word, preset, word_bytes })
     }
 }
 
@@ -220,7 +220,7 @@ impl Last {
 #[inline(never)]
 fn several(
     controller: &mut dyn Controller,
-    program: &Program,
+    preset: &Preset,
     transfers: &[IocTransfer],
     mut tx: &[u8],
     mut rx: &mut [u8],
@@ -239,8 +239,8 @@ fn several(
     }
     let message = message.get_mut(..transfers.len()).ok_or(Error::Busy)?;
     // A message that the controller refuses is the server's to judge, or to make another way.
-    controller.plan(program, message).map_err(|_| Error::Busy)?;
-    controller.run(program, message).map(drop).map_err(Unfinished::error)
+    controller.plan(preset, message).map_err(|_| Error::Busy)?;
+    controller.run(preset, message).map(drop).map_err(Unfinished::error)
 }
 
 /// What a message that failed is for the program: the gate and the lock have clocked nothing.

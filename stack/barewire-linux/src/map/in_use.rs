@@ -3,7 +3,7 @@
 
 use std::task::Poll;
 
-use barewire::controller::{Controller, Plan, Program, Unfinished};
+use barewire::controller::{Controller, Plan, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 
@@ -63,40 +63,40 @@ impl<C: Controller> Layer for MappedBlock<C> {
     #[inline(always)]
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller.run(program, message);
+        let ran = self.controller.run(preset, message);
         self.judged(ran)
     }
 
     #[inline(always)]
     fn run_exchange_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller.run_exchange(program, plan, tx, rx);
+        let ran = self.controller.run_exchange(preset, plan, tx, rx);
         self.judged(ran)
     }
 
     fn start_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        let ran = self.controller.start(program, message);
+        let ran = self.controller.start(preset, message);
         ran.map(|ran| self.judged(ran))
     }
 
     fn resume_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        let ran = self.controller.resume(program, message);
+        let ran = self.controller.resume(preset, message);
         ran.map(|ran| self.judged(ran))
     }
 }
@@ -166,28 +166,28 @@ macro_rules! controllers {
 
             fn run_layer(
                 &mut self,
-                program: &Program,
+                preset: &Preset,
                 message: &mut [Transfer<'_>],
             ) -> Result<usize, Unfinished> {
-                self.inner_mut().run(program, message)
+                self.inner_mut().run(preset, message)
             }
 
             fn run_exchange_layer(
                 &mut self,
-                program: &Program,
+                preset: &Preset,
                 plan: &Plan,
                 tx: &[u8],
                 rx: &mut [u8],
             ) -> Result<usize, Unfinished> {
-                self.inner_mut().run_exchange(program, plan, tx, rx)
+                self.inner_mut().run_exchange(preset, plan, tx, rx)
             }
 
             fn start_layer(
                 &mut self,
-                program: &Program,
+                preset: &Preset,
                 message: &mut [Transfer<'_>],
             ) -> Poll<Result<usize, Unfinished>> {
-                self.inner_mut().start(program, message)
+                self.inner_mut().start(preset, message)
             }
         }
     };

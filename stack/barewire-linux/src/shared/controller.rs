@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use barewire::controller::{Controller, Plan, Program, Unfinished};
+use barewire::controller::{Controller, Plan, Preset, Unfinished};
 use barewire::middleware::Layer;
 #[cfg(doc)]
 use barewire::spi::Error;
@@ -254,24 +254,24 @@ impl<C: Controller> Layer for ProcessShared<C> {
     #[inline]
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         let (_held, inner) = self.locked()?;
-        inner.run(program, message)
+        inner.run(preset, message)
     }
 
     // Always: a call would cost a fifth of the lock.
     #[inline(always)]
     fn run_exchange_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
         let (_held, inner) = self.locked()?;
-        inner.run_exchange(program, plan, tx, rx)
+        inner.run_exchange(preset, plan, tx, rx)
     }
 
     /// Does nothing if the lock cannot be acquired: the next message reports why.

@@ -10,7 +10,7 @@ use std::thread;
 
 use barewire::bus::Bus;
 use barewire::controller::null::Null;
-use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Preset, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use rustix::io::Errno;
 
@@ -159,18 +159,14 @@ impl Controller for Probe {
     fn limits(&self) -> Limits {
         self.null.limits()
     }
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         self.null.configure(settings)
     }
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.null.plan(program, message)
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.null.plan(preset, message)
     }
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        self.null.run(program, message)
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        self.null.run(preset, message)
     }
     fn reclaim(&mut self) {
         self.reclaims += 1;

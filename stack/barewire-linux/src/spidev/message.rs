@@ -22,7 +22,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use barewire::controller::{Plan, Program, Stopped, Wire, run_message};
+use barewire::controller::{Plan, Preset, Stopped, Wire, run_message};
 use barewire::spi::{Data, Transfer};
 
 use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
@@ -74,20 +74,20 @@ impl Store {
     /// Records `message`.
     pub(super) fn record<'m>(
         &'m mut self,
-        program: &Program,
+        preset: &Preset,
         message: &'m mut [Transfer<'_>],
     ) -> Recording<'m> {
         // The last message's segments contain addresses of buffers that may be gone.
         self.segments.clear();
         let mut recorder = Recorder {
             segments: &mut self.segments,
-            word_bytes: program.plan.word_bytes(),
+            word_bytes: preset.plan.word_bytes(),
             selected: false,
             begun: false,
             transfer_index: 0,
         };
         if !message.is_empty() {
-            let recorded = run_message(&mut recorder, program, message);
+            let recorded = run_message(&mut recorder, preset, message);
             debug_assert!(recorded.is_ok(), "nothing times out on paper");
         }
         Recording { store: self, buffers: PhantomData }
@@ -172,7 +172,7 @@ impl Recorder<'_> {
 }
 
 impl Wire for Recorder<'_> {
-    fn select(&mut self, _program: &Program) {
+    fn select(&mut self, _preset: &Preset) {
         if let Some(before) = self.segments.last_mut() {
             before.cs_change = true;
         }
@@ -180,13 +180,13 @@ impl Wire for Recorder<'_> {
         self.begun = false;
     }
 
-    fn deselect(&mut self, _program: &Program) {
+    fn deselect(&mut self, _preset: &Preset) {
         self.selected = false;
     }
 
     fn exchange(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {

@@ -87,7 +87,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use barewire::controller::{Controller, Limits, Program, Unfinished, plan_message};
+use barewire::controller::{Controller, Limits, Preset, Unfinished, plan_message};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use barewire::time::{Timer, ticks_at_least};
 use rustix::io::Errno;
@@ -220,8 +220,8 @@ struct Pace {
 }
 
 impl Pace {
-    fn begin(program: &Program, segments: &[Segment], timer: &mut impl Timer) -> Self {
-        let speed_hz = program.regs[P_SPEED];
+    fn begin(preset: &Preset, segments: &[Segment], timer: &mut impl Timer) -> Self {
+        let speed_hz = preset.regs[P_SPEED];
         if speed_hz >= PACED_BELOW_HZ {
             return Self { begun: 0, least_ns: 0 };
         }
@@ -362,9 +362,9 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
     }
 
     /// Checks that every stretch between two points where CS is inactive can be sent.
-    fn check_room(&self, program: &Program, message: &[Transfer<'_>]) -> Result<(), MessageError> {
+    fn check_room(&self, preset: &Preset, message: &[Transfer<'_>]) -> Result<(), MessageError> {
         let selected =
-            if program.cs_setup_ticks > 0 { Load::of(0, false, false) } else { Load::default() };
+            if preset.cs_setup_ticks > 0 { Load::of(0, false, false) } else { Load::default() };
         let mut load = selected;
         let mut too_much_at = None;
         for (index, transfer) in message.iter().enumerate() {
@@ -401,29 +401,25 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
         settings::LIMITS.with_max_message_bytes(self.room.longest())
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         settings::configure(settings, self.kept_mode).map_err(|refused| match refused.whole {
             Some(whole) => self.keep(whole, refused.nearest),
             None => refused.nearest,
         })
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        plan_message(program, TIMER_HZ, message, |transfer| {
-            settings::check_delays(program, transfer)
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        plan_message(preset, TIMER_HZ, message, |transfer| {
+            settings::check_delays(preset, transfer)
                 .map_err(|(whole, nearest)| self.keep(whole, nearest))?;
             Ok(transfer.speed_hz)
         })?;
-        self.check_room(program, message)
+        self.check_room(preset, message)
     }
 
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
         // Step 1: apply settings that differ.
-        if let Err((setting, errno)) = self.applied.apply(program, &mut self.ioctl) {
+        if let Err((setting, errno)) = self.applied.apply(preset, &mut self.ioctl) {
             let path = self.path.clone();
             let error = match errno {
                 Errno::SHUTDOWN | Errno::NODEV => SpidevError::Gone { path, errno },
@@ -431,7 +427,7 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
             };
             return Err(self.unfinished(0, errno, error));
         }
-        let mut recording = self.store.record(program, message);
+        let mut recording = self.store.record(preset, message);
         let (mut begin, mut actual_length) = (0, 0);
         let failed = loop {
             let segments = &recording.segments()[begin..];
@@ -450,13 +446,13 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
                 wait_until(&mut self.timer, until);
             }
             // Step 3: send the message, or its next part.
-            let pace = Pace::begin(program, &segments[..part], &mut self.timer);
+            let pace = Pace::begin(preset, &segments[..part], &mut self.timer);
             let message = recording.message(begin..begin + part);
             match self.ioctl.message(&message) {
                 Ok(length) if length == message.len() => {
                     actual_length += length;
                     if let Err((least_ns, took_ns)) = pace.end(&mut self.timer) {
-                        let (path, asked_hz) = (self.path.clone(), program.regs[P_SPEED]);
+                        let (path, asked_hz) = (self.path.clone(), preset.regs[P_SPEED]);
                         let error = SpidevError::TooFast { path, asked_hz, least_ns, took_ns };
                         break (transfer_index, Errno::INVAL, error);
                     }
@@ -474,7 +470,7 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
             self.quiet_until = quiet_until(&mut self.timer, inactive_us);
             begin += part;
         };
-        self.quiet_until = quiet_until(&mut self.timer, program.cs_inactive_ticks);
+        self.quiet_until = quiet_until(&mut self.timer, preset.cs_inactive_ticks);
         // The cause of the failure may have changed the settings too.
         self.applied = Applied::default();
         let (transfer_index, errno, error) = failed;

@@ -1,6 +1,6 @@
-//! Settings for spidev: how they are stored in a [`Program`], checked, and applied.
+//! Settings for spidev: how they are stored in a [`Preset`], checked, and applied.
 
-use barewire::controller::{Limits, Plan, Program, Selection, delay_ticks, word_bytes};
+use barewire::controller::{Limits, Plan, Preset, Selection, delay_ticks, word_bytes};
 use barewire::spi::{Effective, Error, Mode, Settings, Transfer};
 use barewire::time::effective_ns;
 use rustix::io::Errno;
@@ -37,7 +37,7 @@ pub(super) fn kept(mode32: u32) -> u32 {
     mode32 & !(u32::from(OURS) | LEFT_BEHIND)
 }
 
-/// The indices of the settings in a program's registers.
+/// The indices of the settings in a preset's registers.
 const P_MODE: usize = 0;
 const P_BITS: usize = 1;
 pub(super) const P_SPEED: usize = 2;
@@ -47,14 +47,14 @@ pub(super) const P_SPEED: usize = 2;
 pub(super) struct Applied([Option<u32>; 3]);
 
 impl Applied {
-    /// Applies the program's settings, by one ioctl for each that differs.
+    /// Applies the preset's settings, by one ioctl for each that differs.
     pub(super) fn apply(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         ioctl: &mut impl Ioctl,
     ) -> Result<(), (Setting, Errno)> {
         for (index, applied) in self.0.iter_mut().enumerate() {
-            let wanted = program.regs[index];
+            let wanted = preset.regs[index];
             if *applied == Some(wanted) {
                 continue;
             }
@@ -104,11 +104,11 @@ fn fits(
     Err((whole, Error::DelayTooLong { asked_ns }))
 }
 
-/// Turns settings into a program.
+/// Turns settings into a preset.
 pub(super) fn configure(
     settings: &Settings,
     kept_mode: u32,
-) -> Result<(Program, Effective), Refused> {
+) -> Result<(Preset, Effective), Refused> {
     if settings.speed_hz == 0 {
         return Err(Error::SpeedZero.into());
     }
@@ -121,11 +121,11 @@ pub(super) fn configure(
     let cs_hold_ticks = field("cs_hold", settings.cs_hold_ns, DELAY_MAX_US)?;
     let cs_inactive_ticks = delay_ticks(settings.cs_inactive_ns, TIMER_HZ)?;
     let word_delay_ticks = field("word_delay", settings.word_delay_ns, WORD_DELAY_MAX_US)?;
-    let mut regs = [0; 5];
+    let mut regs = [0; 4];
     regs[P_MODE] = u32::from(settings.mode.bits()) | kept_mode;
     regs[P_BITS] = settings.bits_per_word.into();
     regs[P_SPEED] = settings.speed_hz;
-    let program = Program {
+    let preset = Preset {
         plan: Plan::new(0, word_delay_ticks, word_bytes),
         // The size of a message must be checked against bufsiz.
         asks: true,
@@ -133,6 +133,7 @@ pub(super) fn configure(
         // The kernel splits or refuses, and counts that itself.
         max_transfer_bytes: usize::MAX,
         regs,
+        cs_mask: 0,
         cs_setup_ticks,
         cs_hold_ticks,
         cs_inactive_ticks,
@@ -150,16 +151,16 @@ pub(super) fn configure(
         word_rest_clocks: 0,
         quantum_ns: 1000,
     };
-    Ok((program, effective))
+    Ok((preset, effective))
 }
 
 /// Checks that a transfer's own delays fit their fields, together with the delays that share them.
 pub(super) fn check_delays(
-    program: &Program,
+    preset: &Preset,
     transfer: &Transfer<'_>,
 ) -> Result<(), (SpidevError, Error)> {
     let us = |ns: u32| u64::from(ns.div_ceil(1000));
-    let delay_us = us(transfer.delay_ns) + u64::from(program.cs_hold_ticks);
+    let delay_us = us(transfer.delay_ns) + u64::from(preset.cs_hold_ticks);
     fits("a transfer's delay with cs_hold", delay_us, DELAY_MAX_US, transfer.delay_ns)?;
     let word_delay_us = us(transfer.word_delay_ns);
     fits("word_delay", word_delay_us, WORD_DELAY_MAX_US, transfer.word_delay_ns)

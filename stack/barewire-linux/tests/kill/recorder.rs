@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use barewire::controller::null::Null;
 use barewire::controller::{
-    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, run_message,
+    Controller, Limits, Plan, Preset, Stopped, Unfinished, Wire, run_message,
 };
 use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use barewire_linux::SharedWords;
@@ -123,8 +123,8 @@ fn one_byte_time() {
 }
 
 impl Wire for Recorder {
-    fn select(&mut self, program: &Program) {
-        let config = program.regs[0];
+    fn select(&mut self, preset: &Preset) {
+        let config = preset.regs[0];
         if self.configured != Some(config) {
             self.record.word(CONFIG_AT).store(config, Ordering::Relaxed);
             self.configured = Some(config);
@@ -133,13 +133,13 @@ impl Wire for Recorder {
         self.record.push(Entry::Select(self.record.word(CONFIG_AT).load(Ordering::Relaxed)));
     }
 
-    fn deselect(&mut self, _program: &Program) {
+    fn deselect(&mut self, _preset: &Preset) {
         self.record.push(Entry::Deselect);
     }
 
     fn exchange(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         _plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
@@ -163,22 +163,18 @@ impl Controller for Recorder {
         Null::new().limits()
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        let (mut program, effective) = Null::new().configure(settings)?;
-        program.regs[0] = settings.speed_hz;
-        Ok((program, effective))
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
+        let (mut preset, effective) = Null::new().configure(settings)?;
+        preset.regs[0] = settings.speed_hz;
+        Ok((preset, effective))
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(program, message)
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(preset, message)
     }
 
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        run_message(self, preset, message)
     }
 
     fn reclaim(&mut self) {

@@ -508,10 +508,10 @@ fn a_limit_to_polling_takes_the_interrupt_mode_to_the_registers() {
     let spec = uio("uio0,reference-hz=80M,cs=native0,ignore-clock,poll-limit-us=0");
     let mut ecspi = Mapped::open(&tree.root(), &alone(spec)).expect("mapped").start();
     let registers = Registers::of(&tree, "/dev/uio0");
-    let (program, _) = ecspi.configure(&Settings::new(0, 20_000_000)).expect("settings");
+    let (preset, _) = ecspi.configure(&Settings::new(0, 20_000_000)).expect("settings");
     let mut message = [Transfer::write(&[1; 8])];
-    ecspi.plan(&program, &mut message).expect("a good message");
-    assert_eq!(ecspi.start(&program, &mut message), Poll::Pending);
+    ecspi.plan(&preset, &mut message).expect("a good message");
+    assert_eq!(ecspi.start(&preset, &mut message), Poll::Pending);
     assert_eq!(registers.get(DMAREG), 1 << 16, "two words are more than one");
     assert_eq!(registers.get(STATREG), TC, "TC was told to clear");
     assert_eq!(registers.get(INTREG), 0, "not armed yet");
@@ -519,12 +519,12 @@ fn a_limit_to_polling_takes_the_interrupt_mode_to_the_registers() {
     assert_eq!(registers.get(INTREG), RDR | RF | TC, "RXFIFO's threshold, and the burst's end");
     // Somebody else's interrupt.
     registers.set(STATREG, 0);
-    assert_eq!(ecspi.resume(&program, &mut message), Poll::Pending);
+    assert_eq!(ecspi.resume(&preset, &mut message), Poll::Pending);
     assert_eq!(registers.get(INTREG), 0, "silenced");
     // Two words come, and the burst ends.
     registers.set(STATREG, RDR);
     registers.set(CONREG, CONREG_IDLE);
-    assert_eq!(ecspi.resume(&program, &mut message), Poll::Ready(Ok(8)));
+    assert_eq!(ecspi.resume(&preset, &mut message), Poll::Ready(Ok(8)));
     ecspi.reclaim();
     assert_eq!(registers.get(INTREG), 0);
     assert_eq!(registers.get(CONREG), CONREG_IDLE);

@@ -159,10 +159,10 @@ fn a_limit_to_polling_takes_the_interrupt_to_every_controllers_registers() {
         let registers = Registers::of(&tree, "/dev/uio0");
         let begin = |options| {
             let mut started = case.started(&tree, options);
-            let (program, _) = started.configure(&Case::settings()).expect("settings");
+            let (preset, _) = started.configure(&Case::settings()).expect("settings");
             let mut message = [Transfer::write(&[1; 8])];
-            started.plan(&program, &mut message).expect("a good message");
-            let begun = started.start(&program, &mut message);
+            started.plan(&preset, &mut message).expect("a good message");
+            let begun = started.start(&preset, &mut message);
             if options.is_empty() {
                 assert!(begun.is_ready(), "{controller}: polled unless told");
                 return;

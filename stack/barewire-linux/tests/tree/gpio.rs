@@ -304,11 +304,11 @@ fn every_controller_has_lines_of_the_kernel() {
         let mut controlled = opened.start();
         assert_eq!(kernel.take_log(2), ["request [15]", "output 15 low"], "{controller}");
         let settings = Settings::new(0, 1_000_000).with_mode(Mode::CS_HIGH);
-        let (program, _) = controlled.configure(&settings).expect("settings");
+        let (preset, _) = controlled.configure(&settings).expect("settings");
         let mut message = [Transfer::write(&[1])];
-        controlled.plan(&program, &mut message).expect("a message");
+        controlled.plan(&preset, &mut message).expect("a message");
         // Whether the word comes is another test's affair.
-        let _ = controlled.run(&program, &mut message);
+        let _ = controlled.run(&preset, &mut message);
         let log = kernel.take_log(2);
         assert_eq!(log.first().map(String::as_str), Some("set 15 high"), "{controller}");
         assert_eq!(log.last().map(String::as_str), Some("set 15 low"), "{controller}");

@@ -10,7 +10,7 @@
 //! queue before the panic continues.
 //!
 //! # Safety
-//! A node's program and message belong to its owner. The owner keeps them alive and untouched until
+//! A node's preset and message belong to its owner. The owner keeps them alive and untouched until
 //! the node is settled: every function here waits for that before it returns.
 #![allow(unsafe_code, reason = "nodes lie with their owners, who wait here until they are settled")]
 
@@ -26,7 +26,7 @@ use super::statistics::Path;
 use super::word::{
     HELD, HOLDER, IDLE, LOCK, SWEEP, TENDED, is_free, pushed, tagged, tags, tended, untagged,
 };
-use crate::controller::{Controller, Program};
+use crate::controller::{Controller, Preset};
 use crate::spi::{Error, MessageError, Transfer};
 
 /// How many times a caller that found the bus held relaxes before it queues.
@@ -123,7 +123,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     #[inline(never)]
     pub(super) fn run_waiting(
         &self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
         planned: bool,
         priority: u8,
@@ -133,21 +133,21 @@ impl<C: Controller + ?Sized> Bus<C> {
         let path = if inherits || idle.is_some() { Path::Immediate } else { Path::Waited };
         let mut held = match idle {
             Some(held) => held,
-            None if planned && !inherits => return self.run_queued(program, message, priority),
+            None if planned && !inherits => return self.run_queued(preset, message, priority),
             None => {
                 self.acquire_contended(priority).map_err(|error| MessageError::refused(error, 0))?
             }
         };
         // The interrupt handler expects messages in flight only: leave the block's interrupt off.
         let polled = self.pump == Pump::Interrupt;
-        let ran = held.wire.plan_and_run(program, message, planned, path, polled);
+        let ran = held.wire.plan_and_run(preset, message, planned, path, polled);
         held.release();
         ran
     }
 
     fn run_queued(
         &self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
         priority: u8,
     ) -> Result<usize, MessageError> {
@@ -157,7 +157,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         // A raw pointer without a lifetime: we wait below until the queue is done with it.
         let erased = ptr::slice_from_raw_parts_mut(message.as_mut_ptr().cast(), message.len());
         let (turn, path) = (Task::turn(self.context()), Path::Waited);
-        let node = Node::new(Task { program, message: erased, path, priority, ..turn });
+        let node = Node::new(Task { preset, message: erased, path, priority, ..turn });
         let mut panics = Panics::none();
         let stage = self.push_and_wait(&node, &mut panics);
         panics.raise();

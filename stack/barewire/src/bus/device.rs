@@ -5,14 +5,14 @@ use core::fmt;
 use super::Bus;
 use super::lock::{Held, Wire};
 use super::statistics::Path;
-use crate::controller::{Controller, Limits, Plan, Program, plain_exchange, plan_plain};
+use crate::controller::{Controller, Limits, Plan, Preset, plain_exchange, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// One chip on a bus. Cheap to copy; any number of threads may hold one.
 pub struct Device<'b, C: ?Sized> {
     // Hot fields first: a message reads these two.
     bus: &'b Bus<C>,
-    program: Program,
+    preset: Preset,
     priority: u8,
     settings: Settings,
     effective: Effective,
@@ -48,8 +48,8 @@ impl<C: Controller + ?Sized> Bus<C> {
         let controller = held.wire.controller();
         let (configured, limits) = (controller.configure(settings), controller.limits());
         held.release();
-        let (program, effective) = configured?;
-        Ok(Device::new(self, *settings, program, effective, limits))
+        let (preset, effective) = configured?;
+        Ok(Device::new(self, *settings, preset, effective, limits))
     }
 }
 
@@ -57,11 +57,11 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub(super) fn new(
         bus: &'b Bus<C>,
         settings: Settings,
-        program: Program,
+        preset: Preset,
         effective: Effective,
         limits: Limits,
     ) -> Self {
-        Self { bus, program, priority: 0, settings, effective, limits }
+        Self { bus, preset, priority: 0, settings, effective, limits }
     }
 
     /// Sets the priority. Waiting messages of higher `priority` go first. 0 is the lowest, and the
@@ -104,8 +104,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         &self.limits
     }
 
-    pub(super) fn program(&self) -> &Program {
-        &self.program
+    pub(super) fn preset(&self) -> &Preset {
+        &self.preset
     }
 
     /// Runs any message and waits for it: at once, in the caller's context, if the bus is idle;
@@ -125,10 +125,10 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         // The buffers as values, with the device's plan: the driver would load them from a transfer in
         // memory again after each store to a register.
         if let [transfer] = &mut *message
-            && let Some((tx, rx)) = plain_exchange(&self.program, transfer)
+            && let Some((tx, rx)) = plain_exchange(&self.preset, transfer)
         {
-            let (program, plan) = (&self.program, &self.program.plan);
-            let ran = held.wire.run_exchange(program, plan, tx, rx);
+            let (preset, plan) = (&self.preset, &self.preset.plan);
+            let ran = held.wire.run_exchange(preset, plan, tx, rx);
             held.release_for(|| self.priority_waited_for());
             return ran.map_err(|unfinished| unfinished.explain(&[]));
         }
@@ -148,8 +148,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     #[cold]
     pub fn sync_keeping_cs(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let refused = MessageError::refused(Error::CsChangeOnLast, message.len().saturating_sub(1));
-        let program = self.program.keeping_cs().ok_or(refused)?;
-        Self { program, ..*self }.sync(message)
+        let preset = self.preset.keeping_cs().ok_or(refused)?;
+        Self { preset, ..*self }.sync(message)
     }
 
     /// [`Device::sync`] if the bus is free and nothing is queued. Never blocks: it polls the wire,
@@ -158,7 +158,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// # Errors
     /// [`Error::Busy`], or those of [`Device::sync`].
     pub fn try_sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        let planned = plan_plain(&self.program, message);
+        let planned = plan_plain(&self.preset, message);
         self.try_run(message, planned)
     }
 
@@ -178,10 +178,10 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         mut held: Held<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        if !plan_plain(&self.program, message) {
+        if !plan_plain(&self.preset, message) {
             return self.run_asking(held, message);
         }
-        let ran = held.wire.run_prepared(&self.program, message, Path::Immediate);
+        let ran = held.wire.run_prepared(&self.preset, message, Path::Immediate);
         held.release_for(|| self.priority);
         ran.map_err(|unfinished| unfinished.explain(message))
     }
@@ -206,15 +206,15 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         wire: &mut Wire<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        wire.plan_and_run(&self.program, message, false, Path::Immediate, false)
+        wire.plan_and_run(&self.preset, message, false, Path::Immediate, false)
     }
 
     /// Runs a message on a bus that is not idle: waits for its turn.
     #[cold]
     #[inline(never)]
     fn run_queued(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
-        let planned = plan_plain(&self.program, message);
-        self.bus.run_waiting(&self.program, message, planned, self.priority)
+        let planned = plan_plain(&self.preset, message);
+        self.bus.run_waiting(&self.preset, message, planned, self.priority)
     }
 
     /// Runs a planned message.
@@ -222,9 +222,9 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     #[inline(always)]
     pub(super) fn run_planned(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let Some(mut held) = self.bus.try_acquire_idle() else {
-            return self.bus.run_waiting(&self.program, message, true, self.priority);
+            return self.bus.run_waiting(&self.preset, message, true, self.priority);
         };
-        let ran = held.wire.run_prepared(&self.program, message, Path::Immediate);
+        let ran = held.wire.run_prepared(&self.preset, message, Path::Immediate);
         held.release_for(|| self.priority);
         ran.map_err(|unfinished| unfinished.explain(message))
     }
@@ -239,19 +239,19 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         let Some(mut held) = self.bus.try_acquire() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
-        let (program, path) = (&self.program, Path::Immediate);
-        let ran = held.wire.plan_and_run(program, message, planned, path, true);
+        let (preset, path) = (&self.preset, Path::Immediate);
+        let ran = held.wire.plan_and_run(preset, message, planned, path, true);
         held.release_for(|| u8::MAX);
         ran
     }
 
     /// Plans a message. If only the controller can plan it, this waits for the bus.
     pub(super) fn plan(&self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        if plan_plain(&self.program, message) {
+        if plan_plain(&self.preset, message) {
             return Ok(());
         }
         let held = self.bus.acquire().map_err(|error| MessageError::refused(error, 0))?;
-        let planned = held.wire.controller().plan(&self.program, message);
+        let planned = held.wire.controller().plan(&self.preset, message);
         held.release();
         planned
     }

@@ -79,8 +79,8 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
     pub(super) fn start(&mut self, entry: Entry) {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
-        let Job { program, message, .. } = entry.job();
-        let polled = wire.controller_mut().start(program, message);
+        let Job { preset, message, .. } = entry.job();
+        let polled = wire.controller_mut().start(preset, message);
         if self.land(polled).is_ready() {
             return self.end();
         }
@@ -93,8 +93,8 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
     fn resume(&mut self, entry: Entry) {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
-        let Job { program, message, .. } = entry.job();
-        let polled = wire.controller_mut().resume(program, message);
+        let Job { preset, message, .. } = entry.job();
+        let polled = wire.controller_mut().resume(preset, message);
         if self.land(polled).is_pending() {
             self.fly();
         }
@@ -105,8 +105,8 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
         let wire = self.wire();
         polled.map(|ran| {
             if let Some(entry) = &mut self.entry {
-                let Job { program, message, path } = entry.job();
-                wire.count(program, message, path, ran);
+                let Job { preset, message, path } = entry.job();
+                wire.count(preset, message, path, ran);
                 entry.with_task(|task| task.ran = ran);
             }
         })

@@ -24,7 +24,7 @@ use super::platform::{Platform, Spin};
 use super::queue::{Queue, SERVE_MAX};
 use super::statistics::{Counters, Path, Statistics};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
-use crate::controller::{Controller, Plan, Program, Unfinished};
+use crate::controller::{Controller, Plan, Preset, Unfinished};
 use crate::spi::{Error, MessageError, Transfer};
 
 /// What runs the messages that were submitted and are not waited for.
@@ -303,12 +303,12 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     #[inline]
     pub(super) fn run(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
         path: Path,
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller_mut().run(program, message);
-        self.count(program, message, path, ran);
+        let ran = self.controller_mut().run(preset, message);
+        self.count(preset, message, path, ran);
         ran
     }
 
@@ -317,13 +317,13 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     #[inline(always)]
     pub(super) fn run_prepared(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
         path: Path,
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller_mut().run(program, message);
+        let ran = self.controller_mut().run(preset, message);
         if self.bus.counting.load(Ordering::Relaxed) {
-            self.bus.counters.count_apart(path, program, message, ran);
+            self.bus.counters.count_apart(path, preset, message, ran);
         }
         ran
     }
@@ -332,14 +332,14 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     #[inline(always)]
     pub(super) fn run_exchange(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller_mut().run_exchange(program, plan, tx, rx);
+        let ran = self.controller_mut().run_exchange(preset, plan, tx, rx);
         if self.bus.counting.load(Ordering::Relaxed) {
-            self.bus.counters.count_exchange_apart(program, tx, rx, ran);
+            self.bus.counters.count_exchange_apart(preset, tx, rx, ran);
         }
         ran
     }
@@ -348,18 +348,18 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     /// planned.
     pub(super) fn run_polled(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
         path: Path,
     ) -> Result<usize, Unfinished> {
         if !message.iter().any(|transfer| transfer.plan.by_interrupt()) {
-            return self.run(program, message, path);
+            return self.run(preset, message, path);
         }
         // A prepared message keeps its plan for its next runs.
         for transfer in message.iter_mut() {
             transfer.plan = transfer.plan.polled_once();
         }
-        let ran = self.run(program, message, path);
+        let ran = self.run(preset, message, path);
         for transfer in message {
             transfer.plan = transfer.plan.as_planned();
         }
@@ -370,7 +370,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     /// pulse. With `polled`, as [`Wire::run_polled`].
     pub(super) fn plan_and_run(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
         mut planned: bool,
         path: Path,
@@ -378,13 +378,13 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     ) -> Result<usize, MessageError> {
         run_or_join(message, |message| {
             if !planned {
-                self.controller().plan(program, message)?;
+                self.controller().plan(preset, message)?;
             }
             // The joined message needs a plan of its own.
             planned = false;
             let ran = match polled {
-                true => self.run_polled(program, message, path),
-                false => self.run(program, message, path),
+                true => self.run_polled(preset, message, path),
+                false => self.run(preset, message, path),
             };
             ran.map_err(|unfinished| unfinished.explain(message))
         })
@@ -394,13 +394,13 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     #[inline]
     pub(super) fn count(
         &self,
-        program: &Program,
+        preset: &Preset,
         message: &[Transfer<'_>],
         path: Path,
         ran: Result<usize, Unfinished>,
     ) {
         if self.bus.counting.load(Ordering::Relaxed) {
-            self.bus.counters.count(path, program, message, ran);
+            self.bus.counters.count(path, preset, message, ran);
         }
     }
 }

@@ -29,7 +29,7 @@ use core::task::{Context, Poll, RawWakerVTable, Waker};
 use super::atomic::{AtomicPtr, AtomicU32, Cell, Ordering};
 use super::callback::Callback;
 use super::statistics::Path;
-use crate::controller::{Program, Unfinished};
+use crate::controller::{Preset, Unfinished};
 use crate::spi::{MessageError, Transfer};
 
 /// With its owner: not pushed, or fetched after it was settled.
@@ -86,9 +86,9 @@ fn stage_of(state: u32) -> Stage {
     }
 }
 
-/// What a node asks for: to run a message, or, without a program, the bus itself (a turn).
+/// What a node asks for: to run a message, or, without a preset, the bus itself (a turn).
 pub(super) struct Task {
-    pub(super) program: *const Program,
+    pub(super) preset: *const Preset,
     pub(super) message: *mut [Transfer<'static>],
     pub(super) context: usize,
     pub(super) callback: Option<Callback>,
@@ -104,7 +104,7 @@ impl Task {
     /// A task that asks for the bus itself.
     pub(super) const fn turn(context: usize) -> Self {
         Self {
-            program: ptr::null(),
+            preset: ptr::null(),
             message: ptr::slice_from_raw_parts_mut(ptr::null_mut(), 0),
             context,
             callback: None,
@@ -124,7 +124,7 @@ impl Task {
 
     /// Whether it asks for the bus itself.
     pub(super) fn is_turn(&self) -> bool {
-        self.program.is_null()
+        self.preset.is_null()
     }
 
     /// Whether it asks to run a message.
@@ -296,7 +296,7 @@ pub(super) struct Entry {
 
 /// The message of an entry.
 pub(super) struct Job<'j> {
-    pub(super) program: &'j Program,
+    pub(super) preset: &'j Preset,
     pub(super) message: &'j mut [Transfer<'static>],
     pub(super) path: Path,
 }
@@ -346,13 +346,12 @@ impl Entry {
     /// The message.
     #[inline]
     pub(super) fn job(&mut self) -> Job<'_> {
-        let (program, message, path) =
-            self.with_task(|task| (task.program, task.message, task.path));
-        // SAFETY: type `Entry`: the owner keeps the program until the node is settled.
-        let program = unsafe { &*program };
+        let (preset, message, path) = self.with_task(|task| (task.preset, task.message, task.path));
+        // SAFETY: type `Entry`: the owner keeps the preset until the node is settled.
+        let preset = unsafe { &*preset };
         // SAFETY: type `Entry`: the owner keeps the message, and does not access it until then.
         let message = unsafe { &mut *message };
-        Job { program, message, path }
+        Job { preset, message, path }
     }
 
     /// Whether the owner cancelled the node.

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::Deref;
 
 use super::{Bus, Device};
-use crate::controller::{Controller, Limits, Program};
+use crate::controller::{Controller, Limits, Preset};
 use crate::spi::{Effective, Error, Settings};
 
 /// A [`Device`] with the pointer to its bus: an `Arc`, an `Rc`, a `&'static`, or any other.
@@ -35,7 +35,7 @@ use crate::spi::{Effective, Error, Settings};
 pub struct OwnedDevice<B> {
     bus: B,
     settings: Settings,
-    program: Program,
+    preset: Preset,
     effective: Effective,
     limits: Limits,
     priority: u8,
@@ -54,10 +54,10 @@ where
     /// As [`Bus::device`].
     pub fn new(bus: B, settings: &Settings) -> Result<Self, Error> {
         let device = bus.device(settings)?;
-        let (settings, program) = (*device.settings(), *device.program());
+        let (settings, preset) = (*device.settings(), *device.preset());
         let (effective, limits, priority) =
             (*device.effective(), *device.limits(), device.priority());
-        Ok(Self { bus, settings, program, effective, limits, priority })
+        Ok(Self { bus, settings, preset, effective, limits, priority })
     }
 
     /// Sets the priority, as [`Device::with_priority`] does.
@@ -70,7 +70,7 @@ where
     #[must_use]
     pub fn device(&self) -> Device<'_, C> {
         let device =
-            Device::new(&self.bus, self.settings, self.program, self.effective, self.limits);
+            Device::new(&self.bus, self.settings, self.preset, self.effective, self.limits);
         device.with_priority(self.priority)
     }
 }

@@ -78,7 +78,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
         let Self { device, plan, tx, rx } = self;
-        let ran = held.wire.run_exchange(device.program(), plan, tx, rx);
+        let ran = held.wire.run_exchange(device.preset(), plan, tx, rx);
         held.release_for(|| device.priority());
         match ran {
             Ok(_) => Ok(rx),
@@ -109,7 +109,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     /// Runs it as planned, on the wire of a lock.
     pub(super) fn run_locked(&mut self, wire: &mut Wire<'_, C>) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
-        let ran = wire.run(self.device.program(), &mut message, Path::Immediate);
+        let ran = wire.run(self.device.preset(), &mut message, Path::Immediate);
         ran.map_err(|unfinished| unfinished.explain(&message))?;
         Ok(&self.rx)
     }
@@ -182,7 +182,7 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
 
     /// Runs it as planned, on the wire of a lock.
     pub(super) fn run_locked(&mut self, wire: &mut Wire<'_, C>) -> Result<usize, MessageError> {
-        let ran = wire.run(self.device.program(), self.message, Path::Immediate);
+        let ran = wire.run(self.device.preset(), self.message, Path::Immediate);
         ran.map_err(|unfinished| unfinished.explain(self.message))
     }
 

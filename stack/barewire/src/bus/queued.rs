@@ -316,7 +316,7 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
         let message = self.own(Payload::message)?;
         let bus = self.device.bus();
         let task = Task {
-            program: self.device.program(),
+            preset: self.device.preset(),
             message,
             callback: self.callback,
             priority: self.device.priority(),

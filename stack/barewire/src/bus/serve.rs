@@ -324,8 +324,8 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     pub(super) fn run(&mut self, entry: Entry) {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
-        let Job { program, message, path } = entry.job();
-        let ran = wire.run_prepared(program, message, path);
+        let Job { preset, message, path } = entry.job();
+        let ran = wire.run_prepared(preset, message, path);
         entry.with_task(|task| task.ran = ran);
         self.end();
     }

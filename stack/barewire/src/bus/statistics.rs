@@ -24,7 +24,7 @@
 //! Statistics per device, which the kernel has too: these are per controller.
 
 use super::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
-use crate::controller::{Program, Unfinished};
+use crate::controller::{Preset, Unfinished};
 use crate::spi::{Direction, Error, Transfer};
 
 /// Buckets of the transfer length histogram.
@@ -164,16 +164,16 @@ impl Counters {
     pub(super) fn count(
         &self,
         path: Path,
-        program: &Program,
+        preset: &Preset,
         message: &[Transfer<'_>],
         ran: Result<usize, Unfinished>,
     ) {
         match message {
-            [transfer] if ran.is_ok() && transfer.data().len() <= program.max_transfer_bytes => {
+            [transfer] if ran.is_ok() && transfer.data().len() <= preset.max_transfer_bytes => {
                 let data = transfer.data();
                 self.count_one(path, data.direction(), data.len());
             }
-            _ => self.count_any(path, program, message, ran),
+            _ => self.count_any(path, preset, message, ran),
         }
     }
 
@@ -194,18 +194,18 @@ impl Counters {
     #[inline(never)]
     pub(super) fn count_exchange_apart(
         &self,
-        program: &Program,
+        preset: &Preset,
         tx: &[u8],
         rx: &mut [u8],
         ran: Result<usize, Unfinished>,
     ) {
         match ran {
-            Ok(len) if len <= program.max_transfer_bytes => {
+            Ok(len) if len <= preset.max_transfer_bytes => {
                 self.count_one(Path::Immediate, Direction::Both, len);
             }
             _ => {
-                let message = [Transfer::of_plan(tx, rx, program.plan)];
-                self.count_any(Path::Immediate, program, &message, ran);
+                let message = [Transfer::of_plan(tx, rx, preset.plan)];
+                self.count_any(Path::Immediate, preset, &message, ran);
             }
         }
     }
@@ -214,11 +214,11 @@ impl Counters {
     fn count_any(
         &self,
         path: Path,
-        program: &Program,
+        preset: &Preset,
         message: &[Transfer<'_>],
         ran: Result<usize, Unfinished>,
     ) {
-        self.in_both(|counters| count_in(counters, path, program, message, ran));
+        self.in_both(|counters| count_in(counters, path, preset, message, ran));
     }
 
     /// Applies `count` to one copy, then to the other.
@@ -240,11 +240,11 @@ impl Counters {
     pub(super) fn count_apart(
         &self,
         path: Path,
-        program: &Program,
+        preset: &Preset,
         message: &[Transfer<'_>],
         ran: Result<usize, Unfinished>,
     ) {
-        self.count(path, program, message, ran);
+        self.count(path, preset, message, ran);
     }
 
     /// The counters, as of one moment. Lock-free: another round only after a message was counted
@@ -266,7 +266,7 @@ impl Counters {
 pub(super) fn count_in(
     counters: &[Counter; COUNTERS],
     path: Path,
-    program: &Program,
+    preset: &Preset,
     message: &[Transfer<'_>],
     ran: Result<usize, Unfinished>,
 ) {
@@ -283,7 +283,7 @@ pub(super) fn count_in(
         let data = transfer.data();
         counters[HISTO + bucket(data.len())].add(1);
         counters[BYTES + data.direction() as usize].add(data.len());
-        if data.len() > program.max_transfer_bytes {
+        if data.len() > preset.max_transfer_bytes {
             counters[SPLIT].add(1);
         }
     }

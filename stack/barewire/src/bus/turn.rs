@@ -113,9 +113,9 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     /// As [`Bus::device`].
     pub fn device(&mut self, settings: &Settings) -> Result<Device<'b, C>, Error> {
         let wire = self.wire.as_ref().expect("a lock has its bus until it is dropped");
-        let (program, effective) = wire.controller().configure(settings)?;
+        let (preset, effective) = wire.controller().configure(settings)?;
         let limits = wire.controller().limits();
-        Ok(Device::new(wire.bus, *settings, program, effective, limits))
+        Ok(Device::new(wire.bus, *settings, preset, effective, limits))
     }
 
     /// Runs any message as [`Device::sync`] does, and keeps the bus.

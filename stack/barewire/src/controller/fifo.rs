@@ -24,6 +24,7 @@
 use core::ops::Range;
 use core::task::Poll;
 
+use super::block::InFlight;
 use super::deadline::{Deadline, Patience, Timed, poll};
 use super::pace::{Singly, pace};
 use super::words::{pack, put_frame, unpack, word_of};
@@ -671,10 +672,16 @@ fn deadline<B: Fifo + ?Sized>(block: &mut B) -> Deadline {
 }
 
 /// A transfer that was left in flight.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flight {
+#[derive(Debug, Default)]
+pub struct Flight {
     pub(super) flow: Flow,
     pub(super) deadline: Deadline,
+}
+
+impl InFlight for Flight {
+    fn sleep_us(&self) -> u32 {
+        self.deadline.sleep_us()
+    }
 }
 
 /// Starts a transfer of at least one word and leaves it in flight.

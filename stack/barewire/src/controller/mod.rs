@@ -8,10 +8,11 @@
 //! 3. [`run`](Controller::run) does the register accesses.
 //!
 //! # For driver authors
-//! Implement [`Wire`] (select, exchange, deselect, recover, wait) and call [`run_message`] from
-//! `run`: it deasserts CS on every path. [`Plan`] and [`Program`] have room for the block's own
-//! register values. A driver with interrupts also implements [`Stepped`] and calls
-//! [`start_message`] and [`resume_message`] from `start` and `resume`.
+//! A register block's driver is an alias of [`Block`], which implements [`Controller`] once; a driver adds what its
+//! registers mean (docs/drivers.md, one page). Any other wire implements [`Wire`] (select, exchange, deselect, recover,
+//! wait) and calls [`run_message`] from `run`: it deasserts CS on every path. [`Plan`] and [`Preset`] have room for the
+//! block's own register values. A wire with interrupts also implements [`Stepped`] and calls [`start_message`] and
+//! [`resume_message`] from `start` and `resume`.
 //!
 //! # Three ways to wait for a transfer
 //! | way | how it waits | used for |
@@ -44,13 +45,13 @@ mod wire;
 mod words;
 
 pub use crate::spi::plan::{After, Plan};
+pub use block::Block;
 pub use interrupt::{Interrupt, NoInterrupt};
 pub use lines::CsLine;
 pub use plan::{delay_ticks, plan_message, word_bytes};
 pub(crate) use plan::{mark_all_short, plain_exchange, plan_plain};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
-use wire::{SelectLine, Short};
 pub use wire::{Stopped, Unfinished, Wire, run_message};
 
 use core::task::Poll;
@@ -60,7 +61,7 @@ use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 /// A device's settings as register values: computed when the device is opened, not at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Program {
+pub struct Preset {
     /// The plan of a plain transfer: one with the device's own settings.
     pub plan: Plan,
     /// Whether [`Controller::plan`] must check every message of the device.
@@ -72,7 +73,9 @@ pub struct Program {
     /// The longest transfer that the block takes at once, in bytes; longer ones are split.
     pub max_transfer_bytes: usize,
     /// The block's own values; only the driver knows their meaning.
-    pub regs: [u32; 5],
+    pub regs: [u32; 4],
+    /// The bit of the GPIO bank that selects the chip; 0 if none does.
+    pub cs_mask: u32,
     /// Ticks to wait after CS is driven active.
     pub cs_setup_ticks: u32,
     /// Ticks to wait before CS is driven inactive.
@@ -97,8 +100,10 @@ impl Selection {
     const HOLDS_CS: u8 = 2;
     /// A message without error leaves the chip selected.
     const KEEPS_CS: u8 = 4;
+    /// The chip's line is high while it is active.
+    const ACTIVE_HIGH: u8 = 8;
 
-    /// Sets whether any of the program's three waits is above zero.
+    /// Sets whether any of the device's three waits is above zero.
     #[must_use]
     pub const fn with_waits(self, waits: bool) -> Self {
         Self(self.0 & !Self::TIMED | if waits { Self::TIMED } else { 0 })
@@ -108,6 +113,12 @@ impl Selection {
     #[must_use]
     pub const fn holding_cs(self, holds: bool) -> Self {
         Self(self.0 & !Self::HOLDS_CS | if holds { Self::HOLDS_CS } else { 0 })
+    }
+
+    /// Sets whether the chip's line is high while it is active.
+    #[must_use]
+    pub const fn with_active_high(self, high: bool) -> Self {
+        Self(self.0 & !Self::ACTIVE_HIGH | if high { Self::ACTIVE_HIGH } else { 0 })
     }
 
     /// The same, leaving the chip selected after a message without error; `None` if its line cannot.
@@ -124,6 +135,13 @@ impl Selection {
     #[must_use]
     pub const fn is_timed(self) -> bool {
         self.0 & Self::TIMED != 0
+    }
+
+    /// Whether the chip's line is high while it is active.
+    #[inline(always)]
+    #[must_use]
+    pub const fn active_high(self) -> bool {
+        self.0 & Self::ACTIVE_HIGH != 0
     }
 
     /// Whether a message without error leaves the chip selected.
@@ -213,7 +231,7 @@ pub trait Controller {
     /// A setting that the block does not support: a word length, LSB first, a speed of zero or
     /// below its slowest clock, a delay that is too long, or a select line that does not exist, can
     /// sleep, or has the other polarity.
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error>;
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error>;
 
     /// Validates a message and writes each transfer's plan.
     ///
@@ -221,15 +239,14 @@ pub trait Controller {
     /// An empty message; a length that is not a whole number of words; a word length or speed that
     /// the block does not support; a message during which CS would pulse; `cs_change` on the last
     /// transfer.
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError>;
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError>;
 
     /// Runs a planned message and returns its length in bytes.
     ///
     /// # Errors
     /// The transfer that did not finish, and why. CS is inactive and the FIFOs are empty
     /// afterwards.
-    fn run(&mut self, program: &Program, message: &mut [Transfer<'_>])
-    -> Result<usize, Unfinished>;
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished>;
 
     /// Runs a message that is one planned exchange of `tx` and `rx`, of equal length, and returns
     /// that length in bytes: the prepared access of a chip driver. Calls [`Controller::run`] unless
@@ -240,26 +257,26 @@ pub trait Controller {
     #[inline]
     fn run_exchange(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.run(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+        self.run(preset, &mut [Transfer::of_plan(tx, rx, *plan)])
     }
 
     /// Starts a planned message that [`Controller::resume`] continues. The block's interrupt stays
     /// masked until [`Controller::arm`]. The default finishes the message in the call, by
     /// [`Controller::run`].
     ///
-    /// From the first `Pending` until `Ready`, the caller passes the same program and message and
+    /// From the first `Pending` until `Ready`, the caller passes the same preset and message and
     /// calls no other method, except [`Controller::reclaim`].
     fn start(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        Poll::Ready(self.run(program, message))
+        Poll::Ready(self.run(preset, message))
     }
 
     /// Continues the message that was started. Called from the block's interrupt handler, or by a
@@ -271,10 +288,10 @@ pub trait Controller {
     /// As [`Controller::run`], including a deadline that has passed.
     fn resume(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        let _ = (program, message);
+        let _ = (preset, message);
         unreachable!("only a controller whose `start` returned Pending is resumed")
     }
 

@@ -6,7 +6,7 @@
 
 use super::wire::Selected;
 use super::{
-    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, plan_message, run_message,
+    Controller, Limits, Plan, Preset, Stopped, Unfinished, Wire, plan_message, run_message,
     word_bytes,
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -50,20 +50,20 @@ impl Null {
 
 impl Wire for Null {
     #[inline(never)]
-    fn select(&mut self, _program: &Program) {
+    fn select(&mut self, _preset: &Preset) {
         self.cs_active = true;
         self.selections += 1;
     }
 
     #[inline(never)]
-    fn deselect(&mut self, _program: &Program) {
+    fn deselect(&mut self, _preset: &Preset) {
         self.cs_active = false;
     }
 
     #[inline(never)]
     fn exchange(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         _plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
@@ -84,40 +84,36 @@ impl Controller for Null {
         Limits::new(1, u32::MAX, 1 << 7 | 1 << 15 | 1 << 31, TIMER_HZ)
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         if settings.speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
         let plan = Plan::new(0, 0, word_bytes(settings.bits_per_word)?);
-        let program = Program::by_timer(settings, TIMER_HZ, plan, [0; 5])?;
+        let preset = Preset::by_timer(settings, TIMER_HZ, plan, [0; 4])?;
         let effective = Effective::by_timer(settings.speed_hz, settings, TIMER_HZ);
-        Ok((program, effective))
+        Ok((preset, effective))
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        plan_message(program, TIMER_HZ, message, |_| Ok(0))
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        plan_message(preset, TIMER_HZ, message, |_| Ok(0))
     }
 
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        run_message(self, preset, message)
     }
 
     #[inline(always)]
     fn run_exchange(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
         // As the drivers do: without a transfer in memory.
-        let mut selected = Selected::new(self, program);
+        let mut selected = Selected::new(self, preset);
         let mut data = Data::exchange(tx, rx);
-        if let Err(stopped) = selected.wire.exchange(program, plan, &mut data) {
+        if let Err(stopped) = selected.wire.exchange(preset, plan, &mut data) {
             return Err(Unfinished::stopped(0, stopped));
         }
         selected.unsettled = false;

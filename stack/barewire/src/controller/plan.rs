@@ -6,7 +6,8 @@
 //! transfer with settings of its own. It also plans every transfer of a device whose whole messages
 //! it must check, because its native chip select might pulse.
 
-use super::{After, Plan, Program, Selection};
+use super::lines::Select;
+use super::{After, Plan, Preset, Selection};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
 
@@ -22,8 +23,8 @@ pub fn delay_ticks(ns: u32, timer_hz: u32) -> Result<u32, Error> {
         .map_err(|_| Error::DelayTooLong { asked_ns: ns })
 }
 
-impl Program {
-    /// The program of a device whose waits are all made by the timer, and whose messages are
+impl Preset {
+    /// The preset of a device whose waits are all made by the timer, and whose messages are
     /// planned without the controller.
     ///
     /// # Errors
@@ -32,21 +33,22 @@ impl Program {
         settings: &Settings,
         timer_hz: u32,
         mut plan: Plan,
-        regs: [u32; 5],
+        regs: [u32; 4],
     ) -> Result<Self, Error> {
         plan.word_delay_ticks = delay_ticks(settings.word_delay_ns, timer_hz)?;
-        let program = Self {
+        let preset = Self {
             plan,
             asks: false,
             poll_bytes_max: usize::MAX,
             max_transfer_bytes: usize::MAX,
             regs,
+            cs_mask: 0,
             cs_setup_ticks: 0,
             cs_hold_ticks: 0,
             cs_inactive_ticks: 0,
             selection: Selection::default(),
         };
-        Ok(program.with_waits(
+        Ok(preset.with_waits(
             delay_ticks(settings.cs_setup_ns, timer_hz)?,
             delay_ticks(settings.cs_hold_ns, timer_hz)?,
             delay_ticks(settings.cs_inactive_ns, timer_hz)?,
@@ -64,12 +66,19 @@ impl Program {
         (plain && len != 0 && len <= self.poll_bytes_max).then_some(&self.plan)
     }
 
-    /// The program of a device whose messages leave the chip selected, if its line can.
+    /// The preset of a device whose messages leave the chip selected, if its line can.
     pub(crate) fn keeping_cs(self) -> Option<Self> {
         // As if it had waits: the shortest path, which does not look at the flag, is for others.
         let plan = self.plan.timed();
         let selection = self.selection.keeping_cs()?;
         Some(Self { plan, selection, asks: true, ..self })
+    }
+
+    /// Sets the line that selects the chip.
+    pub(super) fn with_line(mut self, select: Select, active_high: bool) -> Self {
+        self.cs_mask = select.gpio_mask();
+        self.selection = self.selection.with_active_high(active_high);
+        self
     }
 
     /// Sets the waits around a selection.
@@ -107,8 +116,8 @@ impl Effective {
 /// plain. Returns false otherwise; then the plans are meaningless, and
 /// [`Controller::plan`](super::Controller::plan) plans or refuses the message.
 #[inline]
-pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> bool {
-    if program.asks {
+pub(crate) fn plan_plain(preset: &Preset, message: &mut [Transfer<'_>]) -> bool {
+    if preset.asks {
         return false;
     }
     // True for an empty message, which is refused as well.
@@ -118,12 +127,12 @@ pub(crate) fn plan_plain(program: &Program, message: &mut [Transfer<'_>]) -> boo
         // A transfer long enough for an interrupt can afford the call; the others pay one compare
         // here.
         if !transfer.is_plain()
-            || len > program.poll_bytes_max
-            || !is_whole(len, program.plan.word_bytes())
+            || len > preset.poll_bytes_max
+            || !is_whole(len, preset.plan.word_bytes())
         {
             return false;
         }
-        transfer.plan = program.plan.with_cs_change(transfer.cs_change);
+        transfer.plan = preset.plan.with_cs_change(transfer.cs_change);
         ends_in_cs_change = transfer.cs_change;
     }
     !ends_in_cs_change
@@ -158,17 +167,17 @@ pub(crate) fn mark_all_short(message: &mut [Transfer<'_>]) {
 /// its device's, on a device with 8-bit words and without delays: a chip driver's register access.
 #[inline(always)]
 pub(crate) fn plain_exchange<'t>(
-    program: &Program,
+    preset: &Preset,
     transfer: &'t mut Transfer<'_>,
 ) -> Option<(&'t [u8], &'t mut [u8])> {
     // One after the other, not gathered: see `Transfer::is_plain`.
-    if !program.plan.is_direct_bytes() || program.asks {
+    if !preset.plan.is_direct_bytes() || preset.asks {
         return None;
     }
     if !transfer.is_plain() || transfer.cs_change {
         return None;
     }
-    if transfer.data.len() > program.poll_bytes_max {
+    if transfer.data.len() > preset.poll_bytes_max {
         return None;
     }
     let (tx, rx) = transfer.data.apart()?;
@@ -182,7 +191,7 @@ pub(crate) fn plain_exchange<'t>(
 /// [`Error::Empty`], [`Error::CsChangeOnLast`], [`Error::Length`], [`Error::BitsPerWord`],
 /// [`Error::DelayTooLong`], and errors of `block`.
 pub fn plan_message<F>(
-    program: &Program,
+    preset: &Preset,
     timer_hz: u32,
     message: &mut [Transfer<'_>],
     mut block: F,
@@ -193,9 +202,9 @@ where
     check_ends(message)?;
     for (index, transfer) in message.iter_mut().enumerate() {
         let planned = if transfer.is_plain() {
-            plan_one(program, transfer)
+            plan_one(preset, transfer)
         } else {
-            plan_special(program, timer_hz, transfer, &mut block)
+            plan_special(preset, timer_hz, transfer, &mut block)
         };
         planned.map_err(|error| MessageError::refused(error, index))?;
     }
@@ -212,9 +221,9 @@ fn check_ends(message: &[Transfer<'_>]) -> Result<(), MessageError> {
     }
 }
 
-fn plan_one(program: &Program, transfer: &mut Transfer<'_>) -> Result<(), Error> {
-    transfer.plan = program.plan.with_cs_change(transfer.cs_change);
-    check_len(transfer.data.len(), program.plan.word_bytes())
+fn plan_one(preset: &Preset, transfer: &mut Transfer<'_>) -> Result<(), Error> {
+    transfer.plan = preset.plan.with_cs_change(transfer.cs_change);
+    check_len(transfer.data.len(), preset.plan.word_bytes())
 }
 
 /// Whether `len` bytes are a whole number of words.
@@ -231,7 +240,7 @@ fn check_len(len: usize, word_bytes: u8) -> Result<(), Error> {
 /// Plans a transfer with a speed, a word length or delays of its own.
 #[cold]
 fn plan_special<F>(
-    program: &Program,
+    preset: &Preset,
     timer_hz: u32,
     transfer: &mut Transfer<'_>,
     block: &mut F,
@@ -239,7 +248,7 @@ fn plan_special<F>(
 where
     F: FnMut(&Transfer<'_>) -> Result<u32, Error>,
 {
-    transfer.plan = program.plan;
+    transfer.plan = preset.plan;
     transfer.plan.control = block(transfer)?;
     if transfer.bits_per_word != 0 {
         transfer.plan = transfer.plan.with_word_bytes(word_bytes(transfer.bits_per_word)?);
@@ -252,7 +261,7 @@ where
     transfer.delay_ticks = delay_ticks(transfer.delay_ns, timer_hz)?;
     // Deselecting already waits the device's cs_inactive; only the rest remains.
     transfer.inactive_ticks = delay_ticks(transfer.cs_change_delay_ns, timer_hz)?
-        .saturating_sub(program.cs_inactive_ticks);
+        .saturating_sub(preset.cs_inactive_ticks);
     let after = match (transfer.cs_change, transfer.delay_ticks, transfer.inactive_ticks) {
         (true, 0, 0) => After::CsChange,
         (true, ..) => After::TimedCsChange,

@@ -13,7 +13,7 @@
 use core::task::Poll;
 
 use super::wire::Selected;
-use super::{Plan, Program, Stopped, Unfinished, Wire};
+use super::{Plan, Preset, Stopped, Unfinished, Wire};
 use crate::spi::{Data, Transfer};
 
 /// A wire whose transfers can be left in flight and continued.
@@ -22,7 +22,7 @@ pub trait Stepped: Wire {
     fn progress(&mut self) -> &mut Progress;
 
     /// Starts a transfer of at least one byte. The block's interrupt stays masked.
-    fn begin(&mut self, program: &Program, plan: &Plan, data: &mut Data<'_>);
+    fn begin(&mut self, preset: &Preset, plan: &Plan, data: &mut Data<'_>);
 
     /// Continues the transfer that was started, without waiting for the wire.
     ///
@@ -30,7 +30,7 @@ pub trait Stepped: Wire {
     /// [`Stopped`]; the loop then calls [`Wire::recover`].
     fn advance(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Poll<Result<(), Stopped>>;
@@ -52,10 +52,10 @@ pub struct Progress {
 /// As [`run_message`](super::run_message).
 pub fn start_message<W: Stepped + ?Sized>(
     wire: &mut W,
-    program: &Program,
+    preset: &Preset,
     message: &mut [Transfer<'_>],
 ) -> Poll<Result<usize, Unfinished>> {
-    go_on(Selected::new(wire, program), message, Progress::default())
+    go_on(Selected::new(wire, preset), message, Progress::default())
 }
 
 /// Continues the message that [`start_message`] started with these arguments.
@@ -67,13 +67,13 @@ pub fn start_message<W: Stepped + ?Sized>(
 /// If another message was started, or the message is over.
 pub fn resume_message<W: Stepped + ?Sized>(
     wire: &mut W,
-    program: &Program,
+    preset: &Preset,
     message: &mut [Transfer<'_>],
 ) -> Poll<Result<usize, Unfinished>> {
     let mut progress = *wire.progress();
-    let mut selected = Selected::again(wire, program);
+    let mut selected = Selected::again(wire, preset);
     let transfer = &mut message[progress.transfer_index];
-    match selected.wire.advance(program, &transfer.plan, &mut transfer.data) {
+    match selected.wire.advance(preset, &transfer.plan, &mut transfer.data) {
         Poll::Pending => {
             selected.keep();
             return Poll::Pending;
@@ -101,16 +101,16 @@ fn go_on<W: Stepped + ?Sized>(
     message: &mut [Transfer<'_>],
     mut progress: Progress,
 ) -> Poll<Result<usize, Unfinished>> {
-    let program = selected.program;
+    let preset = selected.preset;
     while let Some(transfer) = message.get_mut(progress.transfer_index) {
         let (plan, data) = (&transfer.plan, &mut transfer.data);
         if plan.by_interrupt() {
             *selected.wire.progress() = progress;
-            selected.wire.begin(program, plan, data);
+            selected.wire.begin(preset, plan, data);
             selected.keep();
             return Poll::Pending;
         }
-        if let Err(stopped) = selected.wire.exchange(program, plan, data) {
+        if let Err(stopped) = selected.wire.exchange(preset, plan, data) {
             return Poll::Ready(Err(Unfinished::stopped(progress.transfer_index, stopped)));
         }
         finished(&mut selected, transfer, &mut progress);
@@ -153,13 +153,13 @@ mod tests {
     }
 
     impl Wire for Logged<'_> {
-        fn select(&mut self, _: &Program) {
+        fn select(&mut self, _: &Preset) {
             self.note("select");
         }
-        fn deselect(&mut self, _: &Program) {
+        fn deselect(&mut self, _: &Preset) {
             self.note("deselect");
         }
-        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), Stopped> {
+        fn exchange(&mut self, _: &Preset, _: &Plan, _: &mut Data<'_>) -> Result<(), Stopped> {
             self.note("exchange");
             Ok(())
         }
@@ -175,15 +175,10 @@ mod tests {
         fn progress(&mut self) -> &mut Progress {
             &mut self.progress
         }
-        fn begin(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) {
+        fn begin(&mut self, _: &Preset, _: &Plan, _: &mut Data<'_>) {
             self.note("begin");
         }
-        fn advance(
-            &mut self,
-            _: &Program,
-            _: &Plan,
-            _: &mut Data<'_>,
-        ) -> Poll<Result<(), Stopped>> {
+        fn advance(&mut self, _: &Preset, _: &Plan, _: &mut Data<'_>) -> Poll<Result<(), Stopped>> {
             self.note("advance");
             let (first, rest) = self.script.split_first().expect("not over");
             self.script = rest;
@@ -193,21 +188,21 @@ mod tests {
 
     /// Runs write(1), a long cs_change write(3), a delayed write(1), a long write(2) in steps.
     fn run(wire: &mut Logged<'_>) -> Poll<Result<usize, Unfinished>> {
-        let (program, _) = Null::new().configure(&Settings::new(0, 1)).expect("opens");
+        let (preset, _) = Null::new().configure(&Settings::new(0, 1)).expect("opens");
         let mut message = [
             Transfer::write(&[1]),
             Transfer::write(&[1, 2, 3]).with_cs_change(),
             Transfer::write(&[1]).with_delay_ns(1),
             Transfer::write(&[1, 2]),
         ];
-        Null::new().plan(&program, &mut message).expect("a good message");
+        Null::new().plan(&preset, &mut message).expect("a good message");
         for index in [1, 3] {
             message[index].plan = message[index].plan.with_interrupt(true);
         }
-        let mut polled = start_message(wire, &program, &mut message);
+        let mut polled = start_message(wire, &preset, &mut message);
         while polled.is_pending() && !wire.script.is_empty() {
             wire.log.push("-");
-            polled = resume_message(wire, &program, &mut message);
+            polled = resume_message(wire, &preset, &mut message);
         }
         polled
     }

@@ -11,10 +11,7 @@
 //! it too. Only afterwards is the block told to [recover](Wire::recover): recovering may move the
 //! clock line, and a selected chip would count that edge.
 
-use core::mem::ManuallyDrop;
-
-use super::plan::may_all_be_short;
-use super::{After, Plan, Program};
+use super::{After, Plan, Preset};
 use crate::spi::{Data, Error, MessageError, Transfer};
 
 /// Why a block did not finish a transfer.
@@ -107,11 +104,11 @@ impl Unfinished {
 
 /// A block that the shared loop drives.
 pub trait Wire {
-    /// Configures the block for the program and asserts CS.
-    fn select(&mut self, program: &Program);
+    /// Configures the block for the device and asserts CS.
+    fn select(&mut self, preset: &Preset);
 
     /// Deasserts CS.
-    fn deselect(&mut self, program: &Program);
+    fn deselect(&mut self, preset: &Preset);
 
     /// Clocks one transfer.
     ///
@@ -119,7 +116,7 @@ pub trait Wire {
     /// [`Stopped`]; the loop then calls [`Wire::recover`].
     fn exchange(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped>;
@@ -141,8 +138,8 @@ pub trait Wire {
     /// Whether a message without errors leaves the chip selected: [`Selection::keeps_cs`](super::Selection::keeps_cs). The default is for
     /// a wire that never does, and tests no flag.
     #[inline(always)]
-    fn keeps_cs(&self, program: &Program) -> bool {
-        let _ = program;
+    fn keeps_cs(&self, preset: &Preset) -> bool {
+        let _ = preset;
         false
     }
 }
@@ -150,7 +147,7 @@ pub trait Wire {
 /// Keeps the chip selected; dropping it deselects.
 pub(super) struct Selected<'w, W: Wire + ?Sized> {
     pub(super) wire: &'w mut W,
-    pub(super) program: &'w Program,
+    pub(super) preset: &'w Preset,
     /// Set while a transfer is on the wire: if it is dropped then, the block's state is unknown.
     pub(super) unsettled: bool,
 }
@@ -160,16 +157,16 @@ pub(super) struct Selected<'w, W: Wire + ?Sized> {
 // driver's shortest path.
 impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     #[inline(always)]
-    pub(super) fn new(wire: &'w mut W, program: &'w Program) -> Self {
-        let mut this = Self::again(wire, program);
+    pub(super) fn new(wire: &'w mut W, preset: &'w Preset) -> Self {
+        let mut this = Self::again(wire, preset);
         this.select();
         this
     }
 
     /// Takes over the chip that [`Selected::keep`] left selected.
     #[inline(always)]
-    pub(super) fn again(wire: &'w mut W, program: &'w Program) -> Self {
-        Self { wire, program, unsettled: true }
+    pub(super) fn again(wire: &'w mut W, preset: &'w Preset) -> Self {
+        Self { wire, preset, unsettled: true }
     }
 
     /// Leaves the chip selected for [`Selected::again`].
@@ -179,23 +176,23 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
 
     #[inline(always)]
     fn select(&mut self) {
-        if self.program.selection.is_timed() {
-            self.wire.rest_ticks(self.program.cs_inactive_ticks);
+        if self.preset.selection.is_timed() {
+            self.wire.rest_ticks(self.preset.cs_inactive_ticks);
         }
-        self.wire.select(self.program);
-        if self.program.selection.is_timed() {
-            self.wire.wait_ticks(self.program.cs_setup_ticks);
+        self.wire.select(self.preset);
+        if self.preset.selection.is_timed() {
+            self.wire.wait_ticks(self.preset.cs_setup_ticks);
         }
     }
 
     #[inline(always)]
     fn deselect(&mut self) {
-        if self.program.selection.is_timed() {
-            self.wire.wait_ticks(self.program.cs_hold_ticks);
+        if self.preset.selection.is_timed() {
+            self.wire.wait_ticks(self.preset.cs_hold_ticks);
         }
-        self.wire.deselect(self.program);
-        if self.program.selection.is_timed() {
-            self.wire.wait_ticks(self.program.cs_inactive_ticks);
+        self.wire.deselect(self.preset);
+        if self.preset.selection.is_timed() {
+            self.wire.wait_ticks(self.preset.cs_inactive_ticks);
         }
     }
 
@@ -222,19 +219,10 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     }
 }
 
-impl<W: Short> Selected<'_, W> {
-    /// Deselects after a message without errors: the destructor, inlined.
-    #[inline(always)]
-    fn finish(self, line: SelectLine) {
-        let mut this = ManuallyDrop::new(self);
-        this.wire.drive_short(line, false);
-    }
-}
-
 impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     #[inline(always)]
     fn drop(&mut self) {
-        if !self.unsettled && self.wire.keeps_cs(self.program) {
+        if !self.unsettled && self.wire.keeps_cs(self.preset) {
             return;
         }
         self.deselect();
@@ -245,149 +233,6 @@ impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
     }
 }
 
-/// A wire with a shorter path for transfers whose words all fit its FIFO.
-pub(super) trait Short: Wire {
-    /// Whether a transfer of `len` bytes in 8-bit words, whose plan has `control`, can take the
-    /// shorter path with the block as it is configured now. None without bytes can.
-    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool;
-
-    /// Prepares the block for a message that takes the shorter path. Returns the select line of the program's chip.
-    fn begin_short(&mut self, program: &Program) -> SelectLine;
-
-    /// Asserts or deasserts CS, as [`Wire::select`] or [`Wire::deselect`] does.
-    fn drive_short(&mut self, line: SelectLine, active: bool);
-
-    /// Exchanges a transfer of `len` bytes for as long as each look finds received words. Returns true if it has ended,
-    /// with the received bytes in `rx`; otherwise [`Short::exchange_rest`] must follow.
-    fn exchange_short(
-        &mut self,
-        control: u32,
-        len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> bool;
-
-    /// Finishes a transfer of `len` bytes that [`Short::exchange_short`] has begun, with the same buffers.
-    ///
-    /// # Errors
-    /// As [`Wire::exchange`].
-    fn exchange_rest(
-        &mut self,
-        control: u32,
-        len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> Result<(), Stopped>;
-}
-
-/// A GPIO select line: its pins (0 for none), and whether they are high while it is active.
-#[derive(Clone, Copy)]
-pub(super) struct SelectLine {
-    pub(super) mask: u32,
-    pub(super) active_high: bool,
-}
-
-/// Runs a message of one planned transfer of `len` bytes by the shorter path, inlined and without a
-/// [`Transfer`] in memory. Its arguments are values, because the compiler must assume that a store
-/// to a register changes memory. Returns `None`, and does nothing, if the transfer cannot take that
-/// path.
-///
-/// # Errors
-/// As [`run_message`].
-#[inline(always)]
-pub(super) fn run_short<W: Short>(
-    wire: &mut W,
-    program: &Program,
-    plan: Plan,
-    len: usize,
-    tx: Option<&[u8]>,
-    mut rx: Option<&mut [u8]>,
-) -> Option<Result<usize, Unfinished>> {
-    if !plan.is_direct_bytes() || !wire.is_short(program, plan.control, len) {
-        return None;
-    }
-    let line = wire.begin_short(program);
-    let selected = Selected::again(wire, program);
-    selected.wire.drive_short(line, true);
-    if !selected.wire.exchange_short(plan.control, len, tx, rx.as_deref_mut()) {
-        // Without the guard: for a callee that may panic it would have to be in memory.
-        selected.keep();
-        return Some(run_rest(wire, program, plan.control, len, tx, rx));
-    }
-    selected.finish(line);
-    Some(Ok(len))
-}
-
-/// Finishes a message that [`run_short`] has begun.
-#[inline(never)]
-fn run_rest<W: Short>(
-    wire: &mut W,
-    program: &Program,
-    control: u32,
-    len: usize,
-    tx: Option<&[u8]>,
-    rx: Option<&mut [u8]>,
-) -> Result<usize, Unfinished> {
-    let mut selected = Selected::again(wire, program);
-    if let Err(stopped) = selected.wire.exchange_rest(control, len, tx, rx) {
-        return Err(Unfinished::stopped(0, stopped));
-    }
-    selected.unsettled = false;
-    Ok(len)
-}
-
-/// Runs a planned message of a few transfers at one clock and under one chip select, each by the shorter path. Returns
-/// `None`, and does nothing, if one cannot take that path.
-///
-/// # Errors
-/// As [`run_message`].
-#[inline(always)]
-pub(super) fn run_all_short<W: Short>(
-    wire: &mut W,
-    program: &Program,
-    message: &mut [Transfer<'_>],
-) -> Option<Result<usize, Unfinished>> {
-    let plan = message.first()?.plan;
-    if !plan.all_short() && !may_all_be_short(message) {
-        return None;
-    }
-    let control = plan.control;
-    // None is empty, so all are short if the longest is.
-    let longest = message.iter().fold(0, |longest, transfer| transfer.data.len().max(longest));
-    if !wire.is_short(program, control, longest) {
-        return None;
-    }
-    let line = wire.begin_short(program);
-    let selected = Selected::again(wire, program);
-    selected.wire.drive_short(line, true);
-    let mut actual_length = 0;
-    for (transfer_index, transfer) in message.iter_mut().enumerate() {
-        let len = transfer.data.len();
-        let (tx, rx) = transfer.data.apart()?;
-        if !selected.wire.exchange_short(control, len, tx, rx)
-            && let Err(stopped) = finish_short(selected.wire, control, transfer)
-        {
-            return Some(Err(Unfinished::stopped(transfer_index, stopped)));
-        }
-        actual_length += len;
-    }
-    selected.finish(line);
-    Some(Ok(actual_length))
-}
-
-/// [`Short::exchange_rest`] of a transfer in memory: its buffers need not be kept until then.
-#[cold]
-#[inline(never)]
-fn finish_short<W: Short>(
-    wire: &mut W,
-    control: u32,
-    transfer: &mut Transfer<'_>,
-) -> Result<(), Stopped> {
-    let len = transfer.data.len();
-    let (tx, rx) = transfer.data.apart().unwrap_or_default();
-    wire.exchange_rest(control, len, tx, rx)
-}
-
 /// Runs a planned message on `wire` and returns its length in bytes.
 ///
 /// # Errors
@@ -395,14 +240,14 @@ fn finish_short<W: Short>(
 #[inline]
 pub fn run_message<W: Wire + ?Sized>(
     wire: &mut W,
-    program: &Program,
+    preset: &Preset,
     message: &mut [Transfer<'_>],
 ) -> Result<usize, Unfinished> {
-    let mut selected = Selected::new(wire, program);
+    let mut selected = Selected::new(wire, preset);
     let mut actual_length = 0;
     for (transfer_index, transfer) in message.iter_mut().enumerate() {
         let (plan, data) = (&transfer.plan, &mut transfer.data);
-        if let Err(stopped) = selected.wire.exchange(program, plan, data) {
+        if let Err(stopped) = selected.wire.exchange(preset, plan, data) {
             return Err(Unfinished::stopped(transfer_index, stopped));
         }
         actual_length += transfer.data.len();

@@ -13,7 +13,7 @@ use std::vec::Vec;
 
 use crate::controller::null::Null;
 use crate::controller::{
-    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, plan_message, run_message,
+    Controller, Limits, Plan, Preset, Stopped, Unfinished, Wire, plan_message, run_message,
 };
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
@@ -62,15 +62,15 @@ impl Recorder {
 }
 
 impl Wire for Recorder {
-    fn select(&mut self, _: &Program) {
+    fn select(&mut self, _: &Preset) {
         self.tell(Event::Select);
     }
 
-    fn deselect(&mut self, _: &Program) {
+    fn deselect(&mut self, _: &Preset) {
         self.tell(Event::Deselect);
     }
 
-    fn exchange(&mut self, _: &Program, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange(&mut self, _: &Preset, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         assert_eq!(plan.word_bytes(), 1, "embedded-hal's words have 8 bits");
         self.exchanges += 1;
         if self.fails_at == Some(self.exchanges - 1) {
@@ -109,20 +109,16 @@ impl Controller for Recorder {
         self.max_delay_ns.map_or(limits, |ns| limits.with_max_delay_ns(ns))
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         Null::new().configure(settings)
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        plan_message(program, self.timer_hz, message, |_| Ok(0))
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        plan_message(preset, self.timer_hz, message, |_| Ok(0))
     }
 
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        run_message(self, preset, message)
     }
 
     fn reclaim(&mut self) {}

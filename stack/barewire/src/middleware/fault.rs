@@ -1,6 +1,6 @@
 //! Injects faults into chosen transfers, to test that the layers above detect them.
 
-use crate::controller::{Controller, Program, Stopped, Unfinished};
+use crate::controller::{Controller, Preset, Stopped, Unfinished};
 use crate::middleware::Layer;
 use crate::spi::Transfer;
 
@@ -91,12 +91,12 @@ impl<C: Controller> FaultInjector<C> {
     /// Runs the transfers before `index` only. CS is released afterwards as usual.
     fn time_out(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
         index: usize,
     ) -> Result<usize, Unfinished> {
         if index > 0 {
-            self.inner.run(program, &mut message[..index])?;
+            self.inner.run(preset, &mut message[..index])?;
         }
         Err(Unfinished::stopped(index, Stopped::TimedOut { timeout_us: 0 }))
     }
@@ -129,7 +129,7 @@ impl<C: Controller> Layer for FaultInjector<C> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         let (first, when) = (self.transfers, self.when);
@@ -139,9 +139,9 @@ impl<C: Controller> Layer for FaultInjector<C> {
             && let Some(index) = (0..message.len()).find(chosen)
         {
             self.injected += 1;
-            return self.time_out(program, message, index);
+            return self.time_out(preset, message, index);
         }
-        let ran = self.inner.run(program, message)?;
+        let ran = self.inner.run(preset, message)?;
         for index in (0..message.len()).filter(chosen) {
             self.injected += 1;
             self.spoil(&mut message[index]);

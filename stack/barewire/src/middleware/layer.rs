@@ -2,7 +2,7 @@
 
 use core::task::Poll;
 
-use crate::controller::{Controller, Limits, Plan, Program, Unfinished};
+use crate::controller::{Controller, Limits, Plan, Preset, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A wrapper of a controller. Everything but running a message goes to the wrapped controller.
@@ -22,7 +22,7 @@ pub trait Layer {
     /// The errors of the wrapped controller and of the layer.
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished>;
 
@@ -34,22 +34,22 @@ pub trait Layer {
     #[inline]
     fn run_exchange_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.run_layer(program, &mut [Transfer::of_plan(tx, rx, *plan)])
+        self.run_layer(preset, &mut [Transfer::of_plan(tx, rx, *plan)])
     }
 
     /// Begins a planned message, as [`Controller::start`]. The provided method runs the whole
     /// message, so a layer that does not override it handles whole messages only.
     fn start_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        Poll::Ready(self.run_layer(program, message))
+        Poll::Ready(self.run_layer(preset, message))
     }
 
     /// Continues a message that the wrapped controller began, as [`Controller::resume`].
@@ -58,10 +58,10 @@ pub trait Layer {
     /// The errors of the wrapped controller and of the layer.
     fn resume_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        self.inner_mut().resume(program, message)
+        self.inner_mut().resume(preset, message)
     }
 
     /// Brings the block to idle, as [`Controller::reclaim`].
@@ -76,48 +76,44 @@ impl<L: Layer + ?Sized> Controller for L {
         self.inner().limits()
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         self.inner().configure(settings)
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        self.inner().plan(program, message)
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.inner().plan(preset, message)
     }
 
     #[inline(always)]
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        self.run_layer(program, message)
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        self.run_layer(preset, message)
     }
 
     #[inline(always)]
     fn run_exchange(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.run_exchange_layer(program, plan, tx, rx)
+        self.run_exchange_layer(preset, plan, tx, rx)
     }
 
     fn start(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        self.start_layer(program, message)
+        self.start_layer(preset, message)
     }
 
     fn resume(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        self.resume_layer(program, message)
+        self.resume_layer(preset, message)
     }
 
     fn arm(&mut self) {
@@ -155,22 +151,22 @@ mod tests {
 
         fn run_layer(
             &mut self,
-            program: &Program,
+            preset: &Preset,
             message: &mut [Transfer<'_>],
         ) -> Result<usize, Unfinished> {
             self.1.push("run");
-            self.0.run(program, message)
+            self.0.run(preset, message)
         }
 
         fn run_exchange_layer(
             &mut self,
-            program: &Program,
+            preset: &Preset,
             plan: &Plan,
             tx: &[u8],
             rx: &mut [u8],
         ) -> Result<usize, Unfinished> {
             self.1.push("exchange");
-            self.0.run_exchange(program, plan, tx, rx)
+            self.0.run_exchange(preset, plan, tx, rx)
         }
 
         fn reclaim_layer(&mut self) {

@@ -5,7 +5,7 @@ use core::ops::DerefMut;
 use core::task::Poll;
 
 use super::Layer;
-use crate::controller::{Controller, Plan, Program, Unfinished};
+use crate::controller::{Controller, Plan, Preset, Unfinished};
 use crate::spi::Transfer;
 
 /// A controller behind a pointer, as `Box<dyn Controller>` where the type is known only when the program runs. It passes
@@ -31,27 +31,27 @@ impl<P: DerefMut<Target: Controller>> Layer for Pointer<P> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        self.0.run(program, message)
+        self.0.run(preset, message)
     }
 
     fn run_exchange_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.0.run_exchange(program, plan, tx, rx)
+        self.0.run_exchange(preset, plan, tx, rx)
     }
 
     fn start_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        self.0.start(program, message)
+        self.0.start(preset, message)
     }
 }

@@ -1,6 +1,6 @@
 //! Reports each message and its times to a sink.
 
-use crate::controller::{Controller, Program, Unfinished};
+use crate::controller::{Controller, Preset, Unfinished};
 use crate::middleware::Layer;
 use crate::spi::Transfer;
 use crate::time::Timer;
@@ -47,12 +47,12 @@ impl<C: Controller, T: Timer, S: Sink> Layer for Tracer<C, T, S> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         let at_ticks = self.timer.now_ticks();
         self.sink.event(&Event::MessageStart { at_ticks, transfers: message.len() });
-        let ran = self.inner.run(program, message);
+        let ran = self.inner.run(preset, message);
         let at_ticks = self.timer.now_ticks();
         let finished = match ran {
             Ok(_) => message.len(),

@@ -17,7 +17,7 @@ use barewire::bus::queued::Exchange;
 use barewire::bus::{Bus, Device, Platform, Prepared, Pump, Queued};
 use barewire::controller::null::Null;
 use barewire::controller::{
-    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, run_message,
+    Controller, Limits, Plan, Preset, Stopped, Unfinished, Wire, run_message,
 };
 use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
@@ -74,15 +74,15 @@ impl Watched {
 }
 
 impl Wire for Watched {
-    fn select(&mut self, _: &Program) {
+    fn select(&mut self, _: &Preset) {
         self.set_selected(true);
     }
 
-    fn deselect(&mut self, _: &Program) {
+    fn deselect(&mut self, _: &Preset) {
         self.set_selected(false);
     }
 
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange(&mut self, _: &Preset, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         self.send(data.tx().unwrap_or_default());
         #[cfg(shuttle)]
         crate::strict::pause();
@@ -99,33 +99,29 @@ impl Controller for Watched {
         Null::new().limits()
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         Null::new().configure(settings)
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(program, message)
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(preset, message)
     }
 
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        run_message(self, preset, message)
     }
 
     /// A byte says how many interrupts its message needs: up to two.
     #[cfg(shuttle)]
     fn start(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
         let bytes = message[0].data().tx().unwrap_or_default();
         self.interrupts = usize::from(bytes[0]) % 3;
         if self.interrupts == 0 {
-            return Poll::Ready(self.run(program, message));
+            return Poll::Ready(self.run(preset, message));
         }
         self.set_selected(true);
         crate::strict::begin_transfer();
@@ -136,7 +132,7 @@ impl Controller for Watched {
     #[cfg(shuttle)]
     fn resume(
         &mut self,
-        _: &Program,
+        _: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
         crate::strict::disarm();

@@ -7,8 +7,8 @@ use barewire::bus::platform::Inheritance;
 use barewire::bus::{Bus, Platform, Pump};
 use barewire::controller::null::Null;
 use barewire::controller::{
-    Controller, Limits, Plan, Program, Progress, Stepped, Stopped, Unfinished, Wire,
-    resume_message, run_message, start_message,
+    Controller, Limits, Plan, Preset, Progress, Stepped, Stopped, Unfinished, Wire, resume_message,
+    run_message, start_message,
 };
 use barewire::middleware::Tracer;
 use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
@@ -51,15 +51,15 @@ fn transfer(data: &mut Data<'_>) {
 }
 
 impl Wire for Hooked {
-    fn select(&mut self, _: &Program) {
+    fn select(&mut self, _: &Preset) {
         run().select();
     }
 
-    fn deselect(&mut self, _: &Program) {
+    fn deselect(&mut self, _: &Preset) {
         run().deselect();
     }
 
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange(&mut self, _: &Preset, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         at(Hook::Run, first_byte(data));
         transfer(data);
         Ok(())
@@ -75,13 +75,13 @@ impl Stepped for Hooked {
         &mut self.progress
     }
 
-    fn begin(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) {
+    fn begin(&mut self, _: &Preset, _: &Plan, data: &mut Data<'_>) {
         self.byte = first_byte(data);
         self.interrupts_left = INTERRUPTS;
         at(Hook::Start, self.byte);
     }
 
-    fn advance(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Poll<Result<(), Stopped>> {
+    fn advance(&mut self, _: &Preset, _: &Plan, data: &mut Data<'_>) -> Poll<Result<(), Stopped>> {
         at(Hook::Resume, self.byte);
         self.interrupts_left -= 1;
         if self.interrupts_left > 0 {
@@ -97,39 +97,35 @@ impl Controller for Hooked {
         Null::new().limits()
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        let (program, effective) = Null::new().configure(settings)?;
-        let plan = program.plan.with_interrupt(self.flies);
-        Ok((Program { plan, asks: *settings == ASKING, ..program }, effective))
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
+        let (preset, effective) = Null::new().configure(settings)?;
+        let plan = preset.plan.with_interrupt(self.flies);
+        Ok((Preset { plan, asks: *settings == ASKING, ..preset }, effective))
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         at(Hook::Plan, message.first().map_or(0, |transfer| first_byte(transfer.data())));
-        Null::new().plan(program, message)
+        Null::new().plan(preset, message)
     }
 
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        run_message(self, preset, message)
     }
 
     fn start(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        start_message(self, program, message)
+        start_message(self, preset, message)
     }
 
     fn resume(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        resume_message(self, program, message)
+        resume_message(self, preset, message)
     }
 
     fn arm(&mut self) {

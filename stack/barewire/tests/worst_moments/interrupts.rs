@@ -11,7 +11,7 @@ use std::task::Poll;
 
 use barewire::bus::{Bus, Platform, Pump};
 use barewire::controller::null::Null;
-use barewire::controller::{Controller, Limits, Program, Unfinished};
+use barewire::controller::{Controller, Limits, Preset, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 use crate::threads::{Park, within};
@@ -108,26 +108,26 @@ impl Controller for Level {
         Null::new().limits()
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         Null::new().configure(settings)
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(program, message)
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(preset, message)
     }
 
-    fn run(&mut self, _: &Program, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+    fn run(&mut self, _: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
         Ok(message.iter().map(|transfer| transfer.data().len()).sum())
     }
 
-    fn start(&mut self, _: &Program, _: &mut [Transfer<'_>]) -> Poll<Result<usize, Unfinished>> {
+    fn start(&mut self, _: &Preset, _: &mut [Transfer<'_>]) -> Poll<Result<usize, Unfinished>> {
         self.left = 2;
         Poll::Pending
     }
 
     fn resume(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
         let core = self.core;
@@ -138,7 +138,7 @@ impl Controller for Level {
         // The first register access silences the block.
         core.line_up.store(false, Ordering::Relaxed);
         self.left -= 1;
-        if self.left == 0 { Poll::Ready(self.run(program, message)) } else { Poll::Pending }
+        if self.left == 0 { Poll::Ready(self.run(preset, message)) } else { Poll::Pending }
     }
 
     fn arm(&mut self) {

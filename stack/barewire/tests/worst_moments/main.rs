@@ -25,7 +25,7 @@ use barewire::bus::queued::{Completed, Exchange};
 use barewire::bus::{Bus, Device, Platform, Pump, Queued, Then};
 use barewire::controller::null::Null;
 use barewire::controller::{
-    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, run_message,
+    Controller, Limits, Plan, Preset, Stopped, Unfinished, Wire, run_message,
 };
 use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 use threads::{PLATFORMS, name_of, within};
@@ -46,11 +46,11 @@ struct Wired {
 }
 
 impl Wire for Wired {
-    fn select(&mut self, _: &Program) {}
+    fn select(&mut self, _: &Preset) {}
 
-    fn deselect(&mut self, _: &Program) {}
+    fn deselect(&mut self, _: &Preset) {}
 
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange(&mut self, _: &Preset, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let bytes = data.tx().unwrap_or_default();
         (self.hook)(bytes);
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
@@ -67,20 +67,16 @@ impl Controller for Wired {
         Null::new().limits()
     }
 
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         Null::new().configure(settings)
     }
 
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(program, message)
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(preset, message)
     }
 
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        run_message(self, preset, message)
     }
 
     fn reclaim(&mut self) {}

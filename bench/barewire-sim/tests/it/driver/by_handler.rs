@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use barewire::bus::Platform;
-use barewire::controller::{Controller, Program, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 use barewire_sim::engine::Thread;
@@ -35,7 +35,7 @@ impl<C: Controller> Layer for ByHandler<C> {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         let board = &self.board;
@@ -44,7 +44,7 @@ impl<C: Controller> Layer for ByHandler<C> {
         let (done, result) = (AtomicU32::new(0), Cell::new(Poll::Pending));
         let caller = Thread::new("caller", || {
             let (controller, message) = &mut *begun.borrow_mut();
-            match controller.start(program, message) {
+            match controller.start(preset, message) {
                 Poll::Pending => controller.arm(),
                 ready => {
                     result.set(ready);
@@ -56,7 +56,7 @@ impl<C: Controller> Layer for ByHandler<C> {
             while board.wait_interrupt(None) {
                 interrupts.set(interrupts.get() + 1);
                 let (controller, message) = &mut *begun.borrow_mut();
-                match controller.resume(program, message) {
+                match controller.resume(preset, message) {
                     Poll::Pending => controller.arm(),
                     ready => {
                         result.set(ready);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use barewire::controller::{Controller, Program, Stopped, Unfinished};
+use barewire::controller::{Controller, Preset, Stopped, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 use barewire_sim::Board;
@@ -85,7 +85,7 @@ impl Layer for Recorded {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         let sent: Vec<Vec<u8>> = message
@@ -94,9 +94,9 @@ impl Layer for Recorded {
             .collect();
         let failed = Err(Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 1 }));
         let ran = match self.messages.fails() {
-            None => self.inner.run(program, message),
+            None => self.inner.run(preset, message),
             Some(false) => failed,
-            Some(true) => self.inner.run(program, message).and(failed),
+            Some(true) => self.inner.run(preset, message).and(failed),
         };
         let mut line = String::new();
         for (transfer, sent) in message.iter().zip(sent) {

@@ -11,7 +11,7 @@ use barewire::chip::mcp251xfd::{
     BitRate, Config, Frame, Mcp251xfd, Oscillator, Received, StandardId,
 };
 use barewire::controller::null::Null;
-use barewire::controller::{Controller, Plan, Program, Stopped, Unfinished, Wire, run_message};
+use barewire::controller::{Controller, Plan, Preset, Stopped, Unfinished, Wire, run_message};
 use barewire::middleware::Layer;
 use barewire::regmap::OnDevice;
 use barewire::spi::{Data, Settings, Transfer};
@@ -55,19 +55,19 @@ const OBJECT: [u8; 20] = [0x77, 0, 0, 0, 8, 0, 0, 0, 1, 2, 3, 4, 1, 2, 3, 4, 5, 
 
 impl Wire for Memory {
     #[inline(never)]
-    fn select(&mut self, program: &Program) {
-        self.inner.select(program);
+    fn select(&mut self, preset: &Preset) {
+        self.inner.select(preset);
     }
 
     #[inline(never)]
-    fn deselect(&mut self, program: &Program) {
-        self.inner.deselect(program);
+    fn deselect(&mut self, preset: &Preset) {
+        self.inner.deselect(preset);
     }
 
     #[inline(never)]
     fn exchange(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         _plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
@@ -123,10 +123,10 @@ impl Layer for Memory {
 
     fn run_layer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        run_message(self, program, message)
+        run_message(self, preset, message)
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use barewire::bus::Bus;
 use barewire::controller::null::Null;
-use barewire::controller::{Controller, Program};
+use barewire::controller::{Controller, Preset};
 use barewire::spi::{Settings, Transfer};
 use barewire_linux::platform::FUTEX;
 
@@ -58,7 +58,7 @@ pub(super) struct Contended {
 /// Runs `windows` windows of each kind with `threads` threads.
 pub(super) fn measure(threads: usize, windows: u32) -> Result<Contended, String> {
     let settings = Settings::new(0, 20_000_000);
-    let (program, _) = Null::new().configure(&settings).expect("the null controller takes all");
+    let (preset, _) = Null::new().configure(&settings).expect("the null controller takes all");
     let bus = Bus::with_platform(Null::new(), &FUTEX);
     let bus: &Bus<Dyn> = black_box(&bus);
     let device = bus.device(&settings).expect("the null controller takes all");
@@ -69,19 +69,19 @@ pub(super) fn measure(threads: usize, windows: u32) -> Result<Contended, String>
 
     let (mut ns, mut to_fair, mut to_standard, mut shares) = (vec![], vec![], vec![], vec![]);
     for _ in 0..windows {
-        let ours = window(threads, &program, &|_, message| {
+        let ours = window(threads, &preset, &|_, message| {
             let _ = black_box(device.sync(message));
         })?;
-        let fair = window(threads, &program, &|program, message| {
+        let fair = window(threads, &preset, &|preset, message| {
             let mut guard = fair.lock();
-            let planned = guard.plan(program, message);
-            let _ = black_box(planned.is_ok().then(|| guard.run(program, message)));
+            let planned = guard.plan(preset, message);
+            let _ = black_box(planned.is_ok().then(|| guard.run(preset, message)));
             parking_lot::MutexGuard::unlock_fair(guard);
         })?;
-        let standard = window(threads, &program, &|program, message| {
+        let standard = window(threads, &preset, &|preset, message| {
             let mut guard = standard.lock().expect("nobody panics");
-            let planned = guard.plan(program, message);
-            let _ = black_box(planned.is_ok().then(|| guard.run(program, message)));
+            let planned = guard.plan(preset, message);
+            let _ = black_box(planned.is_ok().then(|| guard.run(preset, message)));
         })?;
         ns.push(ours.ns);
         to_fair.push(fair.ns / ours.ns);
@@ -99,8 +99,8 @@ pub(super) fn measure(threads: usize, windows: u32) -> Result<Contended, String>
 /// `threads` threads that call `send` for a [`WINDOW`] each, each with a message of its own.
 fn window(
     threads: usize,
-    program: &Program,
-    send: &(dyn Fn(&Program, &mut [Transfer<'_>]) + Sync),
+    preset: &Preset,
+    send: &(dyn Fn(&Preset, &mut [Transfer<'_>]) + Sync),
 ) -> Result<Window, String> {
     let (stop, gate) = (AtomicBool::new(false), RwLock::new(()));
     let sender = || {
@@ -111,7 +111,7 @@ fn window(
         drop(gate.read().expect("nobody panics"));
         let begun = Instant::now();
         while !stop.load(Ordering::Relaxed) {
-            send(program, &mut message);
+            send(preset, &mut message);
             sent += 1;
         }
         (sent, begun, Instant::now())

@@ -15,7 +15,7 @@ use barewire::bus::{Bus, Device, Prepared, Queued};
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
 use barewire::controller::null::Null;
-use barewire::controller::{ALWAYS_POLL, Controller, CsLine, Program};
+use barewire::controller::{ALWAYS_POLL, Controller, CsLine, Preset};
 use barewire::reg::Registers;
 use barewire::regmap::{Endian, Format, Map, OnDevice, RegMap, Register};
 use barewire::spi::{Settings, Transfer};
@@ -148,19 +148,19 @@ type Message<'b, 'a> = Queued<'b, Dyn<'a>, Exchange<4>>;
 // Named functions that are never inlined: the symbols callgrind collects in.
 
 #[inline(never)]
-fn bench_op_bare(controller: &mut Dyn<'_>, program: &Program, message: &mut [Transfer<'_>]) {
-    let _ = black_box(controller.run(program, message));
+fn bench_op_bare(controller: &mut Dyn<'_>, preset: &Preset, message: &mut [Transfer<'_>]) {
+    let _ = black_box(controller.run(preset, message));
 }
 
 #[inline(never)]
 fn bench_op_floor(
     word: &AtomicUsize,
     controller: &mut Dyn<'_>,
-    program: &Program,
+    preset: &Preset,
     message: &mut [Transfer<'_>],
 ) {
     if word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-        let _ = black_box(controller.run(program, message));
+        let _ = black_box(controller.run(preset, message));
         word.swap(0, Ordering::Release);
     }
 }
@@ -321,16 +321,16 @@ pub(crate) fn run<T>(op: Op, calls: u32, mut clock: impl FnMut() -> T) -> Result
         message[..LONG - 1].iter_mut().for_each(|transfer| transfer.cs_change = true);
     }
     if op == Op::Bare || op == Op::Floor {
-        let (program, _) = null.configure(&settings).expect("the null controller takes all");
-        null.plan(&program, &mut message).expect("the message is whole");
+        let (preset, _) = null.configure(&settings).expect("the null controller takes all");
+        null.plan(&preset, &mut message).expect("the message is whole");
         let controller: &mut Dyn<'_> = black_box(&mut null);
         let word = AtomicUsize::new(0);
         let begun = clock();
         for _ in 0..calls {
             if op == Op::Bare {
-                bench_op_bare(controller, &program, &mut message);
+                bench_op_bare(controller, &preset, &mut message);
             } else {
-                bench_op_floor(&word, controller, &program, &mut message);
+                bench_op_floor(&word, controller, &preset, &mut message);
             }
         }
         return Ok((begun, clock()));

@@ -12,7 +12,7 @@ use super::park::{Park, ParkInheriting};
 use crate::bus::platform::Spin;
 use crate::bus::{Bus, Platform, Pump};
 use crate::controller::null::Null;
-use crate::controller::{Controller, Limits, Program, Stopped, Unfinished};
+use crate::controller::{Controller, Limits, Preset, Stopped, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A controller that needs one interrupt per byte of a message, and never finishes one of 9 bytes.
@@ -28,15 +28,15 @@ impl Controller for Stepping {
     fn limits(&self) -> Limits {
         Null::new().limits()
     }
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        let (program, effective) = Null::new().configure(settings)?;
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
+        let (preset, effective) = Null::new().configure(settings)?;
         // The controller plans 16-bit words itself, so that both kinds of message are started.
-        Ok((Program { asks: settings.bits_per_word == 16, ..program }, effective))
+        Ok((Preset { asks: settings.bits_per_word == 16, ..preset }, effective))
     }
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(program, message)
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(preset, message)
     }
-    fn run(&mut self, _: &Program, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+    fn run(&mut self, _: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
         assert_eq!(self.left, 0, "one message inside another");
         let bytes = message[0].data().tx().unwrap_or_default();
         self.sent.extend(bytes);
@@ -44,16 +44,16 @@ impl Controller for Stepping {
     }
     fn start(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
         self.left = message[0].data().len();
         self.asked = 0;
-        if self.left == 0 { Poll::Ready(self.run(program, message)) } else { Poll::Pending }
+        if self.left == 0 { Poll::Ready(self.run(preset, message)) } else { Poll::Pending }
     }
     fn resume(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
         assert!(core::mem::take(&mut self.armed), "no interrupt comes unasked");
@@ -66,7 +66,7 @@ impl Controller for Stepping {
             return Poll::Ready(Err(Unfinished::stopped(0, Stopped::TimedOut { timeout_us: 7 })));
         }
         self.left -= 1;
-        if self.left == 0 { Poll::Ready(self.run(program, message)) } else { Poll::Pending }
+        if self.left == 0 { Poll::Ready(self.run(preset, message)) } else { Poll::Pending }
     }
     fn arm(&mut self) {
         self.armed = true;
@@ -184,18 +184,18 @@ impl Controller for Sleepy {
     fn limits(&self) -> Limits {
         Null::new().limits()
     }
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        let (program, effective) = Null::new().configure(settings)?;
-        Ok((Program { asks: true, ..program }, effective))
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
+        let (preset, effective) = Null::new().configure(settings)?;
+        Ok((Preset { asks: true, ..preset }, effective))
     }
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(program, message)?;
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        Null::new().plan(preset, message)?;
         for transfer in message {
             transfer.plan = transfer.plan.with_interrupt(true);
         }
         Ok(())
     }
-    fn run(&mut self, _: &Program, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+    fn run(&mut self, _: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
         self.slept.push(message[0].plan.by_interrupt());
         Ok(message[0].data().len())
     }

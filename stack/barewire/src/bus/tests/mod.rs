@@ -17,9 +17,7 @@ use std::boxed::Box;
 
 use super::*;
 use crate::controller::null::Null;
-use crate::controller::{
-    Controller, Limits, Plan, Program, Stopped, Unfinished, Wire, run_message,
-};
+use crate::controller::{Controller, Limits, Plan, Preset, Stopped, Unfinished, Wire, run_message};
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
 /// A controller that answers like the null controller, but runs its own wire.
@@ -28,22 +26,18 @@ macro_rules! as_the_null_controller {
         fn limits(&self) -> Limits {
             Null::new().limits()
         }
-        fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
+        fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
             Null::new().configure(settings)
         }
-        fn plan(
-            &self,
-            program: &Program,
-            message: &mut [Transfer<'_>],
-        ) -> Result<(), MessageError> {
-            Null::new().plan(program, message)
+        fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+            Null::new().plan(preset, message)
         }
         fn run(
             &mut self,
-            program: &Program,
+            preset: &Preset,
             message: &mut [Transfer<'_>],
         ) -> Result<usize, Unfinished> {
-            run_message(self, program, message)
+            run_message(self, preset, message)
         }
         fn reclaim(&mut self) {}
     };
@@ -56,13 +50,13 @@ struct Scripted<F> {
 }
 
 impl<F: FnMut(usize) -> Result<(), Stopped>> Wire for Scripted<F> {
-    fn select(&mut self, _: &Program) {
+    fn select(&mut self, _: &Preset) {
         self.log.push("select");
     }
-    fn deselect(&mut self, _: &Program) {
+    fn deselect(&mut self, _: &Preset) {
         self.log.push("deselect");
     }
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange(&mut self, _: &Preset, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         self.log.push("exchange");
         (self.hook)(data.len())
     }
@@ -88,14 +82,14 @@ struct Wired<'h> {
 }
 
 impl Wire for Wired<'_> {
-    fn select(&mut self, _: &Program) {
+    fn select(&mut self, _: &Preset) {
         assert!(!self.selected, "one message inside another");
         self.selected = true;
     }
-    fn deselect(&mut self, _: &Program) {
+    fn deselect(&mut self, _: &Preset) {
         self.selected = false;
     }
-    fn exchange(&mut self, _: &Program, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
+    fn exchange(&mut self, _: &Preset, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         (self.hook)(data.len())?;
         let sent = data.tx().unwrap_or_default().to_vec();
         if let Some(rx) = data.rx_mut() {
@@ -217,11 +211,11 @@ fn try_calls_inside_a_message_are_busy_and_leave_the_bus_held() {
     static ANSWERS: AtomicUsize = AtomicUsize::new(0);
     struct Probe;
     impl Wire for Probe {
-        fn select(&mut self, _: &Program) {}
-        fn deselect(&mut self, _: &Program) {}
+        fn select(&mut self, _: &Preset) {}
+        fn deselect(&mut self, _: &Preset) {}
         fn recover(&mut self) {}
         fn wait_ticks(&mut self, _: u32) {}
-        fn exchange(&mut self, _: &Program, _: &Plan, _: &mut Data<'_>) -> Result<(), Stopped> {
+        fn exchange(&mut self, _: &Preset, _: &Plan, _: &mut Data<'_>) -> Result<(), Stopped> {
             for _ in 0..3 {
                 // Not even a first refusal may free the bus for a second call.
                 if BUS.try_lock().is_none() {

@@ -108,7 +108,7 @@ fn a_reader_never_sees_half_a_message() {
 #[test]
 fn a_reader_that_interrupts_a_count_waits_for_nobody_and_sees_a_whole_message_or_none() {
     let counters = Counters::with(AtomicU32::new(0));
-    let (program, _) = Null::new().configure(&SETTINGS).expect("opens");
+    let (preset, _) = Null::new().configure(&SETTINGS).expect("opens");
     let message = [Transfer::write(&[1; 3]), Transfer::write(&[2])];
     let seen = RefCell::new(Vec::new());
     for _ in 0..2 {
@@ -117,7 +117,7 @@ fn a_reader_that_interrupts_a_count_waits_for_nobody_and_sees_a_whole_message_or
             copy[0].add(1);
             seen.borrow_mut().push(counters.read());
             copy[0].add(usize::MAX);
-            count_in(copy, Path::Immediate, &program, &message, Ok(4));
+            count_in(copy, Path::Immediate, &preset, &message, Ok(4));
         });
     }
     let messages: Vec<_> = seen.borrow().iter().map(|seen| seen.messages).collect();

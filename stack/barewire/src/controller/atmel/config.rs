@@ -4,11 +4,12 @@ use super::regs::{
     BITS_16, CHANNELS, CPOL, CSAAT, DELAY_MAX, DLYBCS_MIN, DLYBCT, DLYBCT_PERIODS, LLB, MODFDIS,
     MSTR, NCPHA, PS, SCBR, WDRBT, dlybcs, dlybct, dlybct_of, dlybs, pcs, scbr, scbr_of,
 };
-use super::{CS_HIGH, NATIVE, P_CHANNEL, P_CS_MASK, P_FLAGS, P_MR, P_PCS};
+use super::{P_CHANNEL, P_MR, P_NATIVE, P_PCS};
+use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::waits::poll_bytes_max;
-use crate::controller::{CsLine, Limits, Plan, Program, word_bytes};
-use crate::spi::{Effective, Error, Mode, Settings, Transfer};
+use crate::controller::{CsLine, Limits, Plan, Preset, word_bytes};
+use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 
 const NS_PER_S: u64 = 1_000_000_000;
 const PS_PER_S: u128 = 1_000_000_000_000;
@@ -78,15 +79,6 @@ fn steps(ns: u32, reference_hz: u32, step_periods: u32) -> Option<u32> {
 }
 
 impl AtmelConfig {
-    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        Limits::new(
-            self.reference_hz.div_ceil(SCBR_MAX),
-            self.reference_hz / SCBR_MIN,
-            1 << 7 | 1 << 15,
-            timer_hz,
-        )
-    }
-
     /// MR's bits for every device, without a line or a delay.
     pub(super) fn mr(&self) -> u32 {
         let guard = if self.pipe == Pipe::WaitDataRead { WDRBT } else { 0 };
@@ -139,11 +131,49 @@ impl AtmelConfig {
         }
     }
 
-    pub(super) fn configure(
-        &self,
-        settings: &Settings,
-        timer_hz: u32,
-    ) -> Result<(Program, Effective), Error> {
+    /// DLYBCT for a word delay; `None` if it is 0 or too long.
+    fn dlybct_for(&self, ns: u32) -> Option<u32> {
+        steps(ns, self.reference_hz, DLYBCT_PERIODS).filter(|&steps| steps > 0)
+    }
+
+    /// DLYBS for a setup time.
+    fn dlybs_for(&self, ns: u32) -> Result<u32, Error> {
+        let max_ns = self.periods_ns(DELAY_MAX) as u32;
+        steps(ns, self.reference_hz, 1).ok_or(Error::NativeCsDelay { asked_ns: ns, max_ns })
+    }
+
+    /// The largest divider (SCBR) with which half a clock takes no longer than a read of RDR.
+    pub(super) fn fast_scbr_max(&self) -> u32 {
+        self.reference_hz / FAST_MIN_HZ
+    }
+
+    /// How long `words` take under `csr`, in picoseconds.
+    pub(super) fn wire_ps(&self, csr: u32, words: usize) -> u128 {
+        let bits = if csr & BITS_16 != 0 { 16 } else { 8 };
+        let periods = bits * scbr_of(csr) + dlybct_of(csr) * DLYBCT_PERIODS;
+        (words as u128 * u128::from(periods) * PS_PER_S).div_ceil(self.reference_hz.into())
+    }
+}
+
+impl BlockConfig for AtmelConfig {
+    fn check(&self) {
+        assert!(self.reference_hz > 0, "the block's peripheral clock runs");
+    }
+
+    fn chip_selects(&self) -> &[CsLine] {
+        &self.chip_selects
+    }
+
+    fn limits(&self, timer_hz: u32) -> Limits {
+        Limits::new(
+            self.reference_hz.div_ceil(SCBR_MAX),
+            self.reference_hz / SCBR_MIN,
+            1 << 7 | 1 << 15,
+            timer_hz,
+        )
+    }
+
+    fn configure(&self, settings: &Settings, timer_hz: u32) -> Result<(Preset, Effective), Error> {
         let (select, active_high) = lines::find(&self.chip_selects, settings)?;
         let mode = settings.mode;
         if mode.contains(Mode::LSB_FIRST) {
@@ -200,33 +230,20 @@ impl AtmelConfig {
             }
         }
 
-        let mut regs = [0; 5];
+        let mut regs = [0; 4];
         regs[P_MR] = mr;
         regs[P_CHANNEL] = channel as u32;
-        regs[P_CS_MASK] = select.gpio_mask();
-        regs[P_FLAGS] = if active_high { CS_HIGH } else { 0 } | if native { NATIVE } else { 0 };
+        regs[P_NATIVE] = native.into();
         regs[P_PCS] = if variable { pcs } else { 0 };
         let plan = Plan::new(csr, 0, word_bytes);
-        let mut program = Program::by_timer(&by_timer, timer_hz, plan, regs)?;
-        program.selection = program.selection.holding_cs(!native);
-        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
-        Ok((program, effective))
+        let mut preset =
+            Preset::by_timer(&by_timer, timer_hz, plan, regs)?.with_line(select, active_high);
+        preset.selection = preset.selection.holding_cs(!native);
+        Ok((preset, effective))
     }
 
-    /// DLYBCT for a word delay; `None` if it is 0 or too long.
-    fn dlybct_for(&self, ns: u32) -> Option<u32> {
-        steps(ns, self.reference_hz, DLYBCT_PERIODS).filter(|&steps| steps > 0)
-    }
-
-    /// DLYBS for a setup time.
-    fn dlybs_for(&self, ns: u32) -> Result<u32, Error> {
-        let max_ns = self.periods_ns(DELAY_MAX) as u32;
-        steps(ns, self.reference_hz, 1).ok_or(Error::NativeCsDelay { asked_ns: ns, max_ns })
-    }
-
-    /// A transfer's CSR.
-    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
-        let device = program.plan.control;
+    fn plan(&self, preset: &Preset, transfer: &Transfer<'_>) -> Result<u32, Error> {
+        let device = preset.plan.control;
         let mut csr = device;
         if transfer.speed_hz != 0 {
             csr = csr & !SCBR | self.scbr_for(transfer.speed_hz)?;
@@ -237,7 +254,7 @@ impl AtmelConfig {
         if transfer.word_delay_ns != 0 {
             // The longer of the two. The block makes it only if both fit; otherwise the timer makes
             // both.
-            let fits = program.plan.word_delay_ticks == 0;
+            let fits = preset.plan.word_delay_ticks == 0;
             csr &= !DLYBCT;
             if let (true, Some(steps)) = (fits, self.dlybct_for(transfer.word_delay_ns)) {
                 csr |= dlybct(steps.max(dlybct_of(device)));
@@ -246,20 +263,17 @@ impl AtmelConfig {
         Ok(csr)
     }
 
-    /// The largest divider (SCBR) with which half a clock takes no longer than a read of RDR.
-    pub(super) fn fast_scbr_max(&self) -> u32 {
-        self.reference_hz / FAST_MIN_HZ
+    fn complete(&self, _preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        for transfer in message {
+            if transfer.plan.control & DLYBCT != 0 {
+                // The block makes the delay that the timer would.
+                transfer.plan.word_delay_ticks = 0;
+            }
+        }
+        Ok(())
     }
 
-    /// How long `words` take under `csr`, in picoseconds.
-    pub(super) fn wire_ps(&self, csr: u32, words: usize) -> u128 {
-        let bits = if csr & BITS_16 != 0 { 16 } else { 8 };
-        let periods = bits * scbr_of(csr) + dlybct_of(csr) * DLYBCT_PERIODS;
-        (words as u128 * u128::from(periods) * PS_PER_S).div_ceil(self.reference_hz.into())
-    }
-
-    /// The longest transfer of `plan` that is polled.
-    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
         poll_bytes_max(self.poll_limit_ns, plan, self.wire_ps(plan.control, 1), timer_hz)
     }
 }

@@ -18,55 +18,22 @@
 //! late handler ends the message at once.
 //!
 //! # Ordering
-//! As in `fifo`; the block does not interrupt before [`Controller::arm`](super::Controller::arm).
+//! As in `fifo`; the block does not interrupt before [`Controller::arm`](crate::controller::Controller::arm).
 //!
 //! # Not supported
 //! Sending by TDRE's interrupt, without reading received words.
 
-use core::task::Poll;
-
 use super::Atmel;
 use super::regs::{OVRES, RDRF, TXEMPTY};
-use crate::controller::fifo::{self, Flight};
+use crate::controller::Interrupt;
 use crate::controller::gpio::GpioBank;
-use crate::controller::waits::Sleeps;
-use crate::controller::{Controller, Interrupt, Plan, Program, Progress, Stepped, Stopped};
 use crate::reg::Registers;
-use crate::spi::Data;
 use crate::time::Timer;
 
-/// The interrupts to enable for what is in flight.
-pub(super) fn awaited(flight: &Flight) -> u32 {
-    let flow = &flight.flow;
-    if flow.all_sent() && flow.in_flight() == 1 { TXEMPTY } else { RDRF | OVRES }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Atmel<R, G, T, I> {
-    const CAN_SLEEP: bool = I::PRESENT;
-
-    fn sleep(&mut self) {
-        self.interrupt.enable();
-        self.arm();
-        self.interrupt.wait(self.flight.deadline.sleep_us());
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Atmel<R, G, T, I> {
-    fn progress(&mut self) -> &mut Progress {
-        &mut self.progress
-    }
-
-    fn begin(&mut self, _program: &Program, plan: &Plan, data: &mut Data<'_>) {
-        let cut = self.shape(plan, data.len());
-        fifo::begin(self, cut, plan, data);
-    }
-
-    fn advance(
-        &mut self,
-        _program: &Program,
-        plan: &Plan,
-        data: &mut Data<'_>,
-    ) -> Poll<Result<(), Stopped>> {
-        fifo::advance(self, plan, data)
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
+    /// The interrupts to enable for what is in flight.
+    pub(super) fn awaited(&self) -> u32 {
+        let flow = &self.flight.flow;
+        if flow.all_sent() && flow.in_flight() == 1 { TXEMPTY } else { RDRF | OVRES }
     }
 }

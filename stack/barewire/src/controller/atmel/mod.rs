@@ -92,44 +92,41 @@ pub use config::{AtmelConfig, PeripheralSelect, Pipe};
 
 use core::task::Poll;
 
-use super::block;
-use super::deadline::{Timed, poll};
-use super::fifo::{self, Cut, Fifo, Flight};
+use super::block::{Block, BlockDriver, State};
+use super::deadline::poll;
+use super::fifo::{self, Cut, Fifo};
 use super::gpio::GpioBank;
-use super::lines::{self, Rest};
 use super::pace::pace_slowly;
-use super::waits::plan_waits;
-use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message,
-};
+use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
-use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::spi::Data;
 use crate::time::{Timer, ticks_at_least};
 use regs::{
     BITS_16, CHANNELS, CPOL, CR, DLYBCS_MIN, DLYBCT, IDR, IER, LASTXFER, MR, OVRES, RDR, RDRF,
-    SPIDIS, SPIEN, SR, SWRST, TDR, TDRE, TXEMPTY, csr_of, dlybcs_of, scbr_of,
+    SCBR_SHIFT, SPIDIS, SPIEN, SR, SWRST, TDR, TDRE, TXEMPTY, csr_of, dlybcs_of, scbr_of,
 };
 
-// Where `configure` puts its values in `Program::regs`.
+// Where `configure` puts its values in `Preset::regs`.
 const P_MR: usize = 0;
 /// The native line that the transfers use, wired or not.
 const P_CHANNEL: usize = 1;
-/// The GPIO bit of the select line; 0 for a native line.
-const P_CS_MASK: usize = 2;
-const P_FLAGS: usize = 3;
-/// In P_FLAGS: the line is active high.
-const CS_HIGH: u32 = 1 << 0;
-/// In P_FLAGS: the line is native.
-const NATIVE: u32 = 1 << 1;
+/// 1: the line is native.
+const P_NATIVE: usize = 2;
 /// The PCS field of each word with [`PeripheralSelect::Variable`]; else 0.
-const P_PCS: usize = 4;
+const P_PCS: usize = 3;
+
+/// Whether the select line of the preset's chip is native.
+#[inline(always)]
+fn is_native(preset: &Preset) -> bool {
+    preset.regs[P_NATIVE] != 0
+}
 
 /// The SPI block, its select lines and the timer that makes its delays.
-#[derive(Debug)]
-pub struct Atmel<R, G, T, I = NoInterrupt> {
-    regs: R,
-    gpio: G,
+pub type Atmel<R, G, T, I = NoInterrupt> = Block<AtmelState, R, G, T, I>;
+
+/// What the driver keeps.
+#[derive(Debug, Default)]
+pub struct AtmelState {
     /// MR and the CSRs as last written.
     mr: u32,
     csr: [u32; CHANNELS as usize],
@@ -148,107 +145,15 @@ pub struct Atmel<R, G, T, I = NoInterrupt> {
     overrun: bool,
     /// Whether a word was sent since the line was last deselected.
     selected: bool,
-    timer: T,
-    rest: Rest,
-    config: AtmelConfig,
-    interrupt: I,
-    /// The position in the message between two steps.
-    progress: Progress,
-    flight: Flight,
 }
 
-impl<R: Registers, G: GpioBank, T: Timer> Atmel<R, G, T> {
-    /// Resets and enables the block, and drives every GPIO select line inactive.
-    ///
-    /// # Panics
-    /// If `config.reference_hz` is 0.
-    pub fn new(regs: R, gpio: G, timer: T, config: AtmelConfig) -> Self {
-        assert!(config.reference_hz > 0, "the block's peripheral clock runs");
-        let mut this = Self {
-            regs,
-            gpio,
-            mr: 0,
-            csr: [0; CHANNELS as usize],
-            channel: 0,
-            pcs: 0,
-            fast_scbr_max: config.fast_scbr_max(),
-            depth: 1,
-            slow: true,
-            status: 0,
-            overrun: false,
-            selected: false,
-            timer,
-            rest: Rest::default(),
-            config,
-            interrupt: NoInterrupt,
-            progress: Progress::default(),
-            flight: Flight::default(),
-        };
-        this.deselect_all();
-        this.reset();
-        this.rest = Rest::begin(&mut this.timer);
-        this
-    }
+impl State for AtmelState {
+    type Config = AtmelConfig;
+    type Board = AtmelConfig;
+    type Flight = fifo::Flight;
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
-    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
-    /// [`AtmelConfig::poll_limit_ns`].
-    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Atmel<R, G, T, J> {
-        Atmel {
-            regs: self.regs,
-            gpio: self.gpio,
-            mr: self.mr,
-            csr: self.csr,
-            channel: self.channel,
-            pcs: self.pcs,
-            fast_scbr_max: self.fast_scbr_max,
-            depth: self.depth,
-            slow: self.slow,
-            status: self.status,
-            overrun: self.overrun,
-            selected: self.selected,
-            timer: self.timer,
-            rest: self.rest,
-            config: self.config,
-            interrupt,
-            progress: self.progress,
-            flight: self.flight,
-        }
-    }
-
-    /// Disables the block and returns its parts.
-    pub fn release(mut self) -> (R, G, T) {
-        self.regs.write(CR, SPIDIS);
-        (self.regs, self.gpio, self.timer)
-    }
-
-    fn deselect_all(&mut self) {
-        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
-    }
-
-    /// Resets the block to its state after power-up, but as the wire's controller.
-    fn reset(&mut self) {
-        // Twice: AT91SAM7 revision B, "Software Reset Must be Written Twice". Other parts do not
-        // mind.
-        self.regs.write(CR, SWRST);
-        self.regs.write(CR, SWRST);
-        self.silence();
-        // MSTR before any CSR: the block uses a CSR for its clock only if it drives the clock.
-        self.mr = self.config.mr();
-        self.regs.write(MR, self.mr);
-        self.regs.write(CR, SPIEN);
-        self.csr = [0; CHANNELS as usize];
-        self.status = 0;
-        self.overrun = false;
-        self.selected = false;
-        self.flight = Flight::default();
-    }
-
-    fn silence(&mut self) {
-        self.regs.write(IDR, RDRF | OVRES | TXEMPTY);
-    }
-
     /// Ticks that last at least `periods` of the block's clock.
     fn ticks_of(&self, periods: u32) -> u64 {
         let ns = (u64::from(periods) * 1_000_000_000).div_ceil(self.config.reference_hz.into());
@@ -256,11 +161,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
     }
 
     #[cold]
-    fn reconfigure(&mut self, program: &Program) {
-        let mr = program.regs[P_MR];
-        if self.mr != mr {
+    fn reconfigure(&mut self, preset: &Preset) {
+        let mr = preset.regs[P_MR];
+        if self.state.mr != mr {
             // DLYBCS of the previous line may still be running.
-            let inactive = dlybcs_of(self.mr);
+            let inactive = dlybcs_of(self.state.mr);
             if inactive > DLYBCS_MIN && inactive != dlybcs_of(mr) {
                 self.timer.wait_ticks(self.ticks_of(inactive));
             }
@@ -268,15 +173,18 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             let ticks = self.ticks_of(dlybcs_of(mr));
             self.rest.at_least(ticks.try_into().unwrap_or(u32::MAX), &mut self.timer);
             self.regs.write(MR, mr);
-            self.mr = mr;
+            self.state.mr = mr;
         }
-        let polarity = program.plan.control & CPOL;
-        if self.csr[self.channel] & CPOL == polarity {
+        let polarity = preset.plan.control & CPOL;
+        if self.state.csr[self.state.channel] & CPOL == polarity {
             return;
         }
-        for channel in 0..self.csr.len() {
-            let csr =
-                if channel == self.channel { program.plan.control } else { self.csr[channel] };
+        for channel in 0..self.state.csr.len() {
+            let csr = if channel == self.state.channel {
+                preset.plan.control
+            } else {
+                self.state.csr[channel]
+            };
             self.set_csr(channel, csr & !CPOL | polarity);
         }
         // A chip that a GPIO selects must not see the clock change its level: this read waits for
@@ -287,24 +195,24 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
     #[inline]
     fn set_csr(&mut self, channel: usize, csr: u32) {
         // Not a panic: a short message has no code for one.
-        let channel = channel % self.csr.len();
-        if self.csr[channel] != csr {
+        let channel = channel % self.state.csr.len();
+        if self.state.csr[channel] != csr {
             self.regs.write(csr_of(channel), csr);
-            self.csr[channel] = csr;
+            self.state.csr[channel] = csr;
         }
     }
 
     #[inline]
     fn read_status(&mut self) -> u32 {
-        self.status = self.regs.read(SR);
-        self.overrun |= self.status & OVRES != 0;
-        self.status
+        self.state.status = self.regs.read(SR);
+        self.state.overrun |= self.state.status & OVRES != 0;
+        self.state.status
     }
 
     /// Whether TDR was seen free, or is at a look.
     #[inline(always)]
     fn is_free(&mut self) -> bool {
-        self.status & TDRE != 0 || self.read_status() & TDRE != 0
+        self.state.status & TDRE != 0 || self.read_status() & TDRE != 0
     }
 
     /// Waits until TDR is free, after a look at which it was not.
@@ -316,8 +224,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
 
     #[inline]
     fn send(&mut self, word: u32) {
-        self.regs.write(TDR, word | self.pcs);
-        self.status = 0;
+        self.regs.write(TDR, word | self.state.pcs);
+        self.state.status = 0;
     }
 
     /// Sets the block up for a transfer of at least one word: its CSR and its word size.
@@ -330,7 +238,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             word => word,
         };
         self.frames_of(csr, frame_bytes, len);
-        self.overrun = false;
+        self.state.overrun = false;
         Cut::new(plan, frame_bytes)
     }
 
@@ -344,12 +252,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             // No word follows that would need the delay.
             csr &= !DLYBCT;
         }
-        self.set_csr(self.channel, csr);
+        self.set_csr(self.state.channel, csr);
         // Step 4 of the module: with DLYBCT one word is in flight.
         let one = csr & DLYBCT != 0 || self.config.pipe == Pipe::OneWord;
-        self.depth = if one { 1 } else { 2 };
-        self.slow = scbr_of(csr) > self.fast_scbr_max;
-        self.selected = true;
+        self.state.depth = if one { 1 } else { 2 };
+        self.state.slow = scbr_of(csr) > self.state.fast_scbr_max;
+        self.state.selected = true;
     }
 }
 
@@ -359,20 +267,12 @@ fn frame_bytes(len: usize) -> u8 {
     if len.is_multiple_of(2) { 2 } else { 1 }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Atmel<R, G, T, I> {
-    type Timer = T;
-
-    fn timer(&mut self) -> &mut T {
-        &mut self.timer
-    }
-}
-
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, I> {
     const ONE_A_LOOK: bool = true;
 
     #[inline]
     fn depth(&self) -> usize {
-        self.depth
+        self.state.depth
     }
 
     #[inline(always)]
@@ -380,7 +280,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
         for (index, word) in words.enumerate() {
             // TDR may still hold a word: one just written stays for DLYBCS and DLYBS; one written
             // before the last stays until half a clock after RDRF. It must not be overwritten.
-            if (index > 0 || self.slow) && !self.is_free() && self.await_free().is_err() {
+            if (index > 0 || self.state.slow) && !self.is_free() && self.await_free().is_err() {
                 // It stays there for good: the transfer will time out.
                 return;
             }
@@ -392,7 +292,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
     fn ready(&mut self, _in_flight: usize) -> usize {
         let full = self.read_status() & RDRF != 0;
         // After a lost word the rest cannot be assigned to their places.
-        usize::from(full && !self.overrun)
+        usize::from(full && !self.state.overrun)
     }
 
     #[inline]
@@ -407,9 +307,9 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
 
     #[inline(always)]
     fn take_one(&mut self) -> Option<u32> {
-        self.status = self.regs.read(SR);
-        if self.status & (RDRF | OVRES) != RDRF {
-            self.overrun |= self.status & OVRES != 0;
+        self.state.status = self.regs.read(SR);
+        if self.state.status & (RDRF | OVRES) != RDRF {
+            self.state.overrun |= self.state.status & OVRES != 0;
             return None;
         }
         Some(self.regs.read(RDR))
@@ -422,7 +322,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
         tx: Option<&[[u8; N]]>,
         rx: Option<&mut [[u8; N]]>,
     ) -> usize {
-        match self.slow {
+        match self.state.slow {
             true => pace_slowly(self, paced, words, tx, rx),
             false => self.pace_fast(paced, words, tx, rx),
         }
@@ -430,66 +330,84 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
 
     #[inline]
     fn at_rest(&mut self) -> bool {
-        self.status & TXEMPTY != 0 || self.read_status() & TXEMPTY != 0
+        self.state.status & TXEMPTY != 0 || self.read_status() & TXEMPTY != 0
     }
 
     fn lost(&mut self) -> bool {
-        self.overrun
+        self.state.overrun
     }
 
     fn wire_ns(&self, words: usize) -> u64 {
-        let wire_ps = self.config.wire_ps(self.csr[self.channel], words);
+        let wire_ps = self.config.wire_ps(self.state.csr[self.state.channel], words);
         u64::try_from(wire_ps.div_ceil(1_000)).unwrap_or(u64::MAX)
     }
 
-    fn flight(&mut self) -> &mut Flight {
+    fn flight(&mut self) -> &mut fifo::Flight {
         &mut self.flight
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Atmel<R, G, T, I> {
-    #[inline(always)]
-    fn select(&mut self, program: &Program) {
-        self.channel = program.regs[P_CHANNEL] as usize % self.csr.len();
-        self.pcs = program.regs[P_PCS];
-        let polarity = (self.csr[self.channel] ^ program.plan.control) & CPOL;
-        if self.mr != program.regs[P_MR] || polarity != 0 {
-            self.reconfigure(program);
-        }
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH != 0);
-        }
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Atmel<R, G, T, I> {
+    const RUN_INLINE: bool = false;
+
+    /// Resets the block to its state after power-up, but as the wire's controller.
+    fn reset(&mut self) {
+        // Twice: AT91SAM7 revision B, "Software Reset Must be Written Twice". Other parts do not
+        // mind.
+        self.regs.write(CR, SWRST);
+        self.regs.write(CR, SWRST);
+        self.mask();
+        // MSTR before any CSR: the block uses a CSR for its clock only if it drives the clock.
+        self.state.mr = self.config.mr();
+        self.regs.write(MR, self.state.mr);
+        self.regs.write(CR, SPIEN);
+        self.state.csr = [0; CHANNELS as usize];
+        self.state.fast_scbr_max = self.config.fast_scbr_max();
+        self.state.status = 0;
+        self.state.overrun = false;
+        self.state.selected = false;
+        self.flight = fifo::Flight::default();
+    }
+
+    fn leave(&mut self) {
+        self.regs.write(CR, SPIDIS);
+    }
+
+    fn mask(&mut self) {
+        self.regs.write(IDR, RDRF | OVRES | TXEMPTY);
+    }
+
+    fn unmask(&mut self) {
+        self.regs.write(IER, self.awaited());
     }
 
     #[inline(always)]
-    fn keeps_cs(&self, program: &Program) -> bool {
-        program.selection.keeps_cs()
+    fn enter(&mut self, preset: &Preset) -> bool {
+        self.enter_short(preset);
+        let polarity = (self.state.csr[self.state.channel] ^ preset.plan.control) & CPOL;
+        if self.state.mr != preset.regs[P_MR] || polarity != 0 {
+            self.reconfigure(preset);
+        }
+        true
     }
 
     #[inline(always)]
-    fn deselect(&mut self, program: &Program) {
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH == 0);
-        } else if program.regs[P_FLAGS] & NATIVE != 0 && self.selected {
+    fn exit(&mut self, preset: &Preset) {
+        if is_native(preset) && self.state.selected {
             // Not if the line never fell: LASTXFER would then end the next message after its first
             // word.
             self.regs.write(CR, LASTXFER);
         }
-        self.selected = false;
+        self.state.selected = false;
     }
 
     #[inline(always)]
-    fn exchange(
+    fn transfer(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
-        if data.is_empty() {
-            return Ok(());
-        }
         let cut = self.shape(plan, data.len());
         let len = data.len();
         if cut.frame_of_bytes() == Some(2)
@@ -500,94 +418,57 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Atmel<R, G, T, 
         fifo::exchange(self, cut, plan, data)
     }
 
-    #[cold]
-    fn recover(&mut self) {
-        self.reset();
+    fn begin(&mut self, _preset: &Preset, plan: &Plan, data: &mut Data<'_>) {
+        let cut = self.shape(plan, data.len());
+        fifo::begin(self, cut, plan, data);
     }
 
-    #[inline]
-    fn wait_ticks(&mut self, ticks: u32) {
-        self.timer.wait_ticks(ticks.into());
-    }
-
-    #[inline]
-    fn rest_ticks(&mut self, ticks: u32) {
-        self.rest.at_least(ticks, &mut self.timer);
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Atmel<R, G, T, I> {
-    fn limits(&self) -> Limits {
-        self.config.limits(self.timer.frequency_hz())
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.config.configure(settings, self.timer.frequency_hz())
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        let config = &self.config;
-        let timer_hz = self.timer.frequency_hz();
-        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
-        for transfer in message.iter_mut() {
-            if transfer.plan.control & DLYBCT != 0 {
-                // The block makes the delay that the timer would.
-                transfer.plan.word_delay_ticks = 0;
-            }
-        }
-        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
-        Ok(())
-    }
-
-    // Not inlined, as `run_exchange` is: a message of several transfers can afford a call.
-    #[inline(never)]
-    fn run(
+    fn advance(
         &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        block::run(self, program, message)
+        _preset: &Preset,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        fifo::advance(self, plan, data)
     }
 
     #[inline(always)]
-    fn run_exchange(
+    fn is_short(&self, preset: &Preset, control: u32, _len: usize) -> bool {
+        let polarity = (self.state.csr[self.channel_of(preset)] ^ control) & CPOL;
+        let set = self.state.mr == preset.regs[P_MR] && polarity == 0;
+        // Without a delay of the block's, and so fast that TDR is free whenever RDR was read.
+        let direct = control >> SCBR_SHIFT <= self.state.fast_scbr_max;
+        set && direct && !is_native(preset)
+    }
+
+    #[inline(always)]
+    fn enter_short(&mut self, preset: &Preset) {
+        self.state.channel = self.channel_of(preset);
+        self.state.pcs = preset.regs[P_PCS];
+    }
+
+    /// Not inlined: its loops are for any length.
+    #[inline(never)]
+    fn exchange_short(
         &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        block::run_exchange(self, program, plan, tx, rx)
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        match frame_bytes(len) {
+            2 => self.exchange_words::<2>(control | BITS_16, len, tx, rx),
+            _ => self.exchange_words::<1>(control, len, tx, rx),
+        }
     }
 
-    fn start(
+    fn exchange_rest(
         &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        block::start(self, program, message)
-    }
-
-    fn resume(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write, so its interrupt line is low before the
-        // handler returns.
-        self.silence();
-        resume_message(self, program, message)
-    }
-
-    fn arm(&mut self) {
-        self.regs.write(IER, flight::awaited(&self.flight));
-    }
-
-    fn reclaim(&mut self) {
-        // First of all: no message waits for the interrupt any more.
-        self.silence();
-        self.deselect_all();
-        self.reset();
-        self.rest = Rest::begin(&mut self.timer);
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        self.finish_words(control, len, tx, rx)
     }
 }

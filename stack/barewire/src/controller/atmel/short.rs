@@ -2,15 +2,13 @@
 //!
 //! There is no FIFO whose load would set a limit: words are sent for as long as each look finds one received.
 
-use super::regs::{BITS_16, CPOL, OVRES, RDR, RDRF, SCBR_SHIFT, SR, TDR, TDRE, TXEMPTY};
-use super::{
-    Atmel, CS_HIGH, NATIVE, P_CHANNEL, P_CS_MASK, P_FLAGS, P_MR, P_PCS, Pipe, frame_bytes,
-};
+use super::regs::{OVRES, RDR, RDRF, SR, TDR, TDRE, TXEMPTY};
+use super::{Atmel, P_CHANNEL, Pipe, frame_bytes};
 use crate::controller::fifo;
 use crate::controller::gpio::GpioBank;
 use crate::controller::pace::{Singly, pace};
 use crate::controller::words::word_of;
-use crate::controller::{Interrupt, Program, SelectLine, Short, Stopped};
+use crate::controller::{Interrupt, Preset, Stopped};
 use crate::reg::Registers;
 use crate::time::Timer;
 
@@ -43,23 +41,23 @@ impl<R: Registers> Singly for Fast<'_, R> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
-    /// The line whose CSR the program's transfers use.
+    /// The line whose CSR the preset's transfers use.
     #[inline(always)]
-    fn channel_of(&self, program: &Program) -> usize {
-        program.regs[P_CHANNEL] as usize % self.csr.len()
+    pub(super) fn channel_of(&self, preset: &Preset) -> usize {
+        preset.regs[P_CHANNEL] as usize % self.state.csr.len()
     }
 
     /// Exchanges words of `N` bytes for as long as TDR is free and RDR full at the first look.
     #[inline(always)]
-    fn exchange_words<const N: usize>(
+    pub(super) fn exchange_words<const N: usize>(
         &mut self,
         csr: u32,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> bool {
-        self.overrun = false;
-        self.set_csr(self.channel, csr);
+        self.state.overrun = false;
+        self.set_csr(self.state.channel, csr);
         let words = len / N;
         let mut tx = tx.map(|tx| tx.as_chunks::<N>().0);
         let rx = rx.map(|rx| rx.as_chunks_mut::<N>().0);
@@ -70,20 +68,20 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             }
             None => 0,
         };
-        self.regs.write(TDR, next() | self.pcs);
+        self.regs.write(TDR, next() | self.state.pcs);
         let mut sent = 1;
         if words > 1 && self.config.pipe != Pipe::OneWord {
             // The first may not be in the shift register yet.
-            self.status = self.regs.read(SR);
-            if self.status & (TDRE | OVRES) != TDRE {
-                self.overrun |= self.status & OVRES != 0;
+            self.state.status = self.regs.read(SR);
+            if self.state.status & (TDRE | OVRES) != TDRE {
+                self.state.overrun |= self.state.status & OVRES != 0;
                 return fifo::leave(self, N as u8, sent, 0, words);
             }
-            self.regs.write(TDR, next() | self.pcs);
+            self.regs.write(TDR, next() | self.state.pcs);
             sent = 2;
         }
         let received = self.pace_fast(words - sent, words, tx, rx);
-        (received == words && self.status & TXEMPTY != 0)
+        (received == words && self.state.status & TXEMPTY != 0)
             || fifo::leave(self, N as u8, words.min(sent + received), received, words)
     }
 
@@ -96,59 +94,16 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         tx: Option<&[[u8; N]]>,
         rx: Option<&mut [[u8; N]]>,
     ) -> usize {
-        let mut fast = Fast { regs: &mut self.regs, status: 0, pcs: self.pcs };
+        let mut fast = Fast { regs: &mut self.regs, status: 0, pcs: self.state.pcs };
         let received = pace(&mut fast, paced, words, tx, rx);
         // A word that was sent behind the last look makes it old: only `at_rest` asks, behind the last word.
-        self.status = fast.status;
-        self.overrun |= self.status & OVRES != 0;
+        self.state.status = fast.status;
+        self.state.overrun |= self.state.status & OVRES != 0;
         received
     }
-}
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Atmel<R, G, T, I> {
-    #[inline(always)]
-    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
-        let polarity = (self.csr[self.channel_of(program)] ^ control) & CPOL;
-        let set = self.mr == program.regs[P_MR] && polarity == 0;
-        // Without a delay of the block's, and so fast that TDR is free whenever RDR was read.
-        let direct = control >> SCBR_SHIFT <= self.fast_scbr_max;
-        let by_gpio = program.regs[P_FLAGS] & NATIVE == 0;
-        set && direct && by_gpio && len > 0 && self.gpio.is_short()
-    }
-
-    #[inline(always)]
-    fn begin_short(&mut self, program: &Program) -> SelectLine {
-        self.channel = self.channel_of(program);
-        self.pcs = program.regs[P_PCS];
-        SelectLine {
-            mask: program.regs[P_CS_MASK],
-            active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
-        }
-    }
-
-    #[inline(always)]
-    fn drive_short(&mut self, line: SelectLine, active: bool) {
-        if line.mask != 0 {
-            self.gpio.drive_short(line.mask, line.active_high == active);
-        }
-    }
-
-    /// Not inlined: its loops are for any length.
-    #[inline(never)]
-    fn exchange_short(
-        &mut self,
-        control: u32,
-        len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> bool {
-        match frame_bytes(len) {
-            2 => self.exchange_words::<2>(control | BITS_16, len, tx, rx),
-            _ => self.exchange_words::<1>(control, len, tx, rx),
-        }
-    }
-
-    fn exchange_rest(
+    /// Finishes what [`Atmel::exchange_words`] has begun.
+    pub(super) fn finish_words(
         &mut self,
         control: u32,
         len: usize,
@@ -158,7 +113,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Atmel<R, G, T,
         let frame = frame_bytes(len);
         self.frames_of(control, frame, len);
         let flow = self.flight.flow;
-        if !flow.all_sent() && flow.in_flight() < self.depth {
+        if !flow.all_sent() && flow.in_flight() < self.state.depth {
             // TDR was not free for the second word.
             self.await_free()?;
         }

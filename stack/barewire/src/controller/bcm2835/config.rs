@@ -3,10 +3,11 @@
 use super::regs::{
     BYTE_CLOCKS, BYTE_REST_CLOCKS, CPHA, CPOL, DIVISOR_MAX, TA, chip_select, cspol, divisor,
 };
-use super::{NATIVE_CHANNELS, P_CS, P_CS_HIGH, P_CS_MASK, P_SETTLE};
+use super::{NATIVE_CHANNELS, P_CS, P_SETTLE};
+use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::waits::poll_bytes_max;
-use crate::controller::{CsLine, Limits, Plan, Program};
+use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, Mode, Settings, Transfer};
 use crate::time::ticks_at_least;
 
@@ -32,19 +33,6 @@ pub struct Bcm2835Config {
 }
 
 impl Bcm2835Config {
-    /// # Panics
-    /// As [`Bcm2835::new`](super::Bcm2835::new).
-    pub(super) fn check(&self) {
-        assert!(self.core_hz > 0, "the core clock runs");
-        for (channel, _) in lines::native(&self.chip_selects) {
-            assert!(channel < NATIVE_CHANNELS, "SPI0 has CE0 and CE1, and no line {channel}");
-        }
-    }
-
-    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        Limits::new(self.core_hz.div_ceil(DIVISOR_MAX), self.core_hz / 2, 1 << 7, timer_hz)
-    }
-
     /// CDIV for the fastest clock not above `speed_hz`.
     fn cdiv_for(&self, speed_hz: u32) -> Result<u32, Error> {
         if speed_hz == 0 {
@@ -66,12 +54,25 @@ impl Bcm2835Config {
             .filter(|&(_, active_high)| active_high)
             .fold(0, |cs, (channel, _)| cs | cspol(channel))
     }
+}
 
-    pub(super) fn configure(
-        &self,
-        settings: &Settings,
-        timer_hz: u32,
-    ) -> Result<(Program, Effective), Error> {
+impl BlockConfig for Bcm2835Config {
+    fn check(&self) {
+        assert!(self.core_hz > 0, "the core clock runs");
+        for (channel, _) in lines::native(&self.chip_selects) {
+            assert!(channel < NATIVE_CHANNELS, "SPI0 has CE0 and CE1, and no line {channel}");
+        }
+    }
+
+    fn chip_selects(&self) -> &[CsLine] {
+        &self.chip_selects
+    }
+
+    fn limits(&self, timer_hz: u32) -> Limits {
+        Limits::new(self.core_hz.div_ceil(DIVISOR_MAX), self.core_hz / 2, 1 << 7, timer_hz)
+    }
+
+    fn configure(&self, settings: &Settings, timer_hz: u32) -> Result<(Preset, Effective), Error> {
         let (select, active_high) = lines::find(&self.chip_selects, settings)?;
         let Settings { mode, speed_hz, bits_per_word, .. } = *settings;
         if mode.contains(Mode::LSB_FIRST) {
@@ -99,42 +100,38 @@ impl Bcm2835Config {
             Select::Gpio { .. } | Select::None => chip_select(NO_PIN) | TA,
         };
         let settle_ns = (NS_PER_S * divisor).div_ceil(core_hz);
-        let mut regs = [0; 5];
+        let mut regs = [0; 4];
         regs[P_CS] = cs;
-        regs[P_CS_MASK] = select.gpio_mask();
-        regs[P_CS_HIGH] = active_high.into();
         regs[P_SETTLE] = u32::try_from(ticks_at_least(settle_ns, timer_hz)).unwrap_or(u32::MAX);
 
-        let mut program = Program::by_timer(settings, timer_hz, Plan::new(cdiv, 0, 1), regs)?;
+        let mut preset = Preset::by_timer(settings, timer_hz, Plan::new(cdiv, 0, 1), regs)?
+            .with_line(select, active_high);
         // A native line too: it is active while TA is set.
-        program.selection = program.selection.holding_cs(true);
-        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
+        preset.selection = preset.selection.holding_cs(true);
         let speed_hz = (core_hz / divisor) as u32;
         let effective = Effective::by_timer(speed_hz, settings, timer_hz);
-        Ok((program, Effective { word_rest_clocks: BYTE_REST_CLOCKS, ..effective }))
+        Ok((preset, Effective { word_rest_clocks: BYTE_REST_CLOCKS, ..effective }))
     }
 
-    /// The longest transfer of `plan` that is polled.
-    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        let clocks = u128::from(BYTE_CLOCKS) * u128::from(divisor(plan.control));
-        let byte_ps = (clocks * PS_PER_S).div_ceil(self.core_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, byte_ps, timer_hz)
-    }
-
-    /// CDIV of a transfer that is not plain.
-    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
+    fn plan(&self, preset: &Preset, transfer: &Transfer<'_>) -> Result<u32, Error> {
         if transfer.bits_per_word != 0 {
             check_bits(transfer.bits_per_word)?;
         }
         if transfer.speed_hz == 0 {
-            return Ok(program.plan.control);
+            return Ok(preset.plan.control);
         }
         let cdiv = self.cdiv_for(transfer.speed_hz)?;
         // CDIV is written with TA clear, which raises the native line.
-        if cdiv != program.plan.control && super::is_native(program) {
+        if cdiv != preset.plan.control && super::is_native(preset) {
             return Err(Error::NativeCsSpeed { asked_hz: transfer.speed_hz });
         }
         Ok(cdiv)
+    }
+
+    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let clocks = u128::from(BYTE_CLOCKS) * u128::from(divisor(plan.control));
+        let byte_ps = (clocks * PS_PER_S).div_ceil(self.core_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, byte_ps, timer_hz)
     }
 }
 

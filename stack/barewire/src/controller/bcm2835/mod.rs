@@ -105,18 +105,13 @@ pub use config::Bcm2835Config;
 
 use core::task::Poll;
 
-use super::block;
-use super::deadline::{Timed, poll};
-use super::fifo::{self, Cut, Fifo, Flight};
+use super::block::{Block, BlockDriver, State};
+use super::deadline::poll;
+use super::fifo::{self, Cut, Fifo};
 use super::gpio::GpioBank;
-use super::lines::{self, Rest};
-use super::waits::{Sleeps, plan_waits};
-use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
-    Stepped, Stopped, Unfinished, Wire, plan_message, resume_message,
-};
+use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped, Wire};
 use crate::reg::Registers;
-use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::spi::Data;
 use crate::time::Timer;
 use regs::{
     BYTE_CLOCKS, CLEAR, CLK, CPOL, CS, DLEN, DONE, FIFO, FIFO_BYTES, INTD, INTR, RXD, RXF, RXR,
@@ -127,28 +122,25 @@ use regs::{
 const NATIVE_CHANNELS: u8 = 2;
 /// No device's configuration: neither register has such bits.
 const UNCONFIGURED: u32 = u32::MAX;
-// Where `configure` puts its values in `Program::regs`.
+// Where `configure` puts its values in `Preset::regs`.
 /// CS while the device is configured and its chip not selected: with TA, unless TA selects the
 /// chip.
 const P_CS: usize = 0;
-/// The GPIO bit of the select line; 0 for a native line or none.
-const P_CS_MASK: usize = 1;
-/// 1: the line is active high.
-const P_CS_HIGH: usize = 2;
 /// Ticks of one clock.
-const P_SETTLE: usize = 3;
+const P_SETTLE: usize = 1;
 
-/// Whether a native line selects the program's chip.
+/// Whether a native line selects the preset's chip.
 #[inline(always)]
-fn is_native(program: &Program) -> bool {
-    program.regs[P_CS] & TA == 0
+fn is_native(preset: &Preset) -> bool {
+    preset.regs[P_CS] & TA == 0
 }
 
 /// The SPI0 block, its select lines and the timer that makes its delays.
-#[derive(Debug)]
-pub struct Bcm2835<R, G, T, I = NoInterrupt> {
-    regs: R,
-    gpio: G,
+pub type Bcm2835<R, G, T, I = NoInterrupt> = Block<Bcm2835State, R, G, T, I>;
+
+/// What the driver keeps.
+#[derive(Debug, Default)]
+pub struct Bcm2835State {
     /// CS as last written, without bits that clear themselves; after a reset [`UNCONFIGURED`].
     cs: u32,
     /// CDIV as last written; after a reset [`UNCONFIGURED`].
@@ -157,117 +149,48 @@ pub struct Bcm2835<R, G, T, I = NoInterrupt> {
     done: bool,
     /// Whether everything sent was received, and DONE was not written yet.
     dry: bool,
-    timer: T,
-    rest: Rest,
-    config: Bcm2835Config,
-    interrupt: I,
-    /// The position in the message between two steps.
-    progress: Progress,
-    flight: Flight,
 }
 
-impl<R: Registers, G: GpioBank, T: Timer> Bcm2835<R, G, T> {
-    /// Drives every GPIO select line inactive, then resets the block.
-    ///
-    /// # Panics
-    /// If `config.core_hz` is 0, or a line is the block's own and neither CE0 nor CE1.
-    pub fn new(regs: R, gpio: G, timer: T, config: Bcm2835Config) -> Self {
-        config.check();
-        let mut this = Self {
-            regs,
-            gpio,
-            cs: UNCONFIGURED,
-            cdiv: UNCONFIGURED,
-            done: false,
-            dry: false,
-            timer,
-            rest: Rest::default(),
-            config,
-            interrupt: NoInterrupt,
-            progress: Progress::default(),
-            flight: Flight::default(),
-        };
-        this.deselect_all();
-        this.reset();
-        this.rest = Rest::begin(&mut this.timer);
-        this
-    }
+impl State for Bcm2835State {
+    type Config = Bcm2835Config;
+    type Board = Bcm2835Config;
+    type Flight = fifo::Flight;
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
-    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
-    /// [`Bcm2835Config::poll_limit_ns`].
-    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Bcm2835<R, G, T, J> {
-        let Self { regs, gpio, cs, cdiv, done, dry, timer, rest, config, .. } = self;
-        let Self { progress, flight, .. } = self;
-        Bcm2835 {
-            regs,
-            gpio,
-            cs,
-            cdiv,
-            done,
-            dry,
-            timer,
-            rest,
-            config,
-            interrupt,
-            progress,
-            flight,
-        }
-    }
-
-    /// Resets the block and returns its parts.
-    pub fn release(mut self) -> (R, G, T) {
-        self.reset();
-        (self.regs, self.gpio, self.timer)
-    }
-
-    fn deselect_all(&mut self) {
-        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
-    }
-
-    /// Clears TA, the FIFOs and the interrupt enables; each byte takes its nine clocks.
-    fn reset(&mut self) {
-        self.regs.write(CS, self.config.polarities() | CLEAR | DONE);
-        self.regs.write(DLEN, 0);
-        (self.cs, self.cdiv) = (UNCONFIGURED, UNCONFIGURED);
-        (self.done, self.dry) = (false, false);
-        self.flight = Flight::default();
-    }
-
     /// Configures the block for the device, and waits until SCK rests at its level.
     #[cold]
-    fn reconfigure(&mut self, program: &Program) {
-        let cs = program.regs[P_CS];
-        if is_native(program) && self.cs == cs | TA && self.cdiv == program.plan.control {
+    fn reconfigure(&mut self, preset: &Preset) {
+        let cs = preset.regs[P_CS];
+        if is_native(preset) && self.state.cs == cs | TA && self.state.cdiv == preset.plan.control {
             // The chip's last message left it selected (`Selection::keeps_cs`): clearing TA would end that.
             return;
         }
-        let rests = self.cs != UNCONFIGURED && (self.cs ^ cs) & CPOL == 0;
-        self.cs = cs;
+        let rests = self.state.cs != UNCONFIGURED && (self.state.cs ^ cs) & CPOL == 0;
+        self.state.cs = cs;
         // A byte that was cut off may have been received since the reset, and have set DONE.
-        self.set_clock(program.plan.control, CLEAR | DONE);
+        self.set_clock(preset.plan.control, CLEAR | DONE);
         if !rests {
-            self.wait_ticks(program.regs[P_SETTLE]);
+            self.wait_ticks(preset.regs[P_SETTLE]);
         }
     }
 
     /// Writes CS, and CDIV while TA is clear.
     #[cold]
     fn set_clock(&mut self, cdiv: u32, clear: u32) {
-        self.regs.write(CS, self.cs & !TA | clear);
+        self.regs.write(CS, self.state.cs & !TA | clear);
         self.regs.write(CLK, cdiv);
-        self.cdiv = cdiv;
-        if self.cs & TA != 0 {
-            self.regs.write(CS, self.cs);
+        self.state.cdiv = cdiv;
+        if self.state.cs & TA != 0 {
+            self.regs.write(CS, self.state.cs);
         }
     }
 
     /// Writes DONE, see the module's *DONE*.
     #[inline(always)]
     fn acknowledge(&mut self) {
-        self.regs.write(CS, self.cs | DONE);
-        (self.done, self.dry) = (false, false);
+        self.regs.write(CS, self.state.cs | DONE);
+        (self.state.done, self.state.dry) = (false, false);
     }
 
     /// Prepares for sending more after everything sent was received: for a message's next transfer,
@@ -279,18 +202,19 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Bcm2835<R, G, T, I> {
         self.acknowledge();
     }
 
+    /// Sets CDIV for a transfer, and cuts it.
+    #[inline(always)]
+    fn prepare(&mut self, plan: &Plan) -> Cut {
+        if self.state.cdiv != plan.control {
+            self.set_clock(plan.control, 0);
+        }
+        Cut::new(plan, 1)
+    }
+
     #[inline(always)]
     fn set_cs(&mut self, cs: u32) {
         self.regs.write(CS, cs);
-        self.cs = cs;
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Bcm2835<R, G, T, I> {
-    type Timer = T;
-
-    fn timer(&mut self) -> &mut T {
-        &mut self.timer
+        self.state.cs = cs;
     }
 }
 
@@ -303,7 +227,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
 
     #[inline]
     fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
-        if self.dry {
+        if self.state.dry {
             self.refill();
         }
         self.regs.write_each(FIFO, words);
@@ -316,8 +240,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
         if cs & RXD == 0 {
             return 0;
         }
-        self.done = cs & DONE != 0;
-        let ready = if self.done {
+        self.state.done = cs & DONE != 0;
+        let ready = if self.state.done {
             in_flight
         } else if cs & RXF != 0 {
             FIFO_BYTES
@@ -326,7 +250,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
         } else {
             1
         };
-        self.dry = ready >= in_flight;
+        self.state.dry = ready >= in_flight;
         ready
     }
 
@@ -341,8 +265,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
 
     #[inline]
     fn at_rest(&mut self) -> bool {
-        self.done = self.done || self.regs.read(CS) & DONE != 0;
-        self.done
+        self.state.done = self.state.done || self.regs.read(CS) & DONE != 0;
+        self.state.done
     }
 
     /// Never: a full receive FIFO stalls the block.
@@ -352,133 +276,96 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
 
     fn wire_ns(&self, words: usize) -> u64 {
         let clocks = BYTE_CLOCKS * words as u64;
-        (clocks * u64::from(divisor(self.cdiv))).saturating_mul(1_000_000_000)
+        (clocks * u64::from(divisor(self.state.cdiv))).saturating_mul(1_000_000_000)
             / u64::from(self.config.core_hz)
     }
 
-    fn flight(&mut self) -> &mut Flight {
+    fn flight(&mut self) -> &mut fifo::Flight {
         &mut self.flight
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Bcm2835<R, G, T, I> {
-    #[inline(always)]
-    fn select(&mut self, program: &Program) {
-        if self.cs != program.regs[P_CS] || self.cdiv != program.plan.control {
-            self.reconfigure(program);
-        }
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_CS_HIGH] != 0);
-        } else if is_native(program) {
-            self.set_cs(program.regs[P_CS] | TA);
-        }
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Bcm2835<R, G, T, I> {
+    /// Clears TA, the FIFOs and the interrupt enables; each byte takes its nine clocks.
+    fn reset(&mut self) {
+        self.regs.write(CS, self.config.polarities() | CLEAR | DONE);
+        self.regs.write(DLEN, 0);
+        (self.state.cs, self.state.cdiv) = (UNCONFIGURED, UNCONFIGURED);
+        (self.state.done, self.state.dry) = (false, false);
+        self.flight = fifo::Flight::default();
+    }
+
+    fn mask(&mut self) {
+        self.regs.write(CS, self.state.cs);
+    }
+
+    /// The other bits of CS stay as they are: clearing TA may move SCK while a chip is selected.
+    fn mask_unknown(&mut self) {
+        let cs = self.regs.read(CS);
+        self.regs.write(CS, cs & WRITTEN);
+    }
+
+    fn unmask(&mut self) {
+        let awaited = if self.flight.flow.all_sent() { INTD } else { INTR };
+        self.regs.write(CS, self.state.cs | awaited);
     }
 
     #[inline(always)]
-    fn keeps_cs(&self, program: &Program) -> bool {
-        program.selection.keeps_cs()
+    fn enter(&mut self, preset: &Preset) -> bool {
+        if self.state.cs != preset.regs[P_CS] || self.state.cdiv != preset.plan.control {
+            self.reconfigure(preset);
+        }
+        if is_native(preset) {
+            self.set_cs(preset.regs[P_CS] | TA);
+        }
+        true
     }
 
     #[inline(always)]
-    fn deselect(&mut self, program: &Program) {
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_CS_HIGH] == 0);
-        } else if is_native(program) {
-            self.regs.write(CS, program.regs[P_CS] | DONE);
-            self.cs = program.regs[P_CS];
-            (self.done, self.dry) = (false, false);
+    fn exit(&mut self, preset: &Preset) {
+        if is_native(preset) {
+            self.regs.write(CS, preset.regs[P_CS] | DONE);
+            self.state.cs = preset.regs[P_CS];
+            (self.state.done, self.state.dry) = (false, false);
         }
-        // After the edge: the write does not have to wait until the edge has arrived.
-        if self.dry {
-            self.acknowledge();
-        }
+        self.exit_short();
     }
 
     #[inline(always)]
-    fn exchange(
+    fn transfer(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
-        if data.is_empty() {
-            return Ok(());
-        }
-        if self.cdiv != plan.control {
-            self.set_clock(plan.control, 0);
-        }
-        fifo::exchange(self, Cut::new(plan, 1), plan, data)
+        let cut = self.prepare(plan);
+        fifo::exchange(self, cut, plan, data)
     }
 
-    #[cold]
-    fn recover(&mut self) {
-        self.reset();
-    }
-
-    #[inline]
-    fn wait_ticks(&mut self, ticks: u32) {
-        self.timer.wait_ticks(ticks.into());
-    }
-
-    #[inline]
-    fn rest_ticks(&mut self, ticks: u32) {
-        self.rest.at_least(ticks, &mut self.timer);
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Bcm2835<R, G, T, I> {
-    fn progress(&mut self) -> &mut Progress {
-        &mut self.progress
-    }
-
-    fn begin(&mut self, _program: &Program, plan: &Plan, data: &mut Data<'_>) {
-        if self.cdiv != plan.control {
-            self.set_clock(plan.control, 0);
-        }
-        fifo::begin(self, Cut::new(plan, 1), plan, data);
+    fn begin(&mut self, _preset: &Preset, plan: &Plan, data: &mut Data<'_>) {
+        let cut = self.prepare(plan);
+        fifo::begin(self, cut, plan, data);
     }
 
     fn advance(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Poll<Result<(), Stopped>> {
         fifo::advance(self, plan, data)
     }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Bcm2835<R, G, T, I> {
-    const CAN_SLEEP: bool = I::PRESENT;
-
-    fn sleep(&mut self) {
-        self.interrupt.enable();
-        self.arm();
-        self.interrupt.wait(self.flight.deadline.sleep_us());
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, T, I> {
-    #[inline(always)]
-    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
-        if !self.gpio.is_short() {
-            return false;
-        }
-        let set = self.cs == program.regs[P_CS] && self.cdiv == control;
-        set && program.regs[P_CS_MASK] != 0 && len > 0 && len <= FIFO_BYTES
-    }
 
     #[inline(always)]
-    fn begin_short(&mut self, program: &Program) -> SelectLine {
-        SelectLine { mask: program.regs[P_CS_MASK], active_high: program.regs[P_CS_HIGH] != 0 }
+    fn is_short(&self, preset: &Preset, control: u32, len: usize) -> bool {
+        let set = self.state.cs == preset.regs[P_CS] && self.state.cdiv == control;
+        set && !is_native(preset) && len <= FIFO_BYTES
     }
 
+    /// After the edge: the write does not have to wait until the edge has arrived.
     #[inline(always)]
-    fn drive_short(&mut self, line: SelectLine, active: bool) {
-        self.gpio.drive_short(line.mask, line.active_high == active);
-        if !active && self.dry {
+    fn exit_short(&mut self) {
+        if self.state.dry {
             self.acknowledge();
         }
     }
@@ -502,77 +389,5 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Bcm2835<R, G, 
         rx: Option<&mut [u8]>,
     ) -> Result<(), Stopped> {
         fifo::exchange_rest_of_any(self, tx, rx)
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Bcm2835<R, G, T, I> {
-    fn limits(&self) -> Limits {
-        self.config.limits(self.timer.frequency_hz())
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.config.configure(settings, self.timer.frequency_hz())
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        let config = &self.config;
-        let timer_hz = self.timer.frequency_hz();
-        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
-        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        block::run(self, program, message)
-    }
-
-    #[inline(always)]
-    fn run_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        block::run_exchange(self, program, plan, tx, rx)
-    }
-
-    fn start(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        block::start(self, program, message)
-    }
-
-    fn resume(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write, so its interrupt line is low before the
-        // handler returns.
-        self.regs.write(CS, self.cs);
-        resume_message(self, program, message)
-    }
-
-    fn arm(&mut self) {
-        let awaited = if self.flight.flow.all_sent() { INTD } else { INTR };
-        self.regs.write(CS, self.cs | awaited);
-    }
-
-    fn reclaim(&mut self) {
-        // First of all: no message waits for the interrupt any more. The other bits of CS stay as
-        // they are: clearing TA may move SCK while a chip is selected.
-        let cs = self.regs.read(CS);
-        self.regs.write(CS, cs & WRITTEN);
-        self.deselect_all();
-        self.reset();
-        self.rest = Rest::begin(&mut self.timer);
     }
 }

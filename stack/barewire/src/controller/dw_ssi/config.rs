@@ -1,10 +1,11 @@
 //! Settings to register values: the divisor, the mode, the line, and how a transfer is cut into frames.
 
 use super::regs::{DIVISOR_MAX, LINES_MAX, SCPH, SCPOL, SRL};
-use super::{CS_HIGH, NATIVE, P_CS_MASK, P_FLAGS, P_SER, Size};
+use super::{P_NATIVE, P_SER, Size, is_native};
+use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::waits::poll_bytes_max;
-use crate::controller::{CsLine, Limits, Plan, Program};
+use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 
 const PS_PER_S: u128 = 1_000_000_000_000;
@@ -41,30 +42,6 @@ pub(super) const fn divisor(control: u32) -> u32 {
 }
 
 impl DwSsiConfig {
-    /// # Panics
-    /// As [`DwSsi::new`](super::DwSsi::new).
-    pub(super) fn check(&self) {
-        assert!(self.reference_hz > 0, "the block's reference clock runs");
-        let count = self.native_lines;
-        assert!(
-            (1..=LINES_MAX).contains(&count),
-            "the block has 1 to 16 select lines, not {count}"
-        );
-        for (channel, _) in lines::native(&self.chip_selects) {
-            assert!(channel < count, "the block has {count} select lines, and no line {channel}");
-        }
-    }
-
-    pub(super) fn limits(&self, size: Size, timer_hz: u32) -> Limits {
-        let wide = if size.wide { 1 << 31 } else { 0 };
-        Limits::new(
-            self.reference_hz.div_ceil(DIVISOR_MAX),
-            self.reference_hz / 2,
-            1 << 7 | 1 << 15 | wide,
-            timer_hz,
-        )
-    }
-
     /// BAUDR, in its place in `control`, for the fastest clock not above `speed_hz`.
     fn divisor_for(&self, speed_hz: u32) -> Result<u32, Error> {
         if speed_hz == 0 {
@@ -89,14 +66,51 @@ impl DwSsiConfig {
         };
         channel.map(|channel| 1 << channel).ok_or(Error::NoIdleChipSelect)
     }
+}
 
-    pub(super) fn configure(
-        &self,
-        settings: &Settings,
-        size: Size,
-        timer_hz: u32,
-    ) -> Result<(Program, Effective), Error> {
-        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
+/// The properties of the board, and how the block was built.
+#[derive(Debug)]
+pub struct Built {
+    pub(super) board: DwSsiConfig,
+    /// Found out at bring-up.
+    pub(super) size: Size,
+}
+
+impl From<DwSsiConfig> for Built {
+    fn from(board: DwSsiConfig) -> Self {
+        Self { board, size: Size::default() }
+    }
+}
+
+impl BlockConfig for Built {
+    fn check(&self) {
+        assert!(self.board.reference_hz > 0, "the block's reference clock runs");
+        let count = self.board.native_lines;
+        assert!(
+            (1..=LINES_MAX).contains(&count),
+            "the block has 1 to 16 select lines, not {count}"
+        );
+        for (channel, _) in lines::native(&self.board.chip_selects) {
+            assert!(channel < count, "the block has {count} select lines, and no line {channel}");
+        }
+    }
+
+    fn chip_selects(&self) -> &[CsLine] {
+        &self.board.chip_selects
+    }
+
+    fn limits(&self, timer_hz: u32) -> Limits {
+        let wide = if self.size.wide { 1 << 31 } else { 0 };
+        Limits::new(
+            self.board.reference_hz.div_ceil(DIVISOR_MAX),
+            self.board.reference_hz / 2,
+            1 << 7 | 1 << 15 | wide,
+            timer_hz,
+        )
+    }
+
+    fn configure(&self, settings: &Settings, timer_hz: u32) -> Result<(Preset, Effective), Error> {
+        let (select, active_high) = lines::find(&self.board.chip_selects, settings)?;
         let mode = settings.mode;
         if mode.contains(Mode::LSB_FIRST) {
             return Err(Error::LsbFirst);
@@ -106,48 +120,44 @@ impl DwSsiConfig {
             check_native_settings(settings, active_high)?;
         }
         let bit = |on: bool, bit: u32| if on { bit } else { 0 };
-        let control = self.divisor_for(settings.speed_hz)?
+        let control = self.board.divisor_for(settings.speed_hz)?
             | bit(mode.contains(Mode::CPHA), SCPH)
             | bit(mode.contains(Mode::CPOL), SCPOL)
             | bit(mode.contains(Mode::LOOP), SRL);
-        let speed_hz = self.reference_hz / divisor(control);
+        let speed_hz = self.board.reference_hz / divisor(control);
 
-        let mut regs = [0; 5];
-        regs[P_SER] = self.ser(select)?;
-        regs[P_CS_MASK] = select.gpio_mask();
-        regs[P_FLAGS] = bit(active_high, CS_HIGH) | bit(native, NATIVE);
-        let plan = Plan::new(control, 0, word_bytes(settings.bits_per_word, size)?);
-        let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
+        let mut regs = [0; 4];
+        regs[P_SER] = self.board.ser(select)?;
+        regs[P_NATIVE] = native.into();
+        let plan = Plan::new(control, 0, word_bytes(settings.bits_per_word, self.size)?);
+        let mut preset =
+            Preset::by_timer(settings, timer_hz, plan, regs)?.with_line(select, active_high);
         // Whether the native line would pulse depends on the whole message.
-        program.asks = native;
-        program.selection = program.selection.holding_cs(!native);
-        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
-        Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
+        preset.asks = native;
+        preset.selection = preset.selection.holding_cs(!native);
+        Ok((preset, Effective::by_timer(speed_hz, settings, timer_hz)))
     }
 
-    /// The longest transfer of `plan` that is polled, in bytes.
-    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        let clocks = 8 * u64::from(plan.word_bytes());
-        let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
-        let word_ps = word_ps.div_ceil(self.reference_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
-    }
-
-    /// The divisor and mode of a transfer that is not plain.
-    pub(super) fn plan(
-        &self,
-        program: &Program,
-        size: Size,
-        transfer: &Transfer<'_>,
-    ) -> Result<u32, Error> {
+    fn plan(&self, preset: &Preset, transfer: &Transfer<'_>) -> Result<u32, Error> {
         if transfer.bits_per_word != 0 {
-            word_bytes(transfer.bits_per_word, size)?;
+            word_bytes(transfer.bits_per_word, self.size)?;
         }
-        let device = program.plan.control;
+        let device = preset.plan.control;
         if transfer.speed_hz == 0 {
             return Ok(device);
         }
-        Ok(self.divisor_for(transfer.speed_hz)? | mode_of(device))
+        Ok(self.board.divisor_for(transfer.speed_hz)? | mode_of(device))
+    }
+
+    fn complete(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        check_native(preset, self.size, message)
+    }
+
+    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let clocks = 8 * u64::from(plan.word_bytes());
+        let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
+        let word_ps = word_ps.div_ceil(self.board.reference_hz.into());
+        poll_bytes_max(self.board.poll_limit_ns, plan, word_ps, timer_hz)
     }
 }
 
@@ -235,11 +245,11 @@ pub(super) fn native_frame_bytes(plan: &Plan, len: usize, size: Size) -> u8 {
 /// Refuses messages that would pulse the native line. It rises when the transmit FIFO is empty, so
 /// a message is one transfer that is in the FIFO before it begins.
 pub(super) fn check_native(
-    program: &Program,
+    preset: &Preset,
     size: Size,
     message: &[Transfer<'_>],
 ) -> Result<(), MessageError> {
-    if program.regs[P_FLAGS] & NATIVE == 0 {
+    if !is_native(preset) {
         return Ok(());
     }
     let last = message.len().saturating_sub(1);

@@ -17,15 +17,11 @@
 //! 3. The bytes that do not fill a frame are sent after the others were received, by polling: one
 //!    frame.
 
-use core::task::Poll;
-
 use super::DwSsi;
 use super::regs::{RXF, RXFTLR, RXO};
+use crate::controller::Interrupt;
 use crate::controller::gpio::GpioBank;
-use crate::controller::waits::Sleeps;
-use crate::controller::{Controller, Interrupt, Plan, Program, Progress, Stepped, Stopped, fifo};
 use crate::reg::Registers;
-use crate::spi::Data;
 use crate::time::Timer;
 
 /// The interrupts that are enabled while a message waits.
@@ -33,51 +29,12 @@ pub(super) const AWAITED: u32 = RXF | RXO;
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// Ordering 1: sets the number of words at which the block interrupts.
-    fn await_words(&mut self) {
-        let words = self.flight.flow.in_flight().clamp(1, self.size.depth / 2);
+    pub(super) fn await_words(&mut self) {
+        let words = self.flight.flow.in_flight().clamp(1, self.config.size.depth / 2);
         let rxftlr = words as u32 - 1;
-        if self.rxftlr != rxftlr {
+        if self.state.rxftlr != rxftlr {
             self.regs.write(RXFTLR, rxftlr);
-            self.rxftlr = rxftlr;
+            self.state.rxftlr = rxftlr;
         }
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for DwSsi<R, G, T, I> {
-    const CAN_SLEEP: bool = I::PRESENT;
-
-    fn sleep(&mut self) {
-        self.interrupt.enable();
-        self.arm();
-        self.interrupt.wait(self.flight.deadline.sleep_us());
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for DwSsi<R, G, T, I> {
-    fn progress(&mut self) -> &mut Progress {
-        &mut self.progress
-    }
-
-    fn begin(&mut self, _program: &Program, plan: &Plan, data: &mut Data<'_>) {
-        let cut = self.prepare(plan, data.len());
-        self.left = true;
-        fifo::begin(self, cut, plan, data);
-        self.await_words();
-    }
-
-    fn advance(
-        &mut self,
-        _program: &Program,
-        plan: &Plan,
-        data: &mut Data<'_>,
-    ) -> Poll<Result<(), Stopped>> {
-        let advanced = fifo::advance(self, plan, data);
-        match advanced {
-            Poll::Pending => self.await_words(),
-            Poll::Ready(Err(_)) => {}
-            // Ordering 3: the rest of the transfer is one frame.
-            Poll::Ready(Ok(())) => return Poll::Ready(self.exchange_tail(plan, data)),
-        }
-        advanced
     }
 }

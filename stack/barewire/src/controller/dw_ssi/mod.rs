@@ -98,21 +98,16 @@ pub use config::DwSsiConfig;
 
 use core::task::Poll;
 
-use super::block;
-use super::deadline::{Timed, poll};
-use super::fifo::{self, Cut, Fifo, Flight};
+use super::block::{Block, BlockDriver, State};
+use super::deadline::poll;
+use super::fifo::{self, Cut, Fifo};
 use super::gpio::GpioBank;
-use super::lines::{self, Rest};
-use super::waits::plan_waits;
 use super::words::{pack, unpack};
-use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message,
-};
+use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
-use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::spi::Data;
 use crate::time::Timer;
-use config::{check_native, divisor, frame_bytes, mode_of, native_frame_bytes};
+use config::{Built, divisor, frame_bytes, mode_of, native_frame_bytes};
 use flight::AWAITED;
 use regs::{
     BAUDR, BUSY, CTRLR0, DEPTH_MAX, DFS_32, DMACR, DR, ICR, IMR, MODE, RFNE, RISR, RXFLR, RXFTLR,
@@ -122,16 +117,17 @@ use regs::{
 /// No register's value: each has unused bits.
 const UNCONFIGURED: u32 = u32::MAX;
 const NS_PER_S: u64 = 1_000_000_000;
-// Where `configure` puts its values in `Program::regs`.
+// Where `configure` puts its values in `Preset::regs`.
 /// SER while the chip is selected.
 const P_SER: usize = 0;
-/// The GPIO bit of the select line; 0 for a native line or none.
-const P_CS_MASK: usize = 1;
-const P_FLAGS: usize = 2;
-/// In `P_FLAGS`: the select line is active high.
-const CS_HIGH: u32 = 1 << 0;
-/// In `P_FLAGS`: the select line is native.
-const NATIVE: u32 = 1 << 1;
+/// 1: the select line is native.
+const P_NATIVE: usize = 1;
+
+/// Whether the select line of the preset's chip is native.
+#[inline(always)]
+fn is_native(preset: &Preset) -> bool {
+    preset.regs[P_NATIVE] != 0
+}
 
 /// How the block was built.
 #[derive(Clone, Copy, Debug, Default)]
@@ -158,15 +154,11 @@ impl Size {
 }
 
 /// The DW_apb_ssi block, its select lines and the timer that makes its delays.
-#[derive(Debug)]
-pub struct DwSsi<R, G, T, I = NoInterrupt> {
-    regs: R,
-    gpio: G,
-    timer: T,
-    rest: Rest,
-    config: DwSsiConfig,
-    size: Size,
-    interrupt: I,
+pub type DwSsi<R, G, T, I = NoInterrupt> = Block<DwSsiState, R, G, T, I>;
+
+/// What the driver keeps.
+#[derive(Debug, Default)]
+pub struct DwSsiState {
     /// CTRLR0 as last written; after a reset [`UNCONFIGURED`], as the three below.
     ctrlr0: u32,
     baudr: u32,
@@ -182,45 +174,18 @@ pub struct DwSsi<R, G, T, I = NoInterrupt> {
     left: bool,
     /// Whether a chip select moved and no register was read since.
     posted: bool,
-    /// The position in the message between two steps.
-    progress: Progress,
-    flight: Flight,
 }
 
-impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
-    /// Drives every GPIO select line inactive, disables the block, and detects its size: about
-    /// twenty reads.
-    ///
-    /// # Panics
-    /// If `config.reference_hz` is 0, `config.native_lines` is not 1 to 16, or a native line of the
-    /// table is not below that number.
-    pub fn new(regs: R, gpio: G, timer: T, config: DwSsiConfig) -> Self {
-        config.check();
-        let mut this = Self {
-            regs,
-            gpio,
-            timer,
-            rest: Rest::default(),
-            config,
-            size: Size::default(),
-            interrupt: NoInterrupt,
-            ctrlr0: UNCONFIGURED,
-            baudr: UNCONFIGURED,
-            ser: UNCONFIGURED,
-            rxftlr: UNCONFIGURED,
-            frame_bytes: 0,
-            native: 0,
-            rested: false,
-            left: false,
-            posted: false,
-            progress: Progress::default(),
-            flight: Flight::default(),
-        };
-        this.deselect_all();
-        this.reset();
-        this.size = this.measure();
-        this.rest = Rest::begin(&mut this.timer);
-        this
+impl State for DwSsiState {
+    type Config = DwSsiConfig;
+    type Board = Built;
+    type Flight = fifo::Flight;
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
+    /// How many words each FIFO holds, as detected at bring-up.
+    pub fn fifo_words(&self) -> usize {
+        self.config.size.depth
     }
 
     /// Detects how the block was built. The block is disabled.
@@ -229,7 +194,7 @@ impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
         self.regs.write(CTRLR0, DFS_32);
         let wide = self.regs.read(CTRLR0) & DFS_32 == DFS_32;
         // Probing has overwritten the threshold.
-        self.rxftlr = UNCONFIGURED;
+        self.state.rxftlr = UNCONFIGURED;
         Size::new(depth as usize, wide)
     }
 
@@ -247,82 +212,23 @@ impl<R: Registers, G: GpioBank, T: Timer> DwSsi<R, G, T> {
         }
         refused
     }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
-    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
-    /// [`DwSsiConfig::poll_limit_ns`].
-    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> DwSsi<R, G, T, J> {
-        let Self { regs, gpio, timer, rest, config, size, ctrlr0, baudr, ser, rxftlr, .. } = self;
-        let Self { frame_bytes, native, rested, left, posted, progress, flight, .. } = self;
-        DwSsi {
-            regs,
-            gpio,
-            timer,
-            rest,
-            config,
-            size,
-            interrupt,
-            ctrlr0,
-            baudr,
-            ser,
-            rxftlr,
-            frame_bytes,
-            native,
-            rested,
-            left,
-            posted,
-            progress,
-            flight,
-        }
-    }
-
-    /// How many words each FIFO holds, as detected at bring-up.
-    pub fn fifo_words(&self) -> usize {
-        self.size.depth
-    }
-
-    /// Disables the block and returns its parts.
-    pub fn release(mut self) -> (R, G, T) {
-        self.reset();
-        (self.regs, self.gpio, self.timer)
-    }
-
-    fn deselect_all(&mut self) {
-        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
-    }
-
-    /// Disables the block, which stops it and empties its FIFOs, in whatever state it is.
-    #[cold]
-    fn reset(&mut self) {
-        self.regs.write(SSIENR, 0);
-        self.regs.write(IMR, 0);
-        self.regs.write(SER, 0);
-        self.regs.write(DMACR, 0);
-        // A word lost earlier must not fail the next message.
-        self.regs.read(ICR);
-        (self.ctrlr0, self.baudr, self.ser) = (UNCONFIGURED, UNCONFIGURED, 0);
-        self.rxftlr = UNCONFIGURED;
-        (self.frame_bytes, self.native, self.left, self.posted) = (0, 0, false, false);
-        self.flight = Flight::default();
-    }
 
     /// Writes the registers that differ, with the block disabled (Ordering 1).
     #[cold]
     fn reconfigure(&mut self, ctrlr0: u32, baudr: u32, ser: u32) {
         self.regs.write(SSIENR, 0);
-        if self.ctrlr0 != ctrlr0 {
+        if self.state.ctrlr0 != ctrlr0 {
             self.regs.write(CTRLR0, ctrlr0);
-            self.ctrlr0 = ctrlr0;
-            self.frame_bytes = (frame_bits(ctrlr0, self.size.wide) / 8) as u8;
+            self.state.ctrlr0 = ctrlr0;
+            self.state.frame_bytes = (frame_bits(ctrlr0, self.config.size.wide) / 8) as u8;
         }
-        if self.baudr != baudr {
+        if self.state.baudr != baudr {
             self.regs.write(BAUDR, baudr);
-            self.baudr = baudr;
+            self.state.baudr = baudr;
         }
-        if self.ser != ser {
+        if self.state.ser != ser {
             self.regs.write(SER, ser);
-            self.ser = ser;
+            self.state.ser = ser;
         }
         self.regs.write(SSIENR, 1);
     }
@@ -330,20 +236,20 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// Sets the block up for frames of `bytes`.
     #[inline(always)]
     fn frames_of(&mut self, control: u32, bytes: u8) {
-        let ctrlr0 = mode_of(control) | frame_size(bytes, self.size.wide);
+        let ctrlr0 = mode_of(control) | frame_size(bytes, self.config.size.wide);
         let baudr = divisor(control);
-        if self.ctrlr0 != ctrlr0 || self.baudr != baudr {
-            self.reconfigure(ctrlr0, baudr, self.ser);
+        if self.state.ctrlr0 != ctrlr0 || self.state.baudr != baudr {
+            self.reconfigure(ctrlr0, baudr, self.state.ser);
         }
     }
 
     /// Sets the block up for a transfer of `len` bytes, and cuts it.
     #[inline(always)]
     fn prepare(&mut self, plan: &Plan, len: usize) -> Cut {
-        let bytes = if self.native != 0 {
-            native_frame_bytes(plan, len, self.size)
+        let bytes = if self.state.native != 0 {
+            native_frame_bytes(plan, len, self.config.size)
         } else {
-            frame_bytes(plan, len, self.size)
+            frame_bytes(plan, len, self.config.size)
         };
         self.frames_of(plan.control, bytes);
         Cut::new(plan, bytes)
@@ -365,11 +271,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// frame.
     fn exchange_tail(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let (len, word_bytes) = (data.len(), plan.word_bytes());
-        let tail = len % usize::from(self.frame_bytes);
+        let tail = len % usize::from(self.state.frame_bytes);
         if tail == 0 {
             return Ok(());
         }
-        self.left = false;
+        self.state.left = false;
         self.frames_of(plan.control, tail as u8);
         self.send_frame(data.tx().map(|tx| &tx[len - tail..]), word_bytes);
         let rx = data.rx_mut().map(|rx| &mut rx[len - tail..]);
@@ -408,28 +314,20 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// One read says both (Ordering 3). Without the word it does not count, so a lost word is noticed.
     #[inline(always)]
     fn has_frame(&mut self) -> bool {
-        self.rested = self.regs.read(SR) & (BUSY | RFNE) == RFNE;
-        self.rested
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for DwSsi<R, G, T, I> {
-    type Timer = T;
-
-    fn timer(&mut self) -> &mut T {
-        &mut self.timer
+        self.state.rested = self.regs.read(SR) & (BUSY | RFNE) == RFNE;
+        self.state.rested
     }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, I> {
     fn depth(&self) -> usize {
-        self.size.depth
+        self.config.size.depth
     }
 
     #[inline]
     fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
-        self.rested = false;
-        if self.native == 0 {
+        self.state.rested = false;
+        if self.state.native == 0 {
             self.regs.write_each(DR, words);
             return;
         }
@@ -437,13 +335,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
         // before it falls.
         self.regs.write(SER, 0);
         self.regs.write_each(DR, words);
-        self.regs.write(SER, self.native);
-        self.ser = self.native;
+        self.regs.write(SER, self.state.native);
+        self.state.ser = self.state.native;
     }
 
     #[inline]
     fn ready(&mut self, in_flight: usize) -> usize {
-        if in_flight > 1 || self.left {
+        if in_flight > 1 || self.state.left {
             return self.regs.read(RXFLR) as usize;
         }
         self.has_frame().into()
@@ -461,7 +359,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
 
     #[inline]
     fn at_rest(&mut self) -> bool {
-        self.rested || self.regs.read(SR) & BUSY == 0
+        self.state.rested || self.regs.read(SR) & BUSY == 0
     }
 
     fn lost(&mut self) -> bool {
@@ -469,155 +367,149 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
     }
 
     fn wire_ns(&self, words: usize) -> u64 {
-        let clocks = words as u64 * u64::from(frame_bits(self.ctrlr0, self.size.wide));
-        (clocks * u64::from(self.baudr)).saturating_mul(NS_PER_S)
-            / u64::from(self.config.reference_hz)
+        let clocks = words as u64 * u64::from(frame_bits(self.state.ctrlr0, self.config.size.wide));
+        (clocks * u64::from(self.state.baudr)).saturating_mul(NS_PER_S)
+            / u64::from(self.config.board.reference_hz)
     }
 
-    fn flight(&mut self) -> &mut Flight {
+    fn flight(&mut self) -> &mut fifo::Flight {
         &mut self.flight
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for DwSsi<R, G, T, I> {
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for DwSsi<R, G, T, I> {
+    const RUN_INLINE: bool = false;
+
+    /// Disables the block, which stops it and empties its FIFOs, in whatever state it is.
+    #[cold]
+    fn reset(&mut self) {
+        self.regs.write(SSIENR, 0);
+        self.regs.write(IMR, 0);
+        self.regs.write(SER, 0);
+        self.regs.write(DMACR, 0);
+        // A word lost earlier must not fail the next message.
+        self.regs.read(ICR);
+        (self.state.ctrlr0, self.state.baudr, self.state.ser) = (UNCONFIGURED, UNCONFIGURED, 0);
+        self.state.rxftlr = UNCONFIGURED;
+        (self.state.frame_bytes, self.state.native, self.state.left, self.state.posted) =
+            (0, 0, false, false);
+        self.flight = fifo::Flight::default();
+    }
+
+    /// Detects the block's size too: about twenty reads.
+    fn bring_up(&mut self) {
+        self.reset();
+        self.config.size = self.measure();
+    }
+
+    fn mask(&mut self) {
+        self.regs.write(IMR, 0);
+    }
+
+    fn unmask(&mut self) {
+        self.regs.write(IMR, AWAITED);
+    }
+
     #[inline(always)]
-    fn select(&mut self, program: &Program) {
-        let control = program.plan.control;
-        let own = program.regs[P_FLAGS] & NATIVE != 0;
+    fn enter(&mut self, preset: &Preset) -> bool {
+        let control = preset.plan.control;
         // For a native line `put` writes SER.
-        let (native, ser) =
-            if own { (program.regs[P_SER], self.ser) } else { (0, program.regs[P_SER]) };
-        self.native = native;
+        let (native, ser) = if is_native(preset) {
+            (preset.regs[P_SER], self.state.ser)
+        } else {
+            (0, preset.regs[P_SER])
+        };
+        self.state.native = native;
         // Ordering 2: the polarity. The frame size is set with each transfer.
-        if (self.ctrlr0 ^ control) & MODE != 0 || self.ser != ser {
-            let word = frame_size(program.plan.word_bytes(), self.size.wide);
+        if (self.state.ctrlr0 ^ control) & MODE != 0 || self.state.ser != ser {
+            let word = frame_size(preset.plan.word_bytes(), self.config.size.wide);
             self.reconfigure(mode_of(control) | word, divisor(control), ser);
         }
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH != 0);
-            self.posted = true;
+        self.state.posted |= preset.cs_mask != 0;
+        true
+    }
+
+    #[inline(always)]
+    fn exit(&mut self, preset: &Preset) {
+        self.state.posted |= preset.cs_mask != 0;
+    }
+
+    /// Ordering 4.
+    #[inline(always)]
+    fn settle(&mut self) {
+        if self.state.posted {
+            self.regs.read(SR);
+            self.state.posted = false;
         }
     }
 
     #[inline(always)]
-    fn keeps_cs(&self, program: &Program) -> bool {
-        program.selection.keeps_cs()
-    }
-
-    #[inline(always)]
-    fn deselect(&mut self, program: &Program) {
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH == 0);
-            self.posted = true;
-        }
-    }
-
-    #[inline(always)]
-    fn exchange(
+    fn transfer(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
-        if data.is_empty() {
-            return Ok(());
-        }
         let cut = self.prepare(plan, data.len());
-        self.left = false;
+        self.state.left = false;
         self.exchange_body(cut, plan, data)?;
         self.exchange_tail(plan, data)
     }
 
-    #[cold]
-    fn recover(&mut self) {
-        self.reset();
+    fn begin(&mut self, _preset: &Preset, plan: &Plan, data: &mut Data<'_>) {
+        let cut = self.prepare(plan, data.len());
+        self.state.left = true;
+        fifo::begin(self, cut, plan, data);
+        self.await_words();
     }
 
-    #[inline]
-    fn wait_ticks(&mut self, ticks: u32) {
-        // Ordering 4: the edge arrives before the delay begins.
-        if ticks > 0 && self.posted {
-            self.regs.read(SR);
-            self.posted = false;
-        }
-        self.timer.wait_ticks(ticks.into());
-    }
-
-    #[inline]
-    fn rest_ticks(&mut self, ticks: u32) {
-        self.rest.at_least(ticks, &mut self.timer);
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for DwSsi<R, G, T, I> {
-    fn limits(&self) -> Limits {
-        self.config.limits(self.size, self.timer.frequency_hz())
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.config.configure(settings, self.size, self.timer.frequency_hz())
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        let (config, size) = (&self.config, self.size);
-        let timer_hz = self.timer.frequency_hz();
-        plan_message(program, timer_hz, message, |transfer| config.plan(program, size, transfer))?;
-        check_native(program, size, message)?;
-        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
-        Ok(())
-    }
-
-    // Not inlined, as `run_exchange` is: a message of several transfers can afford a call.
-    #[inline(never)]
-    fn run(
+    fn advance(
         &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        block::run(self, program, message)
+        _preset: &Preset,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        let advanced = fifo::advance(self, plan, data);
+        match advanced {
+            Poll::Pending => self.await_words(),
+            Poll::Ready(Err(_)) => {}
+            // Ordering 3: the rest of the transfer is one frame.
+            Poll::Ready(Ok(())) => return Poll::Ready(self.exchange_tail(plan, data)),
+        }
+        advanced
     }
 
     #[inline(always)]
-    fn run_exchange(
+    fn is_short(&self, preset: &Preset, control: u32, len: usize) -> bool {
+        let mode =
+            (self.state.ctrlr0 ^ control) & MODE == 0 && self.state.baudr == divisor(control);
+        let selects = self.state.ser == preset.regs[P_SER] && !is_native(preset);
+        mode && selects && len <= self.config.size.load_bytes
+    }
+
+    #[inline(always)]
+    fn enter_short(&mut self, _preset: &Preset) {
+        (self.state.native, self.state.left, self.state.posted) = (0, false, true);
+    }
+
+    #[inline(always)]
+    fn exchange_short(
         &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        block::run_exchange(self, program, plan, tx, rx)
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        self.exchange_one_load(control, len, tx, rx)
     }
 
-    fn start(
+    fn exchange_rest(
         &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        block::start(self, program, message)
-    }
-
-    fn resume(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write, so its interrupt line is low before the
-        // handler returns.
-        self.regs.write(IMR, 0);
-        resume_message(self, program, message)
-    }
-
-    fn arm(&mut self) {
-        self.regs.write(IMR, AWAITED);
-    }
-
-    fn reclaim(&mut self) {
-        // First of all: no message waits for the interrupt any more.
-        self.regs.write(IMR, 0);
-        self.deselect_all();
-        self.reset();
-        self.rest = Rest::begin(&mut self.timer);
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        self.exchange_rest_of_load(control, len, tx, rx)
     }
 }

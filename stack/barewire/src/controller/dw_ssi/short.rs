@@ -6,12 +6,12 @@
 use core::iter::repeat_n;
 
 use super::config::frame_of_bytes;
-use super::regs::{BUSY, CTRLR0, DR, MODE, RFNE, RXFLR, SR, SSIENR, frame_size};
-use super::{CS_HIGH, DwSsi, NATIVE, P_CS_MASK, P_FLAGS, P_SER, divisor, mode_of, pack, unpack};
+use super::regs::{BUSY, CTRLR0, DR, RFNE, RXFLR, SR, SSIENR, frame_size};
+use super::{DwSsi, mode_of, pack, unpack};
 use crate::controller::fifo::{self, Fifo};
 use crate::controller::gpio::GpioBank;
 use crate::controller::words::{put_frame, word_of};
-use crate::controller::{Interrupt, Program, SelectLine, Short, Stopped};
+use crate::controller::{Interrupt, Stopped};
 use crate::reg::Registers;
 use crate::time::Timer;
 
@@ -42,7 +42,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         rx: Option<&mut [u8]>,
     ) -> bool {
         let frames = len / N;
-        self.rested = false;
+        self.state.rested = false;
         match tx {
             Some(tx) => self.regs.write_each(DR, tx.as_chunks::<N>().0.iter().map(word_of)),
             None => self.regs.write_each(DR, repeat_n(0, frames)),
@@ -77,7 +77,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     ) -> bool {
         let bytes = usize::from(frame.max(1));
         let frames = len / bytes;
-        self.rested = false;
+        self.state.rested = false;
         let mut tx = tx.map(|tx| tx.chunks_exact(bytes));
         let words = (0..frames).map(|_| tx.as_mut().and_then(Iterator::next));
         self.regs.write_each(DR, words.map(|bytes| bytes.map_or(0, |bytes| pack(bytes, 1))));
@@ -116,7 +116,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         tx: Option<&[u8]>,
         mut rx: Option<&mut [u8]>,
     ) -> bool {
-        let frame = frame_of_bytes(len, self.size);
+        let frame = frame_of_bytes(len, self.config.size);
         self.reframe(control, frame);
         let rx_of_frames = rx.as_deref_mut();
         let done = match frame {
@@ -136,66 +136,43 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// Sets the block up for frames of `bytes`, at the clock and in the mode that it has.
     #[inline(always)]
     fn reframe(&mut self, control: u32, bytes: u8) {
-        if self.frame_bytes != bytes {
-            let ctrlr0 = mode_of(control) | frame_size(bytes, self.size.wide);
+        if self.state.frame_bytes != bytes {
+            let ctrlr0 = mode_of(control) | frame_size(bytes, self.config.size.wide);
             self.regs.write(SSIENR, 0);
             self.regs.write(CTRLR0, ctrlr0);
             self.regs.write(SSIENR, 1);
-            (self.ctrlr0, self.frame_bytes) = (ctrlr0, bytes);
-        }
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for DwSsi<R, G, T, I> {
-    #[inline(always)]
-    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
-        let mode = (self.ctrlr0 ^ control) & MODE == 0 && self.baudr == divisor(control);
-        let selects = self.ser == program.regs[P_SER] && program.regs[P_FLAGS] & NATIVE == 0;
-        mode && selects && len > 0 && len <= self.size.load_bytes && self.gpio.is_short()
-    }
-
-    #[inline(always)]
-    fn begin_short(&mut self, program: &Program) -> SelectLine {
-        (self.native, self.left, self.posted) = (0, false, true);
-        SelectLine {
-            mask: program.regs[P_CS_MASK],
-            active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
+            (self.state.ctrlr0, self.state.frame_bytes) = (ctrlr0, bytes);
         }
     }
 
+    /// [`BlockDriver::exchange_short`](crate::controller::block::BlockDriver::exchange_short).
     #[inline(always)]
-    fn drive_short(&mut self, line: SelectLine, active: bool) {
-        if line.mask != 0 {
-            self.gpio.drive_short(line.mask, line.active_high == active);
-        }
-    }
-
-    #[inline(always)]
-    fn exchange_short(
+    pub(super) fn exchange_one_load(
         &mut self,
         control: u32,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> bool {
-        if len == usize::from(self.frame_bytes) {
+        if len == usize::from(self.state.frame_bytes) {
             return self.exchange_frame(tx, rx);
         }
         self.exchange_load(control, len, tx, rx)
     }
 
-    fn exchange_rest(
+    /// Finishes what [`DwSsi::exchange_one_load`] has begun.
+    pub(super) fn exchange_rest_of_load(
         &mut self,
         control: u32,
         len: usize,
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> Result<(), Stopped> {
-        let frame = frame_of_bytes(len, self.size);
+        let frame = frame_of_bytes(len, self.config.size);
         let tail = tail_of(len, frame);
         let (tx, tail_tx) = tx.map(|tx| tx.split_at(len - tail)).unzip();
         let (rx, tail_rx) = rx.map(|rx| rx.split_at_mut(len - tail)).unzip();
-        if self.frame_bytes == frame {
+        if self.state.frame_bytes == frame {
             if len == usize::from(frame) {
                 return self.await_frame(rx, 1);
             }

@@ -1,13 +1,13 @@
 //! Settings to register values: dividers, mode, chip select, delays.
 
-use super::CS_HIGH;
 use super::regs::{
     BURST_BYTES_MAX, CHANNEL_MODE_ALL, CSD_CTL_MAX, DIVIDERS, EN, FIFO_WORDS, LBC, SCLK_PHA_ALL,
     SCLK_POL_ALL, SMC, channel_select, csd_ctl, dividers, divisor, ss_pol,
 };
+use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::waits::poll_bytes_max;
-use crate::controller::{CsLine, Limits, Plan, Program, delay_ticks, word_bytes};
+use crate::controller::{CsLine, Limits, Plan, Preset, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::ticks_at_least;
 
@@ -44,15 +44,6 @@ struct NativeWaits {
 }
 
 impl EcspiConfig {
-    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        Limits::new(
-            self.reference_hz.div_ceil(16 << 15),
-            self.reference_hz,
-            1 << 7 | 1 << 15 | 1 << 31,
-            timer_hz,
-        )
-    }
-
     /// CONREG's divider bits for the fastest clock not above `speed_hz`.
     fn dividers_for(&self, speed_hz: u32) -> Result<u32, Error> {
         if speed_hz == 0 {
@@ -90,68 +81,6 @@ impl EcspiConfig {
         let ticks = u64::from(halves) * divisor(conreg) * u64::from(timer_hz);
         let ticks = ticks.div_ceil(2 * u64::from(self.reference_hz));
         u32::try_from(ticks).unwrap_or(u32::MAX)
-    }
-
-    pub(super) fn configure(
-        &self,
-        settings: &Settings,
-        timer_hz: u32,
-    ) -> Result<(Program, Effective), Error> {
-        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
-        let mode = settings.mode;
-        if mode.contains(Mode::LSB_FIRST) {
-            return Err(Error::LsbFirst);
-        }
-        let channel = match select {
-            Select::Native { channel } => channel & 3,
-            // The block must select some channel: one that is not wired to a chip. The GPIO line
-            // leaves at most three of the four channels to native lines.
-            Select::Gpio { .. } => lines::idle_channels(&self.chip_selects, 4).next().unwrap_or(0),
-            Select::None => {
-                lines::idle_channels(&self.chip_selects, 4).next().ok_or(Error::NoIdleChipSelect)?
-            }
-        };
-        let conreg = self.conreg_for(settings.speed_hz, channel_select(channel))?;
-        let divisor = divisor(conreg);
-        let speed_hz = (u64::from(self.reference_hz) / divisor) as u32;
-        let period_ns = (NS_PER_S * divisor).div_ceil(u64::from(self.reference_hz));
-
-        let mut configreg = ss_pol(self.native_active_high());
-        if mode.contains(Mode::CPHA) {
-            configreg |= SCLK_PHA_ALL;
-        }
-        if mode.contains(Mode::CPOL) {
-            configreg |= SCLK_POL_ALL;
-        }
-        let testreg = if mode.contains(Mode::LOOP) { LBC } else { 0 };
-        let settle_ticks = ticks_at_least(2 * period_ns, timer_hz) as u32 & !CS_HIGH;
-
-        let native = matches!(select, Select::Native { .. });
-        let regs = |periodreg| {
-            let high = if active_high { CS_HIGH } else { 0 };
-            [configreg, periodreg, testreg, select.gpio_mask(), settle_ticks | high]
-        };
-        let plan = Plan::new(conreg, 0, word_bytes(settings.bits_per_word)?);
-        let mut effective = Effective::by_timer(speed_hz, settings, timer_hz);
-        let mut program = if native {
-            let waits = self.native_waits(settings, timer_hz, divisor)?;
-            effective.cs_setup_ns = waits.cs_setup_ns;
-            effective.cs_hold_ns = waits.cs_hold_ns;
-            let by_timer = Settings { cs_setup_ns: 0, cs_hold_ns: 0, ..*settings };
-            Program::by_timer(&by_timer, timer_hz, plan, regs(waits.periodreg))?.with_waits(
-                0,
-                0,
-                waits.cs_inactive_ticks,
-            )
-        } else {
-            Program::by_timer(settings, timer_hz, plan, regs(0))?
-        };
-        // Whether the native line would pulse depends on the whole message.
-        program.asks = native;
-        program.selection = program.selection.holding_cs(!native);
-        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
-        program.max_transfer_bytes = if native { NATIVE_BYTES_MAX } else { BURST_BYTES_MAX };
-        Ok((program, effective))
     }
 
     /// The channels whose line is active high.
@@ -199,13 +128,9 @@ impl EcspiConfig {
 
     /// Refuses messages that would pulse the native line.
     #[inline]
-    pub(super) fn check_native(
-        &self,
-        program: &Program,
-        message: &[Transfer<'_>],
-    ) -> Result<(), MessageError> {
+    fn check_native(&self, preset: &Preset, message: &[Transfer<'_>]) -> Result<(), MessageError> {
         // Only devices on a native line need this check.
-        if !program.asks {
+        if !preset.asks {
             return Ok(());
         }
         let max_bytes = NATIVE_BYTES_MAX;
@@ -228,34 +153,109 @@ impl EcspiConfig {
         }
     }
 
-    /// The longest transfer of `plan` that is polled.
-    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        let word_ps =
-            8 * u128::from(plan.word_bytes()) * u128::from(divisor(plan.control)) * PS_PER_S;
-        let word_ps = word_ps.div_ceil(self.reference_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
-    }
-
-    /// A transfer's CONREG, without a burst length.
-    #[inline]
-    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
-        if transfer.speed_hz == 0 {
-            return Ok(program.plan.control);
-        }
-        self.plan_speed(program, transfer.speed_hz)
-    }
-
     #[cold]
-    fn plan_speed(&self, program: &Program, speed_hz: u32) -> Result<u32, Error> {
-        let device = program.plan.control;
+    fn plan_speed(&self, preset: &Preset, speed_hz: u32) -> Result<u32, Error> {
+        let device = preset.plan.control;
         let conreg = self.conreg_for(speed_hz, device & channel_select(3))?;
         // CSD_CTL counts clocks: a faster clock would shorten the setup time that the device asked
         // for.
-        if program.regs[super::P_PERIODREG] != 0
+        if preset.regs[super::P_PERIODREG] != 0
             && divisor(conreg & DIVIDERS) < divisor(device & DIVIDERS)
         {
             return Err(Error::NativeCsDelay { asked_ns: u32::MAX, max_ns: 0 });
         }
         Ok(conreg)
+    }
+}
+
+impl BlockConfig for EcspiConfig {
+    fn check(&self) {
+        assert!(self.reference_hz > 0, "the block's reference clock runs");
+    }
+
+    fn chip_selects(&self) -> &[CsLine] {
+        &self.chip_selects
+    }
+
+    fn limits(&self, timer_hz: u32) -> Limits {
+        Limits::new(
+            self.reference_hz.div_ceil(16 << 15),
+            self.reference_hz,
+            1 << 7 | 1 << 15 | 1 << 31,
+            timer_hz,
+        )
+    }
+
+    fn configure(&self, settings: &Settings, timer_hz: u32) -> Result<(Preset, Effective), Error> {
+        let (select, active_high) = lines::find(&self.chip_selects, settings)?;
+        let mode = settings.mode;
+        if mode.contains(Mode::LSB_FIRST) {
+            return Err(Error::LsbFirst);
+        }
+        let channel = match select {
+            Select::Native { channel } => channel & 3,
+            // The block must select some channel: one that is not wired to a chip. The GPIO line
+            // leaves at most three of the four channels to native lines.
+            Select::Gpio { .. } => lines::idle_channels(&self.chip_selects, 4).next().unwrap_or(0),
+            Select::None => {
+                lines::idle_channels(&self.chip_selects, 4).next().ok_or(Error::NoIdleChipSelect)?
+            }
+        };
+        let conreg = self.conreg_for(settings.speed_hz, channel_select(channel))?;
+        let divisor = divisor(conreg);
+        let speed_hz = (u64::from(self.reference_hz) / divisor) as u32;
+        let period_ns = (NS_PER_S * divisor).div_ceil(u64::from(self.reference_hz));
+
+        let mut configreg = ss_pol(self.native_active_high());
+        if mode.contains(Mode::CPHA) {
+            configreg |= SCLK_PHA_ALL;
+        }
+        if mode.contains(Mode::CPOL) {
+            configreg |= SCLK_POL_ALL;
+        }
+        let testreg = if mode.contains(Mode::LOOP) { LBC } else { 0 };
+        let settle_ticks = ticks_at_least(2 * period_ns, timer_hz) as u32;
+
+        let native = matches!(select, Select::Native { .. });
+        let regs = |periodreg| [configreg, periodreg, testreg, settle_ticks];
+        let plan = Plan::new(conreg, 0, word_bytes(settings.bits_per_word)?);
+        let mut effective = Effective::by_timer(speed_hz, settings, timer_hz);
+        let mut preset = if native {
+            let waits = self.native_waits(settings, timer_hz, divisor)?;
+            effective.cs_setup_ns = waits.cs_setup_ns;
+            effective.cs_hold_ns = waits.cs_hold_ns;
+            let by_timer = Settings { cs_setup_ns: 0, cs_hold_ns: 0, ..*settings };
+            Preset::by_timer(&by_timer, timer_hz, plan, regs(waits.periodreg))?.with_waits(
+                0,
+                0,
+                waits.cs_inactive_ticks,
+            )
+        } else {
+            Preset::by_timer(settings, timer_hz, plan, regs(0))?.with_line(select, active_high)
+        };
+        // Whether the native line would pulse depends on the whole message.
+        preset.asks = native;
+        preset.selection = preset.selection.holding_cs(!native);
+        preset.max_transfer_bytes = if native { NATIVE_BYTES_MAX } else { BURST_BYTES_MAX };
+        Ok((preset, effective))
+    }
+
+    #[inline]
+    fn plan(&self, preset: &Preset, transfer: &Transfer<'_>) -> Result<u32, Error> {
+        if transfer.speed_hz == 0 {
+            return Ok(preset.plan.control);
+        }
+        self.plan_speed(preset, transfer.speed_hz)
+    }
+
+    fn complete(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        self.check_native(preset, message)
+    }
+
+    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let word_ps =
+            8 * u128::from(plan.word_bytes()) * u128::from(divisor(plan.control)) * PS_PER_S;
+        let word_ps = word_ps.div_ceil(self.reference_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
     }
 }

@@ -41,10 +41,10 @@ use super::regs::{
     BURST_BYTES_MAX, BURST_LENGTH, FIFO_WORDS, RDR, RF, RR, SMC, STATREG, TC, burst_length,
 };
 use super::{Ecspi, Span, prefill_words};
+use crate::controller::block::InFlight;
 use crate::controller::deadline::Deadline;
 use crate::controller::gpio::GpioBank;
-use crate::controller::waits::Sleeps;
-use crate::controller::{Controller, Interrupt, Plan, Program, Progress, Stepped, Stopped, Wire};
+use crate::controller::{Interrupt, Plan, Preset, Stopped, Wire};
 use crate::reg::Registers;
 use crate::spi::Data;
 use crate::time::Timer;
@@ -53,8 +53,8 @@ use crate::time::Timer;
 const REFILL_WORDS: usize = FIFO_WORDS / 2;
 
 /// The burst in flight.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flight {
+#[derive(Debug, Default)]
+pub struct Flight {
     span: Span,
     /// Words sent, and below words received.
     sent: usize,
@@ -90,9 +90,15 @@ impl Flight {
     }
 }
 
+impl InFlight for Flight {
+    fn sleep_us(&self) -> u32 {
+        self.deadline.sleep_us()
+    }
+}
+
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// Starts the burst at `start` of the transfer.
-    fn launch(&mut self, program: &Program, plan: &Plan, data: &Data<'_>, start: usize) {
+    pub(super) fn launch(&mut self, preset: &Preset, plan: &Plan, data: &Data<'_>, start: usize) {
         let spaced = plan.word_delay_ticks > 0;
         let max = if spaced { plan.word_bytes().into() } else { BURST_BYTES_MAX };
         let span = Span { start, len: (data.len() - start).min(max) };
@@ -101,7 +107,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.regs.write(STATREG, TC);
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
         // Ordering 2: by XCH, never SMC, because words are written during the burst (ERR009165).
-        let prefill = span.words().min(prefill_words(program));
+        let prefill = span.words().min(prefill_words(preset));
         self.send(plan, data.tx(), span, 0..prefill);
         self.flight.sent = prefill;
         self.start_burst();
@@ -146,30 +152,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.flight.received = next;
         self.flight.due = until - next;
     }
-}
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Ecspi<R, G, T, I> {
-    const CAN_SLEEP: bool = I::PRESENT;
-
-    fn sleep(&mut self) {
-        self.interrupt.enable();
-        self.arm();
-        self.interrupt.wait(self.flight.deadline.sleep_us());
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, T, I> {
-    fn progress(&mut self) -> &mut Progress {
-        &mut self.progress
-    }
-
-    fn begin(&mut self, program: &Program, plan: &Plan, data: &mut Data<'_>) {
-        self.launch(program, plan, data, 0);
-    }
-
-    fn advance(
+    /// [`BlockDriver::advance`](crate::controller::block::BlockDriver::advance).
+    pub(super) fn go_on(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Poll<Result<(), Stopped>> {
@@ -196,7 +183,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
             return Poll::Pending;
         }
         // Ordering 6: the last word comes before the burst's end.
-        if let Err(stopped) = self.end_burst(program) {
+        if let Err(stopped) = self.end_burst(preset) {
             return Poll::Ready(Err(stopped));
         }
         let Span { start, len } = self.flight.span;
@@ -205,7 +192,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Ecspi<R, G, 
             return Poll::Ready(Ok(()));
         }
         self.wait_ticks(plan.word_delay_ticks);
-        self.launch(program, plan, data, end);
+        self.launch(preset, plan, data, end);
         Poll::Pending
     }
 }

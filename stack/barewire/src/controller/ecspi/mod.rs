@@ -101,18 +101,13 @@ pub use config::EcspiConfig;
 
 use core::task::Poll;
 
-use super::block;
-use super::deadline::{Deadline, Patience, Timed, poll};
+use super::block::{Block, BlockDriver, State};
+use super::deadline::{Deadline, Patience, poll};
 use super::gpio::GpioBank;
-use super::lines::{self, Rest};
-use super::waits::plan_waits;
 use super::words::{first_word_bytes, pack, unpack};
-use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, Stopped, Unfinished, Wire,
-    plan_message, resume_message,
-};
+use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped, Wire};
 use crate::reg::Registers;
-use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::spi::Data;
 use crate::time::Timer;
 use flight::Flight;
 use regs::{
@@ -120,6 +115,7 @@ use regs::{
     INTREG, PERIODREG, RDR, RF, RR, RXDATA, SMC, STATREG, TE, TESTREG, TXDATA, XCH, burst_length,
     divisor, rx_threshold, ss_pol,
 };
+use short::{LOAD_BYTES, NATIVE_LOAD_BYTES};
 
 /// Words written before a burst starts: few, so that the first clock comes early, but enough to
 /// last while the rest is written.
@@ -138,165 +134,78 @@ const UNCONFIGURED: [u32; 3] = [u32::MAX; 3];
 /// FIFO words sent at a time, unless none is received: TXFIFO does not run empty before there is
 /// room for so many.
 const CHUNK_WORDS: usize = 16;
-// Where `configure` puts its values in `Program::regs`.
+// Where `configure` puts its values in `Preset::regs`.
 const P_CONFIGREG: usize = 0;
 const P_PERIODREG: usize = 1;
 const P_TESTREG: usize = 2;
-/// The GPIO bit of the select line; 0 for a native line or none.
-const P_CS_MASK: usize = 3;
-/// Bit 31: the line is active high. The rest: ticks of two clocks.
-const P_CS_HIGH_SETTLE: usize = 4;
-const CS_HIGH: u32 = 1 << 31;
+/// Ticks of two clocks.
+const P_SETTLE: usize = 3;
 
 /// The ECSPI block, its select lines and the timer that makes its delays.
-#[derive(Debug)]
-pub struct Ecspi<R, G, T, I = NoInterrupt> {
-    regs: R,
-    gpio: G,
+pub type Ecspi<R, G, T, I = NoInterrupt> = Block<EcspiState, R, G, T, I>;
+
+/// What the driver keeps.
+#[derive(Debug, Default)]
+pub struct EcspiState {
     /// CONREG as last written, without XCH.
     conreg: u32,
     /// CONFIGREG, PERIODREG and TESTREG as last written; after a reset [`UNCONFIGURED`].
     configured: [u32; 3],
     /// RDR's threshold in words, as last written to DMAREG.
     threshold_words: usize,
-    timer: T,
-    rest: Rest,
-    config: EcspiConfig,
-    interrupt: I,
-    /// The position in the message between two steps.
-    progress: Progress,
-    flight: Flight,
 }
 
-impl<R: Registers, G: GpioBank, T: Timer> Ecspi<R, G, T> {
-    /// Resets and enables the block, and drives every GPIO select line inactive.
-    ///
-    /// # Panics
-    /// If `config.reference_hz` is 0.
-    pub fn new(regs: R, gpio: G, timer: T, config: EcspiConfig) -> Self {
-        assert!(config.reference_hz > 0, "the block's reference clock runs");
-        let mut this = Self {
-            regs,
-            gpio,
-            conreg: 0,
-            configured: UNCONFIGURED,
-            threshold_words: RESET_THRESHOLD_WORDS,
-            timer,
-            rest: Rest::default(),
-            config,
-            interrupt: NoInterrupt,
-            progress: Progress::default(),
-            flight: Flight::default(),
-        };
-        this.deselect_all();
-        this.reset();
-        this.rest = Rest::begin(&mut this.timer);
-        this
-    }
+impl State for EcspiState {
+    type Config = EcspiConfig;
+    type Board = EcspiConfig;
+    type Flight = Flight;
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
-    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
-    /// [`EcspiConfig::poll_limit_ns`].
-    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Ecspi<R, G, T, J> {
-        let Self { regs, gpio, conreg, configured, threshold_words, timer, rest, config, .. } =
-            self;
-        let (progress, flight) = (self.progress, self.flight);
-        Ecspi {
-            regs,
-            gpio,
-            conreg,
-            configured,
-            threshold_words,
-            timer,
-            rest,
-            config,
-            interrupt,
-            progress,
-            flight,
-        }
-    }
-
-    /// Disables the block and returns its parts. The disabled block drives all its native lines
-    /// high, including active-high ones.
-    pub fn release(mut self) -> (R, G, T) {
-        self.regs.write(CONREG, IDLE & !EN);
-        (self.regs, self.gpio, self.timer)
-    }
-
-    fn deselect_all(&mut self) {
-        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
-    }
-
-    /// Disables and enables the block: that flushes its FIFOs and resets everything but CONREG.
-    fn reset(&mut self) {
-        self.regs.write(CONREG, IDLE & !EN);
-        self.conreg = IDLE;
-        self.regs.write(CONREG, self.conreg);
-        let active_high = self.config.native_active_high();
-        if active_high != 0 {
-            // First of all: these lines are active until this write.
-            self.regs.write(CONFIGREG, ss_pol(active_high));
-        }
-        self.regs.write(INTREG, 0);
-        self.configured = UNCONFIGURED;
-        self.threshold_words = RESET_THRESHOLD_WORDS;
-        self.flight = Flight::default();
-    }
-
     #[cold]
-    fn reconfigure(&mut self, program: &Program, wanted: [u32; 3]) {
+    fn reconfigure(&mut self, preset: &Preset, wanted: [u32; 3]) {
         // The dividers first: the two clocks waited for below are the new device's.
-        self.set_conreg(program.plan.control & !SMC | IDLE);
+        self.set_conreg(preset.plan.control & !SMC | IDLE);
         let [configreg, periodreg, testreg] = wanted;
         self.regs.write(CONFIGREG, configreg);
         self.regs.write(PERIODREG, periodreg);
         self.regs.write(TESTREG, testreg);
-        self.configured = wanted;
-        self.wait_ticks(program.regs[P_CS_HIGH_SETTLE] & !CS_HIGH);
+        self.state.configured = wanted;
+        self.wait_ticks(preset.regs[P_SETTLE]);
     }
 
     /// Whether the block is configured for the device. Compared by element: 32-bit Arms call a
     /// function to compare arrays.
     #[inline(always)]
-    fn is_configured(&self, program: &Program) -> bool {
+    fn is_configured(&self, preset: &Preset) -> bool {
         if cfg!(target_pointer_width = "64") {
-            return self.configured == program.regs[..3];
+            return self.state.configured == preset.regs[..3];
         }
-        self.configured[0] == program.regs[P_CONFIGREG]
-            && self.configured[1] == program.regs[P_PERIODREG]
-            && self.configured[2] == program.regs[P_TESTREG]
-    }
-
-    /// Drives the device's select line, if a GPIO does.
-    #[inline(always)]
-    fn drive(&mut self, program: &Program, high: bool) {
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, high);
-        }
+        self.state.configured[0] == preset.regs[P_CONFIGREG]
+            && self.state.configured[1] == preset.regs[P_PERIODREG]
+            && self.state.configured[2] == preset.regs[P_TESTREG]
     }
 
     #[inline(always)]
     fn set_conreg(&mut self, conreg: u32) {
-        if self.conreg != conreg {
+        if self.state.conreg != conreg {
             self.regs.write(CONREG, conreg);
-            self.conreg = conreg;
+            self.state.conreg = conreg;
         }
     }
 
     /// Sets how many words RDR, and its interrupt, stand for.
     #[inline]
     fn set_threshold(&mut self, words: usize) {
-        if self.threshold_words != words {
+        if self.state.threshold_words != words {
             self.regs.write(DMAREG, rx_threshold(words));
-            self.threshold_words = words;
+            self.state.threshold_words = words;
         }
     }
 
     #[inline]
     fn start_burst(&mut self) {
-        self.regs.write(CONREG, self.conreg | XCH);
+        self.regs.write(CONREG, self.state.conreg | XCH);
     }
 
     /// Sets XCH again if the burst has run out of words. Words may be waiting in TXFIFO.
@@ -319,10 +228,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// Waits for the end of a burst that XCH started, after all its words were received. See step 5
     /// of the module.
     #[inline]
-    fn end_burst(&mut self, program: &Program) -> Result<(), Stopped> {
-        let halves = if program.asks { 2 } else { 1 };
+    fn end_burst(&mut self, preset: &Preset) -> Result<(), Stopped> {
+        let halves = if preset.asks { 2 } else { 1 };
         let timer_hz = self.timer.frequency_hz();
-        let ticks = self.config.half_clock_ticks(self.conreg, halves, timer_hz);
+        let ticks = self.config.half_clock_ticks(self.state.conreg, halves, timer_hz);
         self.wait_ticks(ticks);
         self.poll(CONREG, XCH, 0, 4)
     }
@@ -345,7 +254,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// How long `bytes` take at the current clock, in nanoseconds.
     fn wire_ns(&self, bytes: usize) -> u64 {
         let bits = bytes as u64 * 8;
-        (bits * divisor(self.conreg)).saturating_mul(1_000_000_000)
+        (bits * divisor(self.state.conreg)).saturating_mul(1_000_000_000)
             / u64::from(self.config.reference_hz)
     }
 
@@ -358,12 +267,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     #[inline(always)]
     fn exchange_word(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
         if plan.control & SMC == 0 {
-            return self.exchange_any_word(program, plan, data, 0..data.len());
+            return self.exchange_any_word(preset, plan, data, 0..data.len());
         }
         self.set_conreg(plan.control & !BURST_LENGTH | burst_length(data.len()));
         let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
@@ -380,7 +289,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     #[cold]
     fn exchange_any_word(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
         span: core::ops::Range<usize>,
@@ -397,7 +306,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[span], plan.word_bytes()),
             None => self.regs.discard_n(RXDATA, 1),
         }
-        if conreg & SMC == 0 { self.end_burst(program) } else { Ok(()) }
+        if conreg & SMC == 0 { self.end_burst(preset) } else { Ok(()) }
     }
 
     /// A lower bound of how many of `in_flight` words were received, from STATREG.
@@ -406,7 +315,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let words = if status & RF != 0 {
             FIFO_WORDS
         } else if status & RDR != 0 {
-            self.threshold_words
+            self.state.threshold_words
         } else {
             usize::from(status & RR != 0)
         };
@@ -416,17 +325,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// Exchanges a burst of any length: refills and drains it while it runs.
     fn exchange_burst(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
         span: Span,
     ) -> Result<(), Stopped> {
         self.set_conreg(plan.control & !(BURST_LENGTH | SMC) | burst_length(span.len));
-        let sent = span.words().min(prefill_words(program));
+        let sent = span.words().min(prefill_words(preset));
         self.send(plan, data.tx(), span, 0..sent);
         self.start_burst();
         self.finish_burst(plan, data, span, 0..sent)?;
-        self.end_burst(program)
+        self.end_burst(preset)
     }
 
     /// Receives the words `in_flight` of a burst, and exchanges the words after them.
@@ -583,7 +492,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     #[cold]
     fn exchange_spaced(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
@@ -592,14 +501,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             if start > 0 {
                 self.wait_ticks(plan.word_delay_ticks);
             }
-            self.exchange_any_word(program, plan, data, start..start + len)?;
+            self.exchange_any_word(preset, plan, data, start..start + len)?;
         }
         Ok(())
     }
 
     fn exchange_long(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
@@ -607,7 +516,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let mut start = 0;
         while start < data.len() {
             let span = Span { start, len: (data.len() - start).min(BURST_BYTES_MAX) };
-            self.exchange_burst(program, plan, data, span)?;
+            self.exchange_burst(preset, plan, data, span)?;
             start += span.len;
         }
         Ok(())
@@ -616,14 +525,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
 
 /// A device's CONFIGREG, PERIODREG and TESTREG.
 #[inline(always)]
-fn wanted(program: &Program) -> [u32; 3] {
-    [program.regs[P_CONFIGREG], program.regs[P_PERIODREG], program.regs[P_TESTREG]]
+fn wanted(preset: &Preset) -> [u32; 3] {
+    [preset.regs[P_CONFIGREG], preset.regs[P_PERIODREG], preset.regs[P_TESTREG]]
 }
 
 /// How many words are written to TXFIFO before a burst starts: all, on a native line.
 #[inline]
-fn prefill_words(program: &Program) -> usize {
-    if program.asks { FIFO_WORDS } else { PREFILL_WORDS }
+fn prefill_words(preset: &Preset) -> usize {
+    if preset.asks { FIFO_WORDS } else { PREFILL_WORDS }
 }
 
 /// A burst's bytes within its transfer's buffers.
@@ -653,135 +562,97 @@ impl Span {
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Ecspi<R, G, T, I> {
-    type Timer = T;
-
-    fn timer(&mut self) -> &mut T {
-        &mut self.timer
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Ecspi<R, G, T, I> {
-    #[inline(always)]
-    fn select(&mut self, program: &Program) {
-        if !self.is_configured(program) {
-            self.reconfigure(program, wanted(program));
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Ecspi<R, G, T, I> {
+    /// Disables and enables the block: that flushes its FIFOs and resets everything but CONREG.
+    fn reset(&mut self) {
+        self.regs.write(CONREG, IDLE & !EN);
+        self.state.conreg = IDLE;
+        self.regs.write(CONREG, self.state.conreg);
+        let active_high = self.config.native_active_high();
+        if active_high != 0 {
+            // First of all: these lines are active until this write.
+            self.regs.write(CONFIGREG, ss_pol(active_high));
         }
-        self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0);
-    }
-
-    #[inline(always)]
-    fn keeps_cs(&self, program: &Program) -> bool {
-        program.selection.keeps_cs()
-    }
-
-    #[inline(always)]
-    fn deselect(&mut self, program: &Program) {
-        self.drive(program, program.regs[P_CS_HIGH_SETTLE] & CS_HIGH == 0);
-    }
-
-    #[inline(always)]
-    fn exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        data: &mut Data<'_>,
-    ) -> Result<(), Stopped> {
-        let len = data.len();
-        if len == 0 {
-            return Ok(());
-        }
-        if plan.word_delay_ticks > 0 {
-            return self.exchange_spaced(program, plan, data);
-        }
-        if len <= 4 {
-            return self.exchange_word(program, plan, data);
-        }
-        self.exchange_long(program, plan, data)
-    }
-
-    #[cold]
-    fn recover(&mut self) {
-        self.reset();
-    }
-
-    #[inline]
-    fn wait_ticks(&mut self, ticks: u32) {
-        self.timer.wait_ticks(ticks.into());
-    }
-
-    #[inline]
-    fn rest_ticks(&mut self, ticks: u32) {
-        self.rest.at_least(ticks, &mut self.timer);
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Ecspi<R, G, T, I> {
-    fn limits(&self) -> Limits {
-        self.config.limits(self.timer.frequency_hz())
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.config.configure(settings, self.timer.frequency_hz())
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        let config = &self.config;
-        config.check_native(program, message)?;
-        let timer_hz = self.timer.frequency_hz();
-        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
-        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        block::run(self, program, message)
-    }
-
-    #[inline(always)]
-    fn run_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        block::run_exchange(self, program, plan, tx, rx)
-    }
-
-    fn start(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        block::start(self, program, message)
-    }
-
-    fn resume(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write, so its interrupt line is low before the
-        // handler returns.
         self.regs.write(INTREG, 0);
-        resume_message(self, program, message)
+        self.state.configured = UNCONFIGURED;
+        self.state.threshold_words = RESET_THRESHOLD_WORDS;
+        self.flight = Flight::default();
     }
 
-    fn arm(&mut self) {
+    /// The disabled block drives all its native lines high, including active-high ones.
+    fn leave(&mut self) {
+        self.regs.write(CONREG, IDLE & !EN);
+    }
+
+    fn mask(&mut self) {
+        self.regs.write(INTREG, 0);
+    }
+
+    fn unmask(&mut self) {
         self.regs.write(INTREG, self.flight.awaited());
     }
 
-    fn reclaim(&mut self) {
-        // First of all: no message waits for the interrupt any more.
-        self.regs.write(INTREG, 0);
-        self.deselect_all();
-        self.reset();
-        self.rest = Rest::begin(&mut self.timer);
+    #[inline(always)]
+    fn enter(&mut self, preset: &Preset) -> bool {
+        if !self.is_configured(preset) {
+            self.reconfigure(preset, wanted(preset));
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn transfer(
+        &mut self,
+        preset: &Preset,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Result<(), Stopped> {
+        if plan.word_delay_ticks > 0 {
+            return self.exchange_spaced(preset, plan, data);
+        }
+        if data.len() <= 4 {
+            return self.exchange_word(preset, plan, data);
+        }
+        self.exchange_long(preset, plan, data)
+    }
+
+    fn begin(&mut self, preset: &Preset, plan: &Plan, data: &mut Data<'_>) {
+        self.launch(preset, plan, data, 0);
+    }
+
+    fn advance(
+        &mut self,
+        preset: &Preset,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        self.go_on(preset, plan, data)
+    }
+
+    #[inline(always)]
+    fn is_short(&self, preset: &Preset, control: u32, len: usize) -> bool {
+        let fits = len <= NATIVE_LOAD_BYTES || len <= LOAD_BYTES && !preset.asks;
+        fits && control & SMC != 0 && self.is_configured(preset)
+    }
+
+    #[inline(always)]
+    fn exchange_short(
+        &mut self,
+        control: u32,
+        len: usize,
+        tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> bool {
+        self.exchange_one_load(control, len, tx, rx)
+    }
+
+    fn exchange_rest(
+        &mut self,
+        _control: u32,
+        len: usize,
+        _tx: Option<&[u8]>,
+        rx: Option<&mut [u8]>,
+    ) -> Result<(), Stopped> {
+        self.exchange_rest_of_load(len, rx)
     }
 }

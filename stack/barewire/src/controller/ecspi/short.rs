@@ -7,24 +7,21 @@ use core::ops::Range;
 use super::regs::{
     BURST_LENGTH, FIFO_WORDS, RDR, RF, RR, RXDATA, SMC, STATREG, TXDATA, XCH, burst_length,
 };
-use super::{
-    BATCH_WORDS, CONREG, CS_HIGH, Ecspi, Flight, P_CS_HIGH_SETTLE, P_CS_MASK, PREFILL_WORDS, Span,
-    pack,
-};
+use super::{BATCH_WORDS, CONREG, Ecspi, Flight, PREFILL_WORDS, Span, pack};
 use crate::controller::gpio::GpioBank;
-use crate::controller::{Interrupt, Plan, Program, SelectLine, Short, Stopped};
+use crate::controller::{Interrupt, Plan, Stopped};
 use crate::reg::Registers;
 use crate::spi::Transfer;
 use crate::time::Timer;
 
 /// The longest transfer whose words fit a FIFO.
-const LOAD_BYTES: usize = 4 * FIFO_WORDS;
+pub(super) const LOAD_BYTES: usize = 4 * FIFO_WORDS;
 /// The longest on a native line, whose words are all written before the burst starts.
-const NATIVE_LOAD_BYTES: usize = 4 * PREFILL_WORDS;
+pub(super) const NATIVE_LOAD_BYTES: usize = 4 * PREFILL_WORDS;
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// Sends a transfer of 5 to 8 bytes, and reads for as long as words have come. Returns whether the burst is over;
-    /// otherwise [`Short::exchange_rest`] finds it in flight.
+    /// otherwise [`Ecspi::exchange_rest_of_load`] finds it in flight.
     ///
     /// Only the burst's first word may be short. Its bytes go and come with what is behind them in four, shifted away, which
     /// saves a loop; the last word's bytes then take their place.
@@ -66,7 +63,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     }
 
     /// Sends a transfer of 5 to [`LOAD_BYTES`] bytes, and reads for as long as words have come. Returns whether the
-    /// burst is over; otherwise [`Short::exchange_rest`] finds it in flight.
+    /// burst is over; otherwise [`Ecspi::exchange_rest_of_load`] finds it in flight.
     #[inline(never)]
     fn exchange_load(
         &mut self,
@@ -143,35 +140,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.finish_burst(&Plan::NONE, &mut rest.data, span, in_flight)?;
         self.poll(CONREG, XCH, 0, 4)
     }
-}
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T, I> {
+    /// Sends a transfer that one load of the FIFO holds, and reads for as long as words have come.
     #[inline(always)]
-    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
-        if !self.gpio.is_short() || len == 0 {
-            return false;
-        }
-        let fits = len <= NATIVE_LOAD_BYTES || len <= LOAD_BYTES && !program.asks;
-        fits && control & SMC != 0 && self.is_configured(program)
-    }
-
-    #[inline(always)]
-    fn begin_short(&mut self, program: &Program) -> SelectLine {
-        SelectLine {
-            mask: program.regs[P_CS_MASK],
-            active_high: program.regs[P_CS_HIGH_SETTLE] & CS_HIGH != 0,
-        }
-    }
-
-    #[inline(always)]
-    fn drive_short(&mut self, line: SelectLine, active: bool) {
-        if line.mask != 0 {
-            self.gpio.drive_short(line.mask, line.active_high == active);
-        }
-    }
-
-    #[inline(always)]
-    fn exchange_short(
+    pub(super) fn exchange_one_load(
         &mut self,
         control: u32,
         len: usize,
@@ -191,11 +163,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Ecspi<R, G, T,
         true
     }
 
-    fn exchange_rest(
+    /// Finishes what [`Ecspi::exchange_one_load`] has begun.
+    pub(super) fn exchange_rest_of_load(
         &mut self,
-        _control: u32,
         len: usize,
-        _tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> Result<(), Stopped> {
         if len > 4 {

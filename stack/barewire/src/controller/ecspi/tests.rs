@@ -1,7 +1,9 @@
 //! The clock, which is a search. What else the driver does is judged in `barewire-sim`.
 
 use super::*;
+use crate::controller::block::BlockConfig;
 use crate::controller::{ALWAYS_POLL, CsLine};
+use crate::spi::Settings;
 
 #[test]
 fn the_clock_is_never_faster_than_asked_and_the_divider_never_larger_than_needed() {
@@ -27,10 +29,10 @@ fn the_clock_is_never_faster_than_asked_and_the_divider_never_larger_than_needed
         80_000_000,
         200_000_000,
     ] {
-        let (program, effective) =
+        let (preset, effective) =
             config.configure(&Settings::new(0, asked_hz), 8_000_000).expect("is in range");
         assert!(effective.speed_hz <= asked_hz, "{asked_hz}");
-        let divisor = divisor(program.plan.control);
+        let divisor = divisor(preset.plan.control);
         // Any smaller divisor of the block would be too fast.
         let smaller = (0..16)
             .flat_map(|post| (1..=16_u64).map(move |pre| pre << post))

@@ -1,10 +1,11 @@
 //! Settings to register values: dividers, mode, chip select, delays.
 
 use super::regs::{CPSDVSR_MAX, DSS, FIFO_WORDS, LBM, SCR_DIVISOR_MAX, SPH, SPO, SSE, scr};
-use super::{CS_HIGH, NATIVE, P_CR1, P_CS_MASK, P_FLAGS, P_SETTLE, PAIRS, cpsdvsr, divisor};
+use super::{NATIVE, P_CR1, P_FLAGS, P_SETTLE, PAIRS, cpsdvsr, divisor};
+use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::waits::poll_bytes_max;
-use crate::controller::{CsLine, Limits, Plan, Program};
+use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::ticks_at_least;
 
@@ -32,15 +33,6 @@ pub struct Pl022Config {
 }
 
 impl Pl022Config {
-    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        Limits::new(
-            self.reference_hz.div_ceil(CPSDVSR_MAX * SCR_DIVISOR_MAX),
-            self.reference_hz / 2,
-            1 << 7 | 1 << 15,
-            timer_hz,
-        )
-    }
-
     /// CPSDVSR and SCR for the fastest clock not above `speed_hz`.
     fn dividers_for(&self, speed_hz: u32) -> Result<u32, Error> {
         if speed_hz == 0 {
@@ -77,11 +69,34 @@ impl Pl022Config {
         }
     }
 
-    pub(super) fn configure(
-        &self,
-        settings: &Settings,
-        timer_hz: u32,
-    ) -> Result<(Program, Effective), Error> {
+    /// How long `frames` take under `control`, including its word length, in nanoseconds.
+    pub(super) fn wire_ns(&self, control: u32, frames: usize) -> u64 {
+        let frame_clocks = u64::from(control & DSS) + 1 + pause_clocks(control);
+        let clocks = frames as u64 * frame_clocks + LINE_CLOCKS;
+        (clocks * u64::from(divisor(control))).saturating_mul(NS_PER_S)
+            / u64::from(self.reference_hz)
+    }
+}
+
+impl BlockConfig for Pl022Config {
+    fn check(&self) {
+        assert!(self.reference_hz > 0, "the block's reference clock runs");
+    }
+
+    fn chip_selects(&self) -> &[CsLine] {
+        &self.chip_selects
+    }
+
+    fn limits(&self, timer_hz: u32) -> Limits {
+        Limits::new(
+            self.reference_hz.div_ceil(CPSDVSR_MAX * SCR_DIVISOR_MAX),
+            self.reference_hz / 2,
+            1 << 7 | 1 << 15,
+            timer_hz,
+        )
+    }
+
+    fn configure(&self, settings: &Settings, timer_hz: u32) -> Result<(Preset, Effective), Error> {
         let (select, active_high) = self.select(settings)?;
         let mode = settings.mode;
         if mode.contains(Mode::LSB_FIRST) {
@@ -99,47 +114,39 @@ impl Pl022Config {
         let speed_hz = (u64::from(self.reference_hz) / divisor) as u32;
         let period_ns = (NS_PER_S * divisor).div_ceil(self.reference_hz.into());
 
-        let mut regs = [0; 5];
+        let mut regs = [0; 4];
         regs[P_CR1] = SSE | bit(mode.contains(Mode::LOOP), LBM);
-        regs[P_CS_MASK] = select.gpio_mask();
-        regs[P_FLAGS] =
-            bit(active_high, CS_HIGH) | bit(native, NATIVE) | bit(mode.contains(Mode::CPHA), PAIRS);
+        regs[P_FLAGS] = bit(native, NATIVE) | bit(mode.contains(Mode::CPHA), PAIRS);
         regs[P_SETTLE] = ticks_at_least(2 * period_ns, timer_hz) as u32;
         let plan = Plan::new(control, 0, block_word_bytes(settings.bits_per_word)?);
-        let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
+        let mut preset =
+            Preset::by_timer(settings, timer_hz, plan, regs)?.with_line(select, active_high);
         // Whether the native line would pulse depends on the whole message.
-        program.asks = native;
-        program.selection = program.selection.holding_cs(!native);
-        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
-        Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
+        preset.asks = native;
+        preset.selection = preset.selection.holding_cs(!native);
+        Ok((preset, Effective::by_timer(speed_hz, settings, timer_hz)))
     }
 
-    /// The longest transfer of `plan` that is polled.
-    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        let clocks = 8 * u64::from(plan.word_bytes()) + pause_clocks(plan.control);
-        let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
-        let word_ps = word_ps.div_ceil(self.reference_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
-    }
-
-    /// How long `frames` take under `control`, including its word length, in nanoseconds.
-    pub(super) fn wire_ns(&self, control: u32, frames: usize) -> u64 {
-        let frame_clocks = u64::from(control & DSS) + 1 + pause_clocks(control);
-        let clocks = frames as u64 * frame_clocks + LINE_CLOCKS;
-        (clocks * u64::from(divisor(control))).saturating_mul(NS_PER_S)
-            / u64::from(self.reference_hz)
-    }
-
-    /// A transfer's dividers and format.
-    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
+    fn plan(&self, preset: &Preset, transfer: &Transfer<'_>) -> Result<u32, Error> {
         if transfer.bits_per_word != 0 {
             block_word_bytes(transfer.bits_per_word)?;
         }
-        let device = program.plan.control;
+        let device = preset.plan.control;
         if transfer.speed_hz == 0 {
             return Ok(device);
         }
         Ok(self.dividers_for(transfer.speed_hz)? | device & (SPH | SPO))
+    }
+
+    fn complete(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        check_native(preset, message)
+    }
+
+    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let clocks = 8 * u64::from(plan.word_bytes()) + pause_clocks(plan.control);
+        let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
+        let word_ps = word_ps.div_ceil(self.reference_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
     }
 }
 
@@ -167,12 +174,12 @@ fn check_native_delays(settings: &Settings) -> Result<(), Error> {
 /// pause and every transfer has an even length. Decided for the whole message, because the word
 /// length changes only while the block is disabled, when no chip should be selected.
 #[inline]
-pub(super) fn in_pairs(program: &Program, message: &[Transfer<'_>]) -> bool {
+pub(super) fn in_pairs(preset: &Preset, message: &[Transfer<'_>]) -> bool {
     let fits = |transfer: &Transfer<'_>| {
         transfer.data.len().is_multiple_of(2)
             && (transfer.plan.word_delay_ticks == 0 || transfer.plan.word_bytes() == 2)
     };
-    program.regs[P_FLAGS] & PAIRS != 0 && message.iter().all(fits)
+    preset.regs[P_FLAGS] & PAIRS != 0 && message.iter().all(fits)
 }
 
 /// Bytes of a frame.
@@ -183,14 +190,11 @@ pub(super) fn frame_bytes(plan: &Plan, pairs: bool) -> u8 {
 
 /// Refuses messages that would pulse the native line: with SPH = 0 it rises after every frame, with
 /// SPH = 1 when the transmit FIFO is empty, so only after the words that were in it at the start.
-pub(super) fn check_native(
-    program: &Program,
-    message: &[Transfer<'_>],
-) -> Result<(), MessageError> {
-    if program.regs[P_FLAGS] & NATIVE == 0 {
+pub(super) fn check_native(preset: &Preset, message: &[Transfer<'_>]) -> Result<(), MessageError> {
+    if preset.regs[P_FLAGS] & NATIVE == 0 {
         return Ok(());
     }
-    let pairs = in_pairs(program, message);
+    let pairs = in_pairs(preset, message);
     let last = message.len().saturating_sub(1);
     for (index, transfer) in message.iter().enumerate() {
         let plan = &transfer.plan;

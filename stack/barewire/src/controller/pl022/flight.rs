@@ -19,17 +19,11 @@
 //! 3. Received words are read before more are sent.
 //! 4. The last word is received up to a clock before the frame's end; BSY is polled for that long.
 
-use core::task::Poll;
-
 use super::Pl022;
-use super::config::in_pairs;
 use super::regs::{HALF_WORDS, ROR, RT, RX};
-use crate::controller::fifo;
+use crate::controller::Interrupt;
 use crate::controller::gpio::GpioBank;
-use crate::controller::waits::Sleeps;
-use crate::controller::{Controller, Interrupt, Plan, Program, Progress, Stepped, Stopped};
 use crate::reg::Registers;
-use crate::spi::{Data, Transfer};
 use crate::time::Timer;
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
@@ -51,45 +45,5 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
             HALF_WORDS => HALF_WORDS,
             to_come => (to_come - HALF_WORDS).min(HALF_WORDS),
         }
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for Pl022<R, G, T, I> {
-    const CAN_SLEEP: bool = I::PRESENT;
-
-    fn look_ahead(&mut self, program: &Program, message: &[Transfer<'_>]) {
-        self.pairs = in_pairs(program, message);
-    }
-
-    fn sleep(&mut self) {
-        self.interrupt.enable();
-        self.arm();
-        self.interrupt.wait(self.flight.deadline.sleep_us());
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for Pl022<R, G, T, I> {
-    fn progress(&mut self) -> &mut Progress {
-        &mut self.progress
-    }
-
-    fn begin(&mut self, program: &Program, plan: &Plan, data: &mut Data<'_>) {
-        // A stuck block is given nothing: the transfer then times out.
-        if let Ok(cut) = self.prepare(program, plan) {
-            self.left = true;
-            fifo::begin(self, cut, plan, data);
-        }
-    }
-
-    fn advance(
-        &mut self,
-        _program: &Program,
-        plan: &Plan,
-        data: &mut Data<'_>,
-    ) -> Poll<Result<(), Stopped>> {
-        if let Some(stopped) = self.stuck {
-            return Poll::Ready(Err(stopped));
-        }
-        fifo::advance(self, plan, data)
     }
 }

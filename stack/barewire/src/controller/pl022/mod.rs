@@ -79,20 +79,15 @@ pub use config::Pl022Config;
 
 use core::task::Poll;
 
-use super::block;
-use super::deadline::{Timed, poll};
-use super::fifo::{self, Cut, Fifo, Flight};
+use super::block::{Block, BlockDriver, State};
+use super::deadline::poll;
+use super::fifo::{self, Cut, Fifo};
 use super::gpio::GpioBank;
-use super::lines::{self, Rest};
-use super::waits::plan_waits;
-use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
-    Stopped, Unfinished, Wire, plan_message, resume_message,
-};
+use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped, Wire};
 use crate::reg::Registers;
-use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::spi::{Data, Transfer};
 use crate::time::Timer;
-use config::{check_native, frame_bytes};
+use config::{frame_bytes, in_pairs};
 use regs::{
     BSY, CPSDVSR_MAX, DSS, FIFO_WORDS, HALF_WORDS, RNE, ROR, RT, RX, SPO, SSE, SSPCPSR, SSPCR0,
     SSPCR1, SSPDMACR, SSPDR, SSPICR, SSPIMSC, SSPRIS, SSPSR, dss,
@@ -100,20 +95,16 @@ use regs::{
 
 /// No device's configuration: SSPCPSR has eight bits.
 const UNCONFIGURED: u32 = u32::MAX;
-// Where `configure` puts its values in `Program::regs`.
+// Where `configure` puts its values in `Preset::regs`.
 /// SSPCR1.
 const P_CR1: usize = 0;
-/// The GPIO bit of the select line; 0 for the native line or none.
-const P_CS_MASK: usize = 1;
-const P_FLAGS: usize = 2;
+const P_FLAGS: usize = 1;
 /// Ticks of two clocks.
-const P_SETTLE: usize = 3;
-/// In `P_FLAGS`: the select line is active high.
-const CS_HIGH: u32 = 1 << 0;
+const P_SETTLE: usize = 2;
 /// In `P_FLAGS`: the select line is native.
-const NATIVE: u32 = 1 << 1;
+const NATIVE: u32 = 1 << 0;
 /// In `P_FLAGS`: frames follow each other without a pause.
-const PAIRS: u32 = 1 << 2;
+const PAIRS: u32 = 1 << 1;
 
 // A plan's `control`: SSPCR0 without a word length in the lower half, SSPCPSR in the upper half.
 const CR0_BITS: u32 = 0xffff;
@@ -129,14 +120,11 @@ const fn divisor(control: u32) -> u32 {
 }
 
 /// The PL022 block, its select lines and the timer that makes its delays.
-#[derive(Debug)]
-pub struct Pl022<R, G, T, I = NoInterrupt> {
-    regs: R,
-    gpio: G,
-    timer: T,
-    rest: Rest,
-    config: Pl022Config,
-    interrupt: I,
+pub type Pl022<R, G, T, I = NoInterrupt> = Block<Pl022State, R, G, T, I>;
+
+/// What the driver keeps.
+#[derive(Debug, Default)]
+pub struct Pl022State {
     /// SSPCR0 and SSPCPSR as last written; after a reset [`UNCONFIGURED`].
     control: u32,
     /// SSPCR1 as last written.
@@ -151,103 +139,23 @@ pub struct Pl022<R, G, T, I = NoInterrupt> {
     left: bool,
     /// Why emptying the block failed.
     stuck: Option<Stopped>,
-    /// The position in the message between two steps.
-    progress: Progress,
-    flight: Flight,
 }
 
-impl<R: Registers, G: GpioBank, T: Timer> Pl022<R, G, T> {
-    /// Drives every GPIO select line inactive, and empties and disables the block.
-    ///
-    /// # Panics
-    /// If `config.reference_hz` is 0.
-    pub fn new(regs: R, gpio: G, timer: T, config: Pl022Config) -> Self {
-        assert!(config.reference_hz > 0, "the block's reference clock runs");
-        let mut this = Self {
-            regs,
-            gpio,
-            timer,
-            rest: Rest::default(),
-            config,
-            interrupt: NoInterrupt,
-            control: UNCONFIGURED,
-            cr1: 0,
-            pairs: false,
-            native: false,
-            rested: false,
-            left: false,
-            stuck: None,
-            progress: Progress::default(),
-            flight: Flight::default(),
-        };
-        this.deselect_all();
-        this.reset();
-        this.rest = Rest::begin(&mut this.timer);
-        this
-    }
+impl State for Pl022State {
+    type Config = Pl022Config;
+    type Board = Pl022Config;
+    type Flight = fifo::Flight;
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
-    /// Adds `interrupt`, on which the caller sleeps while a transfer takes longer than
-    /// [`Pl022Config::poll_limit_ns`].
-    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> Pl022<R, G, T, J> {
-        let Self { regs, gpio, timer, rest, config, control, cr1, pairs, native, .. } = self;
-        let Self { rested, left, stuck, progress, flight, .. } = self;
-        Pl022 {
-            regs,
-            gpio,
-            timer,
-            rest,
-            config,
-            interrupt,
-            control,
-            cr1,
-            pairs,
-            native,
-            rested,
-            left,
-            stuck,
-            progress,
-            flight,
-        }
-    }
-
-    /// Disables the block and returns its parts.
-    pub fn release(mut self) -> (R, G, T) {
-        self.regs.write(SSPCR1, 0);
-        (self.regs, self.gpio, self.timer)
-    }
-
-    fn deselect_all(&mut self) {
-        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
-    }
-
-    /// Empties and disables the block, in whatever state it is.
-    #[cold]
-    fn reset(&mut self) {
-        self.regs.write(SSPIMSC, 0);
-        self.regs.write(SSPDMACR, 0);
-        self.stuck = self.empty().err();
-        if self.stuck.is_some() {
-            self.disable();
-            self.make_runnable();
-            self.regs.write(SSPCR1, SSE);
-            self.stuck = self.empty().err();
-        }
-        self.disable();
-        self.regs.write(SSPICR, ROR | RT);
-        self.control = UNCONFIGURED;
-        self.native = false;
-        self.flight = Flight::default();
-    }
-
     /// Reads received words and lets waiting words out.
     fn empty(&mut self) -> Result<(), Stopped> {
         if self.is_empty() {
             return Ok(());
         }
         // The time depends on the clock that is set now, by any program.
-        self.control = self.regs.read(SSPCR0) & CR0_BITS | cpsdvsr(self.regs.read(SSPCPSR) & 0xff);
+        self.state.control =
+            self.regs.read(SSPCR0) & CR0_BITS | cpsdvsr(self.regs.read(SSPCPSR) & 0xff);
         poll(self, |this| this.wire_ns(FIFO_WORDS), Self::is_empty)
     }
 
@@ -265,7 +173,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
         let cr1 = self.regs.read(SSPCR1);
         self.regs.write(SSPCR1, cr1 & !SSE);
         self.regs.write(SSPCR1, 0);
-        self.cr1 = 0;
+        self.state.cr1 = 0;
     }
 
     /// Prepares a block that was disabled, or not a controller, to send the words waiting in its
@@ -283,32 +191,33 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
     /// Writes the control registers while the block is at rest.
     #[cold]
     fn reconfigure(&mut self, cr1: u32, control: u32) -> Result<(), Stopped> {
-        if let Some(stopped) = self.stuck {
+        if let Some(stopped) = self.state.stuck {
             return Err(stopped);
         }
         self.regs.write(SSPCR1, cr1 & !SSE);
-        if self.control ^ control > CR0_BITS {
+        if self.state.control ^ control > CR0_BITS {
             self.regs.write(SSPCPSR, control >> 16);
         }
         self.regs.write(SSPCR0, control & CR0_BITS);
         self.regs.write(SSPCR1, cr1);
-        self.cr1 = cr1;
-        self.control = control;
+        self.state.cr1 = cr1;
+        self.state.control = control;
         Ok(())
     }
 
-    /// Configures the block for the program while no chip is selected. Returns whether that
+    /// Configures the block for the device while no chip is selected. Returns whether that
     /// succeeded.
     #[cold]
-    fn set_up(&mut self, program: &Program, control: u32) -> bool {
-        if self.stuck.is_some() {
+    fn set_up(&mut self, preset: &Preset, control: u32) -> bool {
+        if self.state.stuck.is_some() {
             // Try again: its clock may be running now.
             self.reset();
         }
-        let repolarized = (self.control ^ control) & SPO != 0 || self.control == UNCONFIGURED;
-        let done = self.reconfigure(program.regs[P_CR1], control).is_ok();
+        let repolarized =
+            (self.state.control ^ control) & SPO != 0 || self.state.control == UNCONFIGURED;
+        let done = self.reconfigure(preset.regs[P_CR1], control).is_ok();
         if done && repolarized {
-            self.wait_ticks(program.regs[P_SETTLE]);
+            self.wait_ticks(preset.regs[P_SETTLE]);
         }
         done
     }
@@ -323,25 +232,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Pl022<R, G, T, I> {
     /// SSPCR0 and SSPCPSR for a transfer of `plan`.
     #[inline(always)]
     fn control_of(&self, plan: &Plan) -> u32 {
-        plan.control | dss(frame_bytes(plan, self.pairs))
+        plan.control | dss(frame_bytes(plan, self.state.pairs))
     }
 
     /// Sets the block up for a transfer, and cuts the transfer into frames.
     #[inline(always)]
-    fn prepare(&mut self, program: &Program, plan: &Plan) -> Result<Cut, Stopped> {
+    fn prepare(&mut self, preset: &Preset, plan: &Plan) -> Result<Cut, Stopped> {
         let control = self.control_of(plan);
-        if self.control != control {
-            self.reconfigure(program.regs[P_CR1], control)?;
+        if self.state.control != control {
+            self.reconfigure(preset.regs[P_CR1], control)?;
         }
-        Ok(Cut::new(plan, frame_bytes(plan, self.pairs)))
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Pl022<R, G, T, I> {
-    type Timer = T;
-
-    fn timer(&mut self) -> &mut T {
-        &mut self.timer
+        Ok(Cut::new(plan, frame_bytes(plan, self.state.pairs)))
     }
 }
 
@@ -352,21 +253,21 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
 
     #[inline]
     fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
-        self.rested = false;
+        self.state.rested = false;
         // The native line would rise between two words if the second were late: enable after both.
-        let together = self.native && words.len() > 1;
+        let together = self.state.native && words.len() > 1;
         if together {
-            self.regs.write(SSPCR1, self.cr1 & !SSE);
+            self.regs.write(SSPCR1, self.state.cr1 & !SSE);
         }
         self.regs.write_each(SSPDR, words);
         if together {
-            self.regs.write(SSPCR1, self.cr1);
+            self.regs.write(SSPCR1, self.state.cr1);
         }
     }
 
     #[inline]
     fn ready(&mut self, in_flight: usize) -> usize {
-        if self.left && in_flight + self.flight.flow.unsent() >= HALF_WORDS {
+        if self.state.left && in_flight + self.flight.flow.unsent() >= HALF_WORDS {
             return self.ready_left(in_flight);
         }
         if in_flight == FIFO_WORDS {
@@ -380,7 +281,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
             return 1;
         }
         // All have been received, unless one was lost: so the last is read only once RNE shows it.
-        self.rested = in_flight == 1;
+        self.state.rested = in_flight == 1;
         (in_flight - 1).max(1)
     }
 
@@ -396,7 +297,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
 
     #[inline]
     fn at_rest(&mut self) -> bool {
-        self.rested || self.regs.read(SSPSR) & BSY == 0
+        self.state.rested || self.regs.read(SSPSR) & BSY == 0
     }
 
     fn lost(&mut self) -> bool {
@@ -404,101 +305,103 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Pl022<R, G, T, 
     }
 
     fn wire_ns(&self, words: usize) -> u64 {
-        self.config.wire_ns(self.control, words)
+        self.config.wire_ns(self.state.control, words)
     }
 
-    fn flight(&mut self) -> &mut Flight {
+    fn flight(&mut self) -> &mut fifo::Flight {
         &mut self.flight
     }
 }
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Pl022<R, G, T, I> {
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Pl022<R, G, T, I> {
+    #[cold]
+    fn reset(&mut self) {
+        self.regs.write(SSPIMSC, 0);
+        self.regs.write(SSPDMACR, 0);
+        self.state.stuck = self.empty().err();
+        if self.state.stuck.is_some() {
+            self.disable();
+            self.make_runnable();
+            self.regs.write(SSPCR1, SSE);
+            self.state.stuck = self.empty().err();
+        }
+        self.disable();
+        self.regs.write(SSPICR, ROR | RT);
+        self.state.control = UNCONFIGURED;
+        self.state.native = false;
+        self.flight = fifo::Flight::default();
+    }
+
+    fn leave(&mut self) {
+        self.regs.write(SSPCR1, 0);
+    }
+
+    fn mask(&mut self) {
+        self.regs.write(SSPIMSC, 0);
+    }
+
+    fn unmask(&mut self) {
+        self.regs.write(SSPIMSC, self.awaited());
+    }
+
     #[inline(always)]
-    fn select(&mut self, program: &Program) {
-        let control = self.control_of(&program.plan);
-        if (self.control != control || self.cr1 != program.regs[P_CR1])
-            && !self.set_up(program, control)
+    fn enter(&mut self, preset: &Preset) -> bool {
+        let control = self.control_of(&preset.plan);
+        if (self.state.control != control || self.state.cr1 != preset.regs[P_CR1])
+            && !self.set_up(preset, control)
         {
-            // A stuck block may send its words at any time: no chip must be selected.
-            return;
+            return false;
         }
-        let flags = program.regs[P_FLAGS];
-        self.native = flags & NATIVE != 0;
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, flags & CS_HIGH != 0);
-        }
+        self.state.native = preset.regs[P_FLAGS] & NATIVE != 0;
+        true
+    }
+
+    fn look_ahead(&mut self, preset: &Preset, message: &[Transfer<'_>]) {
+        self.state.pairs = in_pairs(preset, message);
     }
 
     #[inline(always)]
-    fn keeps_cs(&self, program: &Program) -> bool {
-        program.selection.keeps_cs()
-    }
-
-    #[inline(always)]
-    fn deselect(&mut self, program: &Program) {
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH == 0);
-        }
-    }
-
-    #[inline(always)]
-    fn exchange(
+    fn transfer(
         &mut self,
-        program: &Program,
+        preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
-        if data.is_empty() {
-            return Ok(());
-        }
-        let cut = self.prepare(program, plan)?;
-        self.left = false;
+        let cut = self.prepare(preset, plan)?;
+        self.state.left = false;
         fifo::exchange(self, cut, plan, data)
     }
 
-    #[cold]
-    fn recover(&mut self) {
-        self.reset();
-    }
-
-    #[inline]
-    fn wait_ticks(&mut self, ticks: u32) {
-        self.timer.wait_ticks(ticks.into());
-    }
-
-    #[inline]
-    fn rest_ticks(&mut self, ticks: u32) {
-        self.rest.at_least(ticks, &mut self.timer);
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T, I> {
-    #[inline(always)]
-    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
-        if !self.gpio.is_short() {
-            return false;
-        }
-        let set = self.control == control | dss(1) && self.cr1 == program.regs[P_CR1];
-        let bytes = program.regs[P_FLAGS] & (NATIVE | PAIRS) == 0;
-        set && bytes && len > 0 && len <= FIFO_WORDS
-    }
-
-    #[inline(always)]
-    fn begin_short(&mut self, program: &Program) -> SelectLine {
-        (self.native, self.pairs, self.left) = (false, false, false);
-        SelectLine {
-            mask: program.regs[P_CS_MASK],
-            active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
+    fn begin(&mut self, preset: &Preset, plan: &Plan, data: &mut Data<'_>) {
+        // A stuck block is given nothing: the transfer then times out.
+        if let Ok(cut) = self.prepare(preset, plan) {
+            self.state.left = true;
+            fifo::begin(self, cut, plan, data);
         }
     }
 
-    #[inline(always)]
-    fn drive_short(&mut self, line: SelectLine, active: bool) {
-        if line.mask != 0 {
-            self.gpio.drive_short(line.mask, line.active_high == active);
+    fn advance(
+        &mut self,
+        _preset: &Preset,
+        plan: &Plan,
+        data: &mut Data<'_>,
+    ) -> Poll<Result<(), Stopped>> {
+        if let Some(stopped) = self.state.stuck {
+            return Poll::Ready(Err(stopped));
         }
+        fifo::advance(self, plan, data)
+    }
+
+    #[inline(always)]
+    fn is_short(&self, preset: &Preset, control: u32, len: usize) -> bool {
+        let set = self.state.control == control | dss(1) && self.state.cr1 == preset.regs[P_CR1];
+        let bytes = preset.regs[P_FLAGS] & (NATIVE | PAIRS) == 0;
+        set && bytes && len <= FIFO_WORDS
+    }
+
+    #[inline(always)]
+    fn enter_short(&mut self, _preset: &Preset) {
+        (self.state.native, self.state.pairs, self.state.left) = (false, false, false);
     }
 
     #[inline(always)]
@@ -520,75 +423,5 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for Pl022<R, G, T,
         rx: Option<&mut [u8]>,
     ) -> Result<(), Stopped> {
         fifo::exchange_rest_of_any(self, tx, rx)
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for Pl022<R, G, T, I> {
-    fn limits(&self) -> Limits {
-        self.config.limits(self.timer.frequency_hz())
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.config.configure(settings, self.timer.frequency_hz())
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        let config = &self.config;
-        let timer_hz = self.timer.frequency_hz();
-        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
-        check_native(program, message)?;
-        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        block::run(self, program, message)
-    }
-
-    #[inline(always)]
-    fn run_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        block::run_exchange(self, program, plan, tx, rx)
-    }
-
-    fn start(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        block::start(self, program, message)
-    }
-
-    fn resume(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write, so its interrupt line is low before the
-        // handler returns.
-        self.regs.write(SSPIMSC, 0);
-        resume_message(self, program, message)
-    }
-
-    fn arm(&mut self) {
-        self.regs.write(SSPIMSC, self.awaited());
-    }
-
-    fn reclaim(&mut self) {
-        // First of all: no message waits for the interrupt any more.
-        self.regs.write(SSPIMSC, 0);
-        self.deselect_all();
-        self.reset();
-        self.rest = Rest::begin(&mut self.timer);
     }
 }

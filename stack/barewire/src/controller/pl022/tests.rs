@@ -1,7 +1,9 @@
 //! The clock, which is a search. What else the driver does is judged in `barewire-sim`.
 
 use super::*;
+use crate::controller::block::BlockConfig;
 use crate::controller::{ALWAYS_POLL, CsLine};
+use crate::spi::Settings;
 
 const CONFIG: Pl022Config = Pl022Config {
     reference_hz: 80_000_000,
@@ -24,9 +26,9 @@ fn the_clock_is_the_fastest_not_above_what_was_asked() {
         let min_hz = config.limits(1).min_speed_hz;
         let asked = [3_600_000, min_hz, 10_000, 99_999, 400_000, 19_999_999, 200_000_000];
         for asked_hz in asked.into_iter().take(some(7)) {
-            let (program, effective) =
+            let (preset, effective) =
                 config.configure(&Settings::new(0, asked_hz), 8_000_000).expect("is in range");
-            let control = program.plan.control;
+            let control = preset.plan.control;
             assert!((2..=254).contains(&(control >> 16)) && control >> 16 & 1 == 0);
             let best = (2..=254_u32)
                 .step_by(2)

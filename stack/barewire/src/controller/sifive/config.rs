@@ -1,10 +1,11 @@
 //! Settings to register values: the divisor, the mode and the line.
 
 use super::regs::{DIV_MAX, ENDIAN, LINES_MAX, PHA, POL};
-use super::{CS_HIGH, NATIVE, P_CS_MASK, P_CSID, P_FLAGS};
+use super::{P_CSID, P_NATIVE};
+use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::waits::poll_bytes_max;
-use crate::controller::{CsLine, Limits, Plan, Program};
+use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, Mode, Settings, Transfer};
 
 const PS_PER_S: u128 = 1_000_000_000_000;
@@ -51,25 +52,11 @@ pub(super) const fn divisor(sckdiv: u32) -> u32 {
 }
 
 impl SiFiveConfig {
-    /// # Panics
-    /// As [`SiFive::new`](super::SiFive::new).
-    pub(super) fn check(&self) {
-        assert!(self.reference_hz > 0, "the block's input clock runs");
-        for (channel, _) in lines::native(&self.chip_selects) {
-            assert!(channel < LINES_MAX, "the block has at most 32 lines, and no line {channel}");
-        }
-    }
-
     /// CSDEF with the lines of the table inactive. The bits of other lines stay as they are.
     pub(super) fn csdef(&self, before: u32) -> u32 {
         lines::native(&self.chip_selects).fold(before, |csdef, (channel, active_high)| {
             csdef & !(1 << channel) | u32::from(!active_high) << channel
         })
-    }
-
-    pub(super) fn limits(&self, timer_hz: u32) -> Limits {
-        let slowest = self.reference_hz.div_ceil(divisor(DIV_MAX));
-        Limits::new(slowest, self.reference_hz / divisor(0), 1 << 7, timer_hz)
     }
 
     /// SCKDIV for the fastest clock not above `speed_hz`.
@@ -85,12 +72,26 @@ impl SiFiveConfig {
         }
         Ok(sckdiv as u32)
     }
+}
 
-    pub(super) fn configure(
-        &self,
-        settings: &Settings,
-        timer_hz: u32,
-    ) -> Result<(Program, Effective), Error> {
+impl BlockConfig for SiFiveConfig {
+    fn check(&self) {
+        assert!(self.reference_hz > 0, "the block's input clock runs");
+        for (channel, _) in lines::native(&self.chip_selects) {
+            assert!(channel < LINES_MAX, "the block has at most 32 lines, and no line {channel}");
+        }
+    }
+
+    fn chip_selects(&self) -> &[CsLine] {
+        &self.chip_selects
+    }
+
+    fn limits(&self, timer_hz: u32) -> Limits {
+        let slowest = self.reference_hz.div_ceil(divisor(DIV_MAX));
+        Limits::new(slowest, self.reference_hz / divisor(0), 1 << 7, timer_hz)
+    }
+
+    fn configure(&self, settings: &Settings, timer_hz: u32) -> Result<(Preset, Effective), Error> {
         let (select, active_high) = lines::find(&self.chip_selects, settings)?;
         let mode = settings.mode;
         if mode.contains(Mode::LOOP) {
@@ -113,40 +114,37 @@ impl SiFiveConfig {
             | bit(mode.contains(Mode::CPOL), POL << MODE_SHIFT)
             | bit(mode.contains(Mode::LSB_FIRST), ENDIAN << ENDIAN_SHIFT);
 
-        let mut regs = [0; 5];
+        let mut regs = [0; 4];
         regs[P_CSID] = channel.unwrap_or_default();
-        regs[P_CS_MASK] = select.gpio_mask();
-        regs[P_FLAGS] = bit(active_high, CS_HIGH) | bit(native, NATIVE);
+        regs[P_NATIVE] = native.into();
         let plan = Plan::new(control, 0, 1);
-        let mut program = Program::by_timer(settings, timer_hz, plan, regs)?;
-        program.selection = program.selection.holding_cs(!native);
-        program.poll_bytes_max = self.poll_bytes_max(&program.plan, timer_hz);
+        let mut preset =
+            Preset::by_timer(settings, timer_hz, plan, regs)?.with_line(select, active_high);
+        preset.selection = preset.selection.holding_cs(!native);
         let speed_hz = self.reference_hz / divisor(sckdiv);
-        Ok((program, Effective::by_timer(speed_hz, settings, timer_hz)))
+        Ok((preset, Effective::by_timer(speed_hz, settings, timer_hz)))
     }
 
-    /// The longest transfer of `plan` that is polled, in bytes.
-    pub(super) fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        let cycles = 8 * u128::from(divisor(sckdiv(plan.control)));
-        let word_ps = (cycles * PS_PER_S).div_ceil(self.reference_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
-    }
-
-    /// The divisor and mode of a transfer that is not as the device has it.
-    pub(super) fn plan(&self, program: &Program, transfer: &Transfer<'_>) -> Result<u32, Error> {
+    fn plan(&self, preset: &Preset, transfer: &Transfer<'_>) -> Result<u32, Error> {
         if transfer.bits_per_word != 0 {
             check_bits(transfer.bits_per_word)?;
         }
-        let device = program.plan.control;
+        let device = preset.plan.control;
         if transfer.speed_hz == 0 {
             return Ok(device);
         }
         let own = self.sckdiv_for(transfer.speed_hz)? | (device & !DIV_MAX);
         // The block takes no SCKDIV over while it holds its line.
-        if own != device && program.regs[P_FLAGS] & NATIVE != 0 {
+        if own != device && super::is_native(preset) {
             return Err(Error::NativeCsSpeed { asked_hz: transfer.speed_hz });
         }
         Ok(own)
+    }
+
+    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+        let cycles = 8 * u128::from(divisor(sckdiv(plan.control)));
+        let word_ps = (cycles * PS_PER_S).div_ceil(self.reference_hz.into());
+        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
     }
 }
 

@@ -65,18 +65,12 @@ pub use config::SiFiveConfig;
 
 use core::task::Poll;
 
-use super::block;
-use super::deadline::Timed;
-use super::fifo::{self, Cut, Fifo, Flight};
+use super::block::{Block, BlockDriver, State};
+use super::fifo::{self, Cut, Fifo};
 use super::gpio::GpioBank;
-use super::lines::{self, Rest};
-use super::waits::{Sleeps, plan_waits};
-use super::{
-    Controller, Interrupt, Limits, NoInterrupt, Plan, Program, Progress, SelectLine, Short,
-    Stepped, Stopped, Unfinished, Wire, plan_message, resume_message,
-};
+use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
-use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
+use crate::spi::Data;
 use crate::time::Timer;
 use config::{divisor, endian, sckdiv, sckmode};
 use regs::{
@@ -94,26 +88,18 @@ const FRAME_CLOCKS_MAX: u64 = 10;
 const RELEASE_CLOCKS: u64 = 4;
 /// Clocks after which the last byte's are over.
 const LAST_CLOCKS: u64 = 2;
-// Where `configure` puts its values in `Program::regs`.
+// Where `configure` puts its values in `Preset::regs`.
 /// CSID, where the select line is the block's own.
 const P_CSID: usize = 0;
-/// The GPIO bit of the select line; 0 for the block's own line, and for none.
-const P_CS_MASK: usize = 1;
-const P_FLAGS: usize = 2;
-/// In `P_FLAGS`: the select line is active high.
-const CS_HIGH: u32 = 1 << 0;
-/// In `P_FLAGS`: the select line is the block's own.
-const NATIVE: u32 = 1 << 1;
+/// 1: the select line is the block's own.
+const P_NATIVE: usize = 1;
 
 /// The block, its select lines and the timer that makes its delays.
-#[derive(Debug)]
-pub struct SiFive<R, G, T, I = NoInterrupt> {
-    regs: R,
-    gpio: G,
-    timer: T,
-    rest: Rest,
-    config: SiFiveConfig,
-    interrupt: I,
+pub type SiFive<R, G, T, I = NoInterrupt> = Block<SiFiveState, R, G, T, I>;
+
+/// What the driver keeps.
+#[derive(Debug, Default)]
+pub struct SiFiveState {
     /// SCKDIV, SCKMODE, FMT's ENDIAN as a plan has them; after a reset [`UNCONFIGURED`].
     control: u32,
     /// CSMODE while no chip is selected: AUTO, or OFF after a chip on a GPIO.
@@ -124,74 +110,149 @@ pub struct SiFive<R, G, T, I = NoInterrupt> {
     last_ticks: u64,
     /// The byte that [`Fifo::ready`] took out.
     taken: u32,
-    /// The message begun, between two steps of it.
-    progress: Progress,
-    flight: Flight,
 }
 
-impl<R: Registers, G: GpioBank, T: Timer> SiFive<R, G, T> {
-    /// Drives every select line inactive, switches the flash interface off and empties the FIFOs.
-    ///
-    /// # Panics
-    /// If `config.reference_hz` is 0, or a native line's channel is above 31.
-    pub fn new(regs: R, gpio: G, timer: T, config: SiFiveConfig) -> Self {
-        config.check();
-        let mut this = Self {
-            regs,
-            gpio,
-            timer,
-            rest: Rest::default(),
-            config,
-            interrupt: NoInterrupt,
-            control: UNCONFIGURED,
-            idle_mode: AUTO,
-            csid: UNCONFIGURED,
-            rxmark: UNCONFIGURED,
-            last_ticks: 0,
-            taken: 0,
-            progress: Progress::default(),
-            flight: Flight::default(),
-        };
-        this.deselect_all();
-        this.reset();
-        this.rest = Rest::begin(&mut this.timer);
-        this
-    }
+impl State for SiFiveState {
+    type Config = SiFiveConfig;
+    type Board = SiFiveConfig;
+    type Flight = fifo::Flight;
+}
+
+/// Whether the select line of the preset's chip is the block's own.
+#[inline(always)]
+fn is_native(preset: &Preset) -> bool {
+    preset.regs[P_NATIVE] != 0
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
-    /// The same, sleeping for `interrupt` where a transfer takes longer than
-    /// [`SiFiveConfig::poll_limit_ns`].
-    pub fn with_interrupt<J: Interrupt>(self, interrupt: J) -> SiFive<R, G, T, J> {
-        let Self { regs, gpio, timer, rest, config, control, idle_mode, csid, .. } = self;
-        let Self { rxmark, last_ticks, taken, progress, flight, .. } = self;
-        SiFive {
-            regs,
-            gpio,
-            timer,
-            rest,
-            config,
-            interrupt,
-            control,
-            idle_mode,
-            csid,
-            rxmark,
-            last_ticks,
-            taken,
-            progress,
-            flight,
+    /// Ticks of the timer in `clocks` of SCK, rounded up.
+    fn ticks_of(&self, sckdiv: u32, clocks: u64) -> u64 {
+        let cycles = clocks * u64::from(divisor(sckdiv));
+        (cycles * u64::from(self.timer.frequency_hz())).div_ceil(self.config.reference_hz.into())
+    }
+
+    /// Waits for so many clocks of SCK.
+    #[inline]
+    fn await_clocks(&mut self, clocks: u64) {
+        let ticks = self.ticks_of(sckdiv(self.state.control), clocks);
+        self.timer.wait_ticks(ticks);
+    }
+
+    /// CSMODE becomes AUTO, and the block is not selected any more.
+    #[inline]
+    fn unselect(&mut self) {
+        self.regs.write(CSMODE, AUTO);
+        self.await_clocks(RELEASE_CLOCKS);
+    }
+
+    /// Writes the registers that differ while the block is not selected: Ordering 4.
+    fn reconfigure(&mut self, control: u32, idle_mode: u32) {
+        if self.state.idle_mode != AUTO {
+            self.unselect();
+        }
+        let (old, first) = (self.state.control, self.state.control == UNCONFIGURED);
+        if first || sckdiv(old) != sckdiv(control) {
+            self.regs.write(SCKDIV, sckdiv(control));
+        }
+        if first || sckmode(old) != sckmode(control) {
+            self.regs.write(SCKMODE, sckmode(control));
+        }
+        if first || endian(old) != endian(control) {
+            self.regs.write(FMT, FMT_BYTES | endian(control));
+        }
+        self.state.control = control;
+        self.state.last_ticks = self.ticks_of(sckdiv(control), LAST_CLOCKS);
+        if idle_mode != AUTO {
+            self.regs.write(CSMODE, idle_mode);
+        }
+        self.state.idle_mode = idle_mode;
+    }
+
+    /// Sets the block up for a transfer, and cuts it. On its own line no plan of a message differs.
+    #[inline(always)]
+    fn prepare(&mut self, plan: &Plan) -> Cut {
+        if self.state.control != plan.control {
+            self.reconfigure(plan.control, OFF);
+        }
+        Cut::new(plan, 1)
+    }
+
+    /// Exchanges a transfer of more bytes than the FIFO holds. Not inlined: its loops are for any length.
+    #[inline(never)]
+    fn exchange_long(&mut self, len: usize, tx: Option<&[u8]>, rx: Option<&mut [u8]>) -> bool {
+        fifo::exchange_ready::<_, 1>(self, len, tx, rx)
+    }
+
+    /// Sets the number of bytes at which the block interrupts: half a FIFO, or all in flight.
+    fn await_bytes(&mut self) {
+        let bytes = self.flight.flow.in_flight().clamp(1, DEPTH / 2);
+        let rxmark = bytes as u32 - 1;
+        if self.state.rxmark != rxmark {
+            self.regs.write(RXMARK, rxmark);
+            self.state.rxmark = rxmark;
+        }
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T, I> {
+    const ONE_A_LOOK: bool = true;
+
+    fn depth(&self) -> usize {
+        DEPTH
+    }
+
+    #[inline]
+    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
+        self.regs.write_each(TXDATA, words);
+    }
+
+    #[inline]
+    fn ready(&mut self, _in_flight: usize) -> usize {
+        self.state.taken = self.regs.read(RXDATA);
+        (self.state.taken & EMPTY == 0).into()
+    }
+
+    #[inline]
+    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, mut to: impl FnMut(P, u32)) {
+        // One at most: `ready` has read it.
+        for place in places {
+            to(place, self.state.taken & 0xff);
         }
     }
 
-    /// The pieces back, the block silent.
-    pub fn release(mut self) -> (R, G, T) {
-        self.reset();
-        (self.regs, self.gpio, self.timer)
+    #[inline]
+    fn discard(&mut self, _n: usize) {}
+
+    #[inline(always)]
+    fn take_one(&mut self) -> Option<u32> {
+        let taken = self.regs.read(RXDATA);
+        (taken & EMPTY == 0).then_some(taken)
     }
 
-    fn deselect_all(&mut self) {
-        lines::deselect_all(&self.config.chip_selects, &mut self.gpio);
+    #[inline]
+    fn at_rest(&mut self) -> bool {
+        // Ordering 2.
+        self.timer.wait_ticks(self.state.last_ticks);
+        true
     }
+
+    fn lost(&mut self) -> bool {
+        false
+    }
+
+    fn wire_ns(&self, words: usize) -> u64 {
+        let cycles =
+            words as u64 * FRAME_CLOCKS_MAX * u64::from(divisor(sckdiv(self.state.control)));
+        cycles.saturating_mul(NS_PER_S) / u64::from(self.config.reference_hz)
+    }
+
+    fn flight(&mut self) -> &mut fifo::Flight {
+        &mut self.flight
+    }
+}
+
+impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for SiFive<R, G, T, I> {
+    const RUN_INLINE: bool = false;
 
     /// Silences the block and empties its FIFOs, whoever drove it last: Ordering 5.
     #[cold]
@@ -216,234 +277,67 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
         self.regs.write(CSMODE, AUTO);
         let ticks = self.ticks_of(sckdiv, RELEASE_CLOCKS);
         self.timer.wait_ticks(ticks);
-        self.idle_mode = AUTO;
-        (self.control, self.csid, self.rxmark) = (UNCONFIGURED, UNCONFIGURED, UNCONFIGURED);
-        self.flight = Flight::default();
+        self.state.idle_mode = AUTO;
+        (self.state.control, self.state.csid, self.state.rxmark) =
+            (UNCONFIGURED, UNCONFIGURED, UNCONFIGURED);
+        self.flight = fifo::Flight::default();
     }
 
-    /// Ticks of the timer in `clocks` of SCK, rounded up.
-    fn ticks_of(&self, sckdiv: u32, clocks: u64) -> u64 {
-        let cycles = clocks * u64::from(divisor(sckdiv));
-        (cycles * u64::from(self.timer.frequency_hz())).div_ceil(self.config.reference_hz.into())
+    fn mask(&mut self) {
+        self.regs.write(IE, 0);
     }
 
-    /// Waits for so many clocks of SCK.
-    #[inline]
-    fn await_clocks(&mut self, clocks: u64) {
-        let ticks = self.ticks_of(sckdiv(self.control), clocks);
-        self.timer.wait_ticks(ticks);
+    fn unmask(&mut self) {
+        self.regs.write(IE, RXWM);
     }
-
-    /// CSMODE becomes AUTO, and the block is not selected any more.
-    #[inline]
-    fn unselect(&mut self) {
-        self.regs.write(CSMODE, AUTO);
-        self.await_clocks(RELEASE_CLOCKS);
-    }
-
-    /// Writes the registers that differ while the block is not selected: Ordering 4.
-    fn reconfigure(&mut self, control: u32, idle_mode: u32) {
-        if self.idle_mode != AUTO {
-            self.unselect();
-        }
-        let (old, first) = (self.control, self.control == UNCONFIGURED);
-        if first || sckdiv(old) != sckdiv(control) {
-            self.regs.write(SCKDIV, sckdiv(control));
-        }
-        if first || sckmode(old) != sckmode(control) {
-            self.regs.write(SCKMODE, sckmode(control));
-        }
-        if first || endian(old) != endian(control) {
-            self.regs.write(FMT, FMT_BYTES | endian(control));
-        }
-        self.control = control;
-        self.last_ticks = self.ticks_of(sckdiv(control), LAST_CLOCKS);
-        if idle_mode != AUTO {
-            self.regs.write(CSMODE, idle_mode);
-        }
-        self.idle_mode = idle_mode;
-    }
-
-    /// Exchanges a transfer of more bytes than the FIFO holds. Not inlined: its loops are for any length.
-    #[inline(never)]
-    fn exchange_long(&mut self, len: usize, tx: Option<&[u8]>, rx: Option<&mut [u8]>) -> bool {
-        fifo::exchange_ready::<_, 1>(self, len, tx, rx)
-    }
-
-    /// Sets the number of bytes at which the block interrupts: half a FIFO, or all in flight.
-    fn await_bytes(&mut self) {
-        let bytes = self.flight.flow.in_flight().clamp(1, DEPTH / 2);
-        let rxmark = bytes as u32 - 1;
-        if self.rxmark != rxmark {
-            self.regs.write(RXMARK, rxmark);
-            self.rxmark = rxmark;
-        }
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for SiFive<R, G, T, I> {
-    type Timer = T;
-
-    fn timer(&mut self) -> &mut T {
-        &mut self.timer
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T, I> {
-    const ONE_A_LOOK: bool = true;
-
-    fn depth(&self) -> usize {
-        DEPTH
-    }
-
-    #[inline]
-    fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
-        self.regs.write_each(TXDATA, words);
-    }
-
-    #[inline]
-    fn ready(&mut self, _in_flight: usize) -> usize {
-        self.taken = self.regs.read(RXDATA);
-        (self.taken & EMPTY == 0).into()
-    }
-
-    #[inline]
-    fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, mut to: impl FnMut(P, u32)) {
-        // One at most: `ready` has read it.
-        for place in places {
-            to(place, self.taken & 0xff);
-        }
-    }
-
-    #[inline]
-    fn discard(&mut self, _n: usize) {}
 
     #[inline(always)]
-    fn take_one(&mut self) -> Option<u32> {
-        let taken = self.regs.read(RXDATA);
-        (taken & EMPTY == 0).then_some(taken)
-    }
-
-    #[inline]
-    fn at_rest(&mut self) -> bool {
-        // Ordering 2.
-        self.timer.wait_ticks(self.last_ticks);
-        true
-    }
-
-    fn lost(&mut self) -> bool {
-        false
-    }
-
-    fn wire_ns(&self, words: usize) -> u64 {
-        let cycles = words as u64 * FRAME_CLOCKS_MAX * u64::from(divisor(sckdiv(self.control)));
-        cycles.saturating_mul(NS_PER_S) / u64::from(self.config.reference_hz)
-    }
-
-    fn flight(&mut self) -> &mut Flight {
-        &mut self.flight
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for SiFive<R, G, T, I> {
-    #[inline(always)]
-    fn select(&mut self, program: &Program) {
-        let native = program.regs[P_FLAGS] & NATIVE != 0;
+    fn enter(&mut self, preset: &Preset) -> bool {
+        let native = is_native(preset);
         let idle_mode = if native { AUTO } else { OFF };
         // Ordering 1: the polarity.
-        if self.control != program.plan.control || self.idle_mode != idle_mode {
-            self.reconfigure(program.plan.control, idle_mode);
+        if self.state.control != preset.plan.control || self.state.idle_mode != idle_mode {
+            self.reconfigure(preset.plan.control, idle_mode);
         }
         if native {
-            let csid = program.regs[P_CSID];
-            if self.csid != csid {
+            let csid = preset.regs[P_CSID];
+            if self.state.csid != csid {
                 self.regs.write(CSID, csid);
-                self.csid = csid;
+                self.state.csid = csid;
             }
             self.regs.write(CSMODE, HOLD);
         }
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH != 0);
-        }
+        true
     }
 
     #[inline(always)]
-    fn keeps_cs(&self, program: &Program) -> bool {
-        program.selection.keeps_cs()
-    }
-
-    #[inline(always)]
-    fn deselect(&mut self, program: &Program) {
-        if program.regs[P_FLAGS] & NATIVE != 0 {
+    fn exit(&mut self, preset: &Preset) {
+        if is_native(preset) {
             // Ordering 3.
             self.unselect();
         }
-        let mask = program.regs[P_CS_MASK];
-        if mask != 0 {
-            self.gpio.drive(mask, program.regs[P_FLAGS] & CS_HIGH == 0);
-        }
     }
 
     #[inline(always)]
-    fn exchange(
+    fn transfer(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
-        if data.is_empty() {
-            return Ok(());
-        }
-        // On its own line no plan of a message differs.
-        if self.control != plan.control {
-            self.reconfigure(plan.control, OFF);
-        }
-        fifo::exchange(self, Cut::new(plan, 1), plan, data)
+        let cut = self.prepare(plan);
+        fifo::exchange(self, cut, plan, data)
     }
 
-    #[cold]
-    fn recover(&mut self) {
-        self.reset();
-    }
-
-    #[inline]
-    fn wait_ticks(&mut self, ticks: u32) {
-        self.timer.wait_ticks(ticks.into());
-    }
-
-    #[inline]
-    fn rest_ticks(&mut self, ticks: u32) {
-        self.rest.at_least(ticks, &mut self.timer);
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Sleeps for SiFive<R, G, T, I> {
-    const CAN_SLEEP: bool = I::PRESENT;
-
-    fn sleep(&mut self) {
-        self.interrupt.enable();
-        self.arm();
-        self.interrupt.wait(self.flight.deadline.sleep_us());
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for SiFive<R, G, T, I> {
-    fn progress(&mut self) -> &mut Progress {
-        &mut self.progress
-    }
-
-    fn begin(&mut self, _program: &Program, plan: &Plan, data: &mut Data<'_>) {
-        if self.control != plan.control {
-            self.reconfigure(plan.control, OFF);
-        }
-        fifo::begin(self, Cut::new(plan, 1), plan, data);
+    fn begin(&mut self, _preset: &Preset, plan: &Plan, data: &mut Data<'_>) {
+        let cut = self.prepare(plan);
+        fifo::begin(self, cut, plan, data);
         self.await_bytes();
     }
 
     fn advance(
         &mut self,
-        _program: &Program,
+        _preset: &Preset,
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Poll<Result<(), Stopped>> {
@@ -453,29 +347,11 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Stepped for SiFive<R, G,
         }
         advanced
     }
-}
 
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for SiFive<R, G, T, I> {
     #[inline(always)]
-    fn is_short(&self, program: &Program, control: u32, len: usize) -> bool {
+    fn is_short(&self, preset: &Preset, control: u32, _len: usize) -> bool {
         // OFF: a GPIO selects, or nothing does.
-        let set = self.control == control && self.idle_mode == OFF;
-        set && program.regs[P_FLAGS] & NATIVE == 0 && len > 0 && self.gpio.is_short()
-    }
-
-    #[inline(always)]
-    fn begin_short(&mut self, program: &Program) -> SelectLine {
-        SelectLine {
-            mask: program.regs[P_CS_MASK],
-            active_high: program.regs[P_FLAGS] & CS_HIGH != 0,
-        }
-    }
-
-    #[inline(always)]
-    fn drive_short(&mut self, line: SelectLine, active: bool) {
-        if line.mask != 0 {
-            self.gpio.drive_short(line.mask, line.active_high == active);
-        }
+        self.state.control == control && self.state.idle_mode == OFF && !is_native(preset)
     }
 
     #[inline(always)]
@@ -500,75 +376,5 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Short for SiFive<R, G, T
         rx: Option<&mut [u8]>,
     ) -> Result<(), Stopped> {
         fifo::exchange_rest::<_, 1>(self, tx, rx)
-    }
-}
-
-impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller for SiFive<R, G, T, I> {
-    fn limits(&self) -> Limits {
-        self.config.limits(self.timer.frequency_hz())
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Program, Effective), Error> {
-        self.config.configure(settings, self.timer.frequency_hz())
-    }
-
-    fn plan(&self, program: &Program, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        let config = &self.config;
-        let timer_hz = self.timer.frequency_hz();
-        plan_message(program, timer_hz, message, |transfer| config.plan(program, transfer))?;
-        plan_waits(program, message, |plan| config.poll_bytes_max(plan, timer_hz));
-        Ok(())
-    }
-
-    // Not inlined, as `run_exchange` is: a message of several transfers can afford a call.
-    #[inline(never)]
-    fn run(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Result<usize, Unfinished> {
-        block::run(self, program, message)
-    }
-
-    #[inline(always)]
-    fn run_exchange(
-        &mut self,
-        program: &Program,
-        plan: &Plan,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        block::run_exchange(self, program, plan, tx, rx)
-    }
-
-    fn start(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        block::start(self, program, message)
-    }
-
-    fn resume(
-        &mut self,
-        program: &Program,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        // The block's next read waits for this write, so its interrupt line is low before the
-        // handler returns.
-        self.regs.write(IE, 0);
-        resume_message(self, program, message)
-    }
-
-    fn arm(&mut self) {
-        self.regs.write(IE, RXWM);
-    }
-
-    fn reclaim(&mut self) {
-        // First of all: no message waits for the interrupt any more.
-        self.regs.write(IE, 0);
-        self.deselect_all();
-        self.reset();
-        self.rest = Rest::begin(&mut self.timer);
     }
 }

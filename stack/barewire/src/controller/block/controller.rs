@@ -1,0 +1,118 @@
+//! [`Controller`], for every block.
+
+use core::task::Poll;
+
+use super::{Block, BlockConfig, BlockDriver, State};
+use crate::controller::gpio::GpioBank;
+use crate::controller::lines::Rest;
+use crate::controller::waits::plan_waits;
+use crate::controller::{
+    Controller, Interrupt, Limits, Plan, Preset, Unfinished, plan_message, resume_message,
+};
+use crate::reg::Registers;
+use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
+use crate::time::Timer;
+
+impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Block<B, R, G, T, I>
+where
+    Self: BlockDriver,
+{
+    // Inlined always: the caller knows what was prepared.
+    #[inline(always)]
+    fn run_inlined(
+        &mut self,
+        preset: &Preset,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        match self.run_all_short(preset, message) {
+            Some(ran) => ran,
+            None => self.run_any(preset, message),
+        }
+    }
+
+    #[inline(never)]
+    fn run_called(
+        &mut self,
+        preset: &Preset,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        self.run_inlined(preset, message)
+    }
+}
+
+impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Controller
+    for Block<B, R, G, T, I>
+where
+    Self: BlockDriver,
+{
+    fn limits(&self) -> Limits {
+        self.config.limits(self.timer.frequency_hz())
+    }
+
+    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
+        let timer_hz = self.timer.frequency_hz();
+        let (mut preset, effective) = self.config.configure(settings, timer_hz)?;
+        preset.poll_bytes_max = self.config.poll_bytes_max(&preset.plan, timer_hz);
+        Ok((preset, effective))
+    }
+
+    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
+        let config = &self.config;
+        let timer_hz = self.timer.frequency_hz();
+        plan_message(preset, timer_hz, message, |transfer| config.plan(preset, transfer))?;
+        config.complete(preset, message)?;
+        plan_waits(preset, message, |plan| config.poll_bytes_max(plan, timer_hz));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        match Self::RUN_INLINE {
+            true => self.run_inlined(preset, message),
+            false => self.run_called(preset, message),
+        }
+    }
+
+    #[inline(always)]
+    fn run_exchange(
+        &mut self,
+        preset: &Preset,
+        plan: &Plan,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        match self.run_short(preset, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
+            Some(ran) => ran,
+            None => self.run_any_exchange(preset, plan, tx, rx),
+        }
+    }
+
+    fn start(
+        &mut self,
+        preset: &Preset,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        self.start_any(preset, message)
+    }
+
+    fn resume(
+        &mut self,
+        preset: &Preset,
+        message: &mut [Transfer<'_>],
+    ) -> Poll<Result<usize, Unfinished>> {
+        self.mask();
+        resume_message(self, preset, message)
+    }
+
+    fn arm(&mut self) {
+        self.unmask();
+    }
+
+    fn reclaim(&mut self) {
+        // First of all: no message waits for the interrupt any more.
+        self.mask_unknown();
+        self.deselect_all();
+        self.reset();
+        self.rest = Rest::begin(&mut self.timer);
+    }
+}
