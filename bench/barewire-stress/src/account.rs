@@ -3,7 +3,7 @@
 use barewire::bus::{HISTO_BUCKETS, Statistics};
 use barewire::spi::Error;
 
-use super::judge::{Outcome, Seen};
+use super::judge::{Outcome, WireCounts};
 
 /// The way a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Account {
     }
 
     /// The fields of `counted` that neither contexts nor wire agree with.
-    pub(super) fn mismatches(&self, counted: &Statistics, seen: &Seen) -> Vec<String> {
+    pub(super) fn mismatches(&self, counted: &Statistics, seen: &WireCounts) -> Vec<String> {
         let expected = &self.expected;
         let mut wrong = Vec::new();
         let mut field = |name: &str, counted: u64, known: &[u64]| {

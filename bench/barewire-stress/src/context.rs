@@ -20,7 +20,7 @@ use super::account::{Account, Does, Path};
 use super::frame::LEN_MIN;
 use super::judge::{Judge, Outcome};
 use super::message::{Message, Random, sign};
-use super::platform::{Boxed, found_idle, goes_on, join};
+use super::platform::{BoxedFuture, found_idle, goes_on, join};
 use super::slot::{Ran, Slot, slot};
 
 /// Instructions of a pause, at most: while all crowd the bus, and while it is often idle.
@@ -365,7 +365,7 @@ impl<'f> Context<'f> {
         });
         let patience = if self.random.one_in(4) { self.random.below(2) as u32 } else { u32::MAX };
         let mut message = self.message.transfers();
-        let mut futures: Vec<Boxed<'_, Ran>> = Vec::new();
+        let mut futures: Vec<BoxedFuture<'_, Ran>> = Vec::new();
         let (judge, index) = (&*self.floor.judge, self.index);
         for (at, place) in self.places.iter_mut().enumerate() {
             if wanted.contains(&at) {
@@ -479,8 +479,8 @@ fn handed_over<'f>(
     judge: &'f RefCell<Judge>,
     context: usize,
     number: u32,
-    future: Boxed<'f, Ran>,
-) -> Boxed<'f, Ran> {
+    future: BoxedFuture<'f, Ran>,
+) -> BoxedFuture<'f, Ran> {
     Box::pin(async move {
         judge.borrow_mut().hands_over(context, number);
         future.await

@@ -42,7 +42,7 @@ pub(super) enum Outcome {
 
 /// Broken promises, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(super) struct BrokenPromises {
     pub(super) order_violations: u64,
     pub(super) interleavings: u64,
     pub(super) lost: u64,
@@ -51,7 +51,7 @@ pub(super) struct Broken {
 
 /// Other counts from the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct WireCounts {
     /// Whole messages.
     pub(super) messages: u64,
     pub(super) bytes: u64,
@@ -97,8 +97,8 @@ pub(super) struct Judge {
     /// Bytes of messages that broke off and are not settled.
     broken_off: HashMap<(usize, u32), usize>,
     locked_by: Option<usize>,
-    broken: Broken,
-    seen: Seen,
+    broken: BrokenPromises,
+    seen: WireCounts,
 }
 
 impl Judge {
@@ -111,8 +111,8 @@ impl Judge {
             open: None,
             broken_off: HashMap::new(),
             locked_by: None,
-            broken: Broken::default(),
-            seen: Seen::default(),
+            broken: BrokenPromises::default(),
+            seen: WireCounts::default(),
         }
     }
 
@@ -182,7 +182,7 @@ impl Judge {
     }
 
     /// The verdict, after all contexts have ended.
-    pub(super) fn close(&mut self) -> (Broken, Seen) {
+    pub(super) fn close(&mut self) -> (BrokenPromises, WireCounts) {
         self.break_off();
         for context in &self.contexts {
             for &flags in &context.messages {
@@ -394,7 +394,7 @@ mod tests {
                 judge.settle(context, number, Outcome::NotRun);
             }
         }
-        let Broken { order_violations, interleavings, lost, duplicated } = judge.close().0;
+        let BrokenPromises { order_violations, interleavings, lost, duplicated } = judge.close().0;
         [order_violations, interleavings, lost, duplicated]
     }
 

@@ -50,7 +50,7 @@ use account::Account;
 use context::{Context, Counts, Floor};
 use frame::CONTEXTS_MAX;
 use judge::{Judge, Recorder};
-use platform::Watched;
+use platform::WatchedPlatform;
 use report::Report;
 use sabotage::{Sabotage, Saboteur};
 
@@ -280,7 +280,7 @@ fn stress(args: &Args, options: &SimOptions) -> Result<Report, Failure> {
     let sabotaged = Rc::new(Cell::new(0));
     let driver = Charged::new(any(&board), board.clone());
     let faulty = FaultInjector::new(driver, Fault::Timeout, args.when());
-    let platform = Watched::of(args.inheritance);
+    let platform = WatchedPlatform::of(args.inheritance);
     let pump = if args.pump == Pumps::Worker { Pump::Worker } else { Pump::Caller };
     let saboteur = Saboteur::new(faulty, args.sabotage, sabotaged.clone());
     let bus: Box<Bus<dyn Controller>> =

@@ -49,18 +49,18 @@ pub(super) fn goes_on() {
 
 /// [`SimPlatform`], watched.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedPlatform {
     inherits: bool,
 }
 
-impl Watched {
+impl WatchedPlatform {
     /// With priority inheritance or without.
     pub(super) fn of(inherits: bool) -> &'static Self {
         if inherits { &Self { inherits: true } } else { &Self { inherits: false } }
     }
 }
 
-impl Platform for Watched {
+impl Platform for WatchedPlatform {
     fn context(&self) -> usize {
         look();
         let context = SimPlatform.context();
@@ -118,11 +118,11 @@ impl Wake for Bell {
 }
 
 /// A future, boxed where it stands.
-pub(super) type Boxed<'f, T> = Pin<Box<dyn Future<Output = T> + 'f>>;
+pub(super) type BoxedFuture<'f, T> = Pin<Box<dyn Future<Output = T> + 'f>>;
 
 /// Polls `futures`, in their order first, until all are ready or `patience` rounds have passed;
 /// what is not ready then is dropped. Between rounds the thread sleeps until it is woken.
-pub(super) fn join<T>(futures: Vec<Boxed<'_, T>>, mut patience: u32) -> Vec<Option<T>> {
+pub(super) fn join<T>(futures: Vec<BoxedFuture<'_, T>>, mut patience: u32) -> Vec<Option<T>> {
     let bell = Arc::new(Bell(AtomicU32::new(0)));
     let waker = Waker::from(bell.clone());
     let mut cx = Context::from_waker(&waker);

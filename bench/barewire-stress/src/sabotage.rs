@@ -28,7 +28,7 @@ const TIMES: u64 = 5;
 const ONE_IN: u64 = 53;
 
 /// A message, copied.
-struct Copied {
+struct MessageCopy {
     preset: Preset,
     context: u8,
     transfers: Vec<(Vec<u8>, bool)>,
@@ -40,7 +40,7 @@ pub(super) struct Saboteur<C> {
     kind: Option<Sabotage>,
     messages: u64,
     done: Rc<Cell<u64>>,
-    held_back: Option<Copied>,
+    held_back: Option<MessageCopy>,
 }
 
 impl<C: Controller> Saboteur<C> {
@@ -49,7 +49,7 @@ impl<C: Controller> Saboteur<C> {
         Self { inner, kind, messages: 0, done, held_back: None }
     }
 
-    fn send(&mut self, copied: &Copied) -> Result<usize, Unfinished> {
+    fn send(&mut self, copied: &MessageCopy) -> Result<usize, Unfinished> {
         let mut message = Vec::with_capacity(copied.transfers.len());
         for (bytes, cs_change) in &copied.transfers {
             let mut transfer = Transfer::write(bytes);
@@ -61,13 +61,13 @@ impl<C: Controller> Saboteur<C> {
     }
 }
 
-fn copied(preset: &Preset, message: &[Transfer<'_>]) -> Copied {
+fn copied(preset: &Preset, message: &[Transfer<'_>]) -> MessageCopy {
     let bytes = |transfer: &Transfer<'_>| {
         let data = transfer.data();
         data.tx().map_or_else(|| vec![0; data.len()], <[u8]>::to_vec)
     };
     let transfers: Vec<_> = message.iter().map(|one| (bytes(one), one.cs_change)).collect();
-    Copied { preset: *preset, context: transfers[0].0[0], transfers }
+    MessageCopy { preset: *preset, context: transfers[0].0[0], transfers }
 }
 
 fn len(message: &[Transfer<'_>]) -> usize {
@@ -118,13 +118,14 @@ impl<C: Controller> Layer for Saboteur<C> {
                 whole.transfers.push((bytes, false));
                 let first = whole;
                 self.send(&first)?;
-                self.held_back = Some(Copied { transfers: vec![(rest, false)], ..first });
+                self.held_back = Some(MessageCopy { transfers: vec![(rest, false)], ..first });
                 Ok(len(message))
             }
             _ => {
                 let ours = message[0].data().tx().map_or(0, |tx| tx[0]);
                 let ran = self.inner.run(preset, message);
-                let sends = |held: &Copied| kind == Sabotage::Interleave || held.context == ours;
+                let sends =
+                    |held: &MessageCopy| kind == Sabotage::Interleave || held.context == ours;
                 if let Some(held) = self.held_back.take_if(|held| sends(held)) {
                     self.done.set(self.done.get() + 1);
                     self.send(&held)?;

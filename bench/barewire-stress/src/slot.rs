@@ -9,7 +9,7 @@ use barewire::bus::{Device, Then};
 use barewire::controller::Controller;
 use barewire::spi::MessageError;
 
-use super::platform::{Boxed, called_back};
+use super::platform::{BoxedFuture, called_back};
 
 /// What a message ends with.
 pub(super) type Ran = Result<usize, MessageError>;
@@ -28,7 +28,7 @@ pub(super) trait Slot {
     fn wait(&mut self) -> Option<Ran>;
     fn cancel(&mut self) -> bool;
     /// As a future.
-    fn run(&mut self) -> Boxed<'_, Ran>;
+    fn run(&mut self) -> BoxedFuture<'_, Ran>;
     /// Whether what came in is what was sent, a byte later.
     fn received_well(&mut self) -> bool;
     /// How often the message ran by what its callback was told, and failed; `None` without one.
@@ -104,7 +104,7 @@ impl<C: Controller + ?Sized, const N: usize> Slot for Queueing<'_, C, N> {
         self.queued.as_mut().cancel()
     }
 
-    fn run(&mut self) -> Boxed<'_, Ran> {
+    fn run(&mut self) -> BoxedFuture<'_, Ran> {
         Box::pin(self.queued.as_mut().run())
     }
 

@@ -2,12 +2,12 @@
 //!
 //! # How it works
 //! A simulated board, and a board in QEMU, is a graph of `Rc`s. Such a graph may move to another thread as a
-//! whole, if no reference to a part of it stays behind. [`Confined`] sees to that: the graph is made by a
+//! whole, if no reference to a part of it stays behind. [`ConfinedGraph`] sees to that: the graph is made by a
 //! closure that is `Send` and used by closures that are `Send` and return something that is, so that no `Rc`
 //! gets in or out. A mutex makes the uses exclusive.
 //!
 //! # Safety
-//! One hole is left: a thread-local variable could carry an `Rc`. So [`Confined::new`] is unsafe, and its caller
+//! One hole is left: a thread-local variable could carry an `Rc`. So [`ConfinedGraph::new`] is unsafe, and its caller
 //! promises that the type's code keeps nothing of the graph in thread-locals and does not depend on the thread
 //! that runs it.
 #![allow(unsafe_code, reason = "a graph of `Rc`s moves between threads as a whole")]
@@ -20,9 +20,9 @@ struct Graph<T>(T);
 unsafe impl<T> Send for Graph<T> {}
 
 /// A graph of counted references, used by one thread at a time.
-pub(crate) struct Confined<T>(Mutex<Graph<T>>);
+pub(crate) struct ConfinedGraph<T>(Mutex<Graph<T>>);
 
-impl<T> Confined<T> {
+impl<T> ConfinedGraph<T> {
     /// Makes the graph.
     ///
     /// # Safety
@@ -55,13 +55,13 @@ mod tests {
         other: Rc<Cell<u32>>,
     }
 
-    fn pair() -> Confined<Pair> {
+    fn pair() -> ConfinedGraph<Pair> {
         let make = || {
             let one = Rc::new(Cell::new(0));
             Ok::<_, ()>(Pair { other: Rc::clone(&one), one })
         };
         // SAFETY: a `Pair` has no thread-locals.
-        unsafe { Confined::new(make) }.expect("made")
+        unsafe { ConfinedGraph::new(make) }.expect("made")
     }
 
     #[test]

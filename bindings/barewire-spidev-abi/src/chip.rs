@@ -208,7 +208,7 @@ impl Chip {
         let limits = self.limits;
         let mut plans = Vec::with_capacity(transfers.len());
         for transfer in transfers {
-            let plan = Planned::new(transfer, self.speed_hz, self.bits_per_word);
+            let plan = NodeTransfer::new(transfer, self.speed_hz, self.bits_per_word);
             plan.check()?;
             let speed_hz = plan.speed_hz.min(limits.max_speed_hz);
             if speed_hz < limits.min_speed_hz {
@@ -216,10 +216,10 @@ impl Chip {
                     Error::SpeedTooLow { asked_hz: speed_hz, min_hz: limits.min_speed_hz }.into()
                 );
             }
-            plans.push(Planned { speed_hz, ..plan });
+            plans.push(NodeTransfer { speed_hz, ..plan });
         }
         // The first transfer's, so that a message with one clock for all changes none inside it.
-        let Planned { speed_hz, bits_per_word, .. } = plans[0];
+        let NodeTransfer { speed_hz, bits_per_word, .. } = plans[0];
         let device = bus.device(&self.settings(self.mode, bits_per_word, speed_hz))?;
         let lsb_first = self.mode & LSB_FIRST != 0;
         let mut tx = std::borrow::Cow::Borrowed(tx);
@@ -243,7 +243,7 @@ impl Chip {
         &mut self,
         device: &AnyDevice<'_, '_>,
         transfers: &[IocTransfer],
-        plans: &[Planned],
+        plans: &[NodeTransfer],
         mut tx: &[u8],
         mut rx: &mut [u8],
     ) -> Result<(), Failed> {
@@ -305,7 +305,7 @@ impl Chip {
 
 /// A transfer with the node's values where it has none.
 #[derive(Clone, Copy, Debug)]
-struct Planned {
+struct NodeTransfer {
     speed_hz: u32,
     bits_per_word: u8,
     len: u32,
@@ -313,7 +313,7 @@ struct Planned {
     rx_nbits: Option<u8>,
 }
 
-impl Planned {
+impl NodeTransfer {
     fn new(transfer: &IocTransfer, speed_hz: u32, bits_per_word: u8) -> Self {
         let IocTransfer { tx_buf, rx_buf, tx_nbits, rx_nbits, .. } = *transfer;
         Self {

@@ -20,11 +20,11 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::config::config;
 
 /// Blocks all signals of the calling thread; they come when it is dropped.
-pub(crate) struct Undisturbed {
+pub(crate) struct SignalsBlocked {
     before: libc::sigset_t,
 }
 
-impl Undisturbed {
+impl SignalsBlocked {
     pub(crate) fn new() -> Self {
         let mut all = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
@@ -38,7 +38,7 @@ impl Undisturbed {
     }
 }
 
-impl Drop for Undisturbed {
+impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         // SAFETY: the set that was there before.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
@@ -131,7 +131,7 @@ fn receive(socket: &OwnedFd, mut into: &mut [u8]) -> Result<(), Errno> {
 /// # Errors
 /// The server's; `ESHUTDOWN` if it has ended.
 pub(crate) fn ask(head: &Head, parts: &[&[u8]], answer: &mut Vec<u8>) -> Result<u32, Errno> {
-    let _undisturbed = Undisturbed::new();
+    let _undisturbed = SignalsBlocked::new();
     let socket = connected(None)?;
     send(&socket, head, parts)?;
     let mut bytes = [0; ANSWER_BYTES];
@@ -154,7 +154,7 @@ pub(crate) fn request(id: OpenId, call: Call, parts: &[&[u8]]) -> (Head, usize) 
 /// # Errors
 /// The system's; `ESHUTDOWN` if the server has ended.
 pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, OpenId), Errno> {
-    let _undisturbed = Undisturbed::new();
+    let _undisturbed = SignalsBlocked::new();
     loop {
         let mut random = [0; 4];
         getrandom(&mut random, GetRandomFlags::empty())?;

@@ -14,7 +14,7 @@ pub(crate) const UIO_DRIVERS: [&str; 2] = ["uio_pdrv_genirq", "uio_dmem_genirq"]
 
 /// A device that was found.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct DetectedSoc {
     /// The kernel's bus it is on.
     pub(crate) bus: &'static str,
     /// The address of its first register.
@@ -24,15 +24,15 @@ pub(crate) struct Found {
 }
 
 /// The devices whose address is `wanted`.
-pub(crate) fn devices(root: &Root, wanted: impl Fn(u64) -> bool) -> Vec<Found> {
+pub(crate) fn devices(root: &Root, wanted: impl Fn(u64) -> bool) -> Vec<DetectedSoc> {
     let of_bus = |bus: &'static str| {
         let names = root.names(format!("/sys/bus/{bus}/devices")).into_iter();
-        names.filter_map(move |name| Some(Found { bus, address: address_of(&name)?, name }))
+        names.filter_map(move |name| Some(DetectedSoc { bus, address: address_of(&name)?, name }))
     };
     BUSES.into_iter().flat_map(of_bus).filter(|found| wanted(found.address)).collect()
 }
 
-impl Found {
+impl DetectedSoc {
     /// Its directory in sysfs.
     pub(crate) fn directory(&self) -> String {
         directory(self.bus, &self.name)

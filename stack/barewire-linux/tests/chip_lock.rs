@@ -83,9 +83,9 @@ fn child() {
 }
 
 /// A child, killed when dropped: also where the test fails meanwhile.
-struct Killed(Child);
+struct ChildGuard(Child);
 
-impl Killed {
+impl ChildGuard {
     fn spawn(place: &Path) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.args(["--exact", "child", "--test-threads", "1"]).env(PLACE, place);
@@ -94,7 +94,7 @@ impl Killed {
     }
 }
 
-impl Drop for Killed {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         self.0.kill().expect("a child of ours");
         self.0.wait().expect("a child of ours");
@@ -115,7 +115,7 @@ fn one_process_has_the_chip_and_a_killed_one_does_not_keep_it() {
     let mut chip = Chip::at(place.path());
     let mut died_inside = 0;
     for kill in 0..KILLS {
-        let child = Killed::spawn(place.path());
+        let child = ChildGuard::spawn(place.path());
         let before = chip.begun(CHILD).load(Ordering::Relaxed);
         until("the child begins", || chip.begun(CHILD).load(Ordering::Relaxed) > before);
         for _ in 0..kill % 4 {
@@ -135,7 +135,7 @@ fn one_process_has_the_chip_and_a_killed_one_does_not_keep_it() {
 fn a_process_that_never_rests_lets_others_in() {
     let place = place();
     let (mut chip, other) = (Chip::at(place.path()), Chip::at(place.path()));
-    let _child = Killed::spawn(place.path());
+    let _child = ChildGuard::spawn(place.path());
     until("the child begins", || chip.begun(CHILD).load(Ordering::Relaxed) > 0);
     let begun = || other.begun(CHILD).load(Ordering::Relaxed);
     let mut others: Vec<u32> = (0..30)

@@ -102,9 +102,9 @@ fn spawn(place: &Path, told: Option<(&str, u32)>) -> Child {
 }
 
 /// A child, killed when dropped: also where the test fails meanwhile.
-struct Killed(Child);
+struct ChildGuard(Child);
 
-impl Drop for Killed {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         self.0.kill().expect("a child of ours");
         self.0.wait().expect("a child of ours");
@@ -162,7 +162,7 @@ fn killed_at_any_moment_the_bus_goes_on() {
     let ends = Ends(&ended);
     for round in 0..KILLS {
         let before = childs.load(Ordering::Acquire);
-        let child = Killed(spawn(place.path(), None));
+        let child = ChildGuard(spawn(place.path(), None));
         eventually("the child gets on the bus", || childs.load(Ordering::Acquire) > before);
         thread::sleep(Duration::from_micros(random.below(2_000)));
         drop(child);
@@ -199,7 +199,7 @@ fn a_kill_at_a_known_byte_costs_one_recovery() {
     for hangs_after in [0, 1, 5] {
         let place = tempfile::tempdir().expect("a directory");
         let opened = Opened::at(place.path(), None);
-        let child = Killed(spawn(place.path(), Some((HANGS, hangs_after))));
+        let child = ChildGuard(spawn(place.path(), Some((HANGS, hangs_after))));
         // The child's first entries: a reclaim, CS active, and so many bytes.
         let there = 2 + hangs_after as usize;
         eventually("the child hangs", || opened.record.entries().count() == there);
@@ -215,7 +215,7 @@ fn a_kill_at_a_known_byte_costs_one_recovery() {
 fn a_kill_of_a_process_beside_the_bus_costs_none() {
     let place = tempfile::tempdir().expect("a directory");
     let opened = Opened::at(place.path(), None);
-    let child = Killed(spawn(place.path(), Some((IDLES, 3))));
+    let child = ChildGuard(spawn(place.path(), Some((IDLES, 3))));
     eventually("the child idles", || opened.record.completed(1).load(Ordering::Acquire) == 3);
     drop(child);
     opened.work(0, |sent| sent == 3);

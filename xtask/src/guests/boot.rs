@@ -65,7 +65,7 @@ pub(super) struct Parts<'a> {
 
 /// What a guest said, and what the host found afterwards.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct GuestReport {
     pub(super) checks: Vec<Check>,
     pub(super) counts: Vec<(String, f64)>,
     /// Operations between two marks.
@@ -79,7 +79,7 @@ impl Parts<'_> {
     ///
     /// # Errors
     /// What keeps it from being started. A guest that goes wrong is a failed check.
-    pub(super) fn run(&self) -> Result<Said, String> {
+    pub(super) fn run(&self) -> Result<GuestReport, String> {
         let name = format!("{}-{}", self.board.name, self.boot.name);
         let (initrd, image) =
             (self.made(&format!("{name}.cpio"))?, self.made(&format!("{name}.flash"))?);
@@ -147,7 +147,7 @@ impl Parts<'_> {
         Ok(archive.finish())
     }
 
-    fn boot(&self, initrd: &Path, image: &Path, log: &Path) -> Result<Said, String> {
+    fn boot(&self, initrd: &Path, image: &Path, log: &Path) -> Result<GuestReport, String> {
         let error = |e| format!("cannot write {}: {e}", log.display());
         let mut copy = File::create(log).map_err(error)?;
         let mut qemu = self.qemu(initrd, image)?;
@@ -214,7 +214,7 @@ impl Parts<'_> {
     }
 }
 
-impl Said {
+impl GuestReport {
     /// With the host's own look at the flash.
     fn judged(mut self, before: &[u8], after: &[u8]) -> Self {
         self.checks.push(flash::judge(before, after, &self.wrote));
@@ -233,8 +233,8 @@ impl Said {
 }
 
 /// Reads the console until the guest is done, its end, or the deadline.
-fn listen(child: &mut Child, deadline: Instant, copy: &mut File) -> Said {
-    let (mut said, began) = (Said::default(), Instant::now());
+fn listen(child: &mut Child, deadline: Instant, copy: &mut File) -> GuestReport {
+    let (mut said, began) = (GuestReport::default(), Instant::now());
     let Some(console) = child.stdout.take() else { return said };
     let (sender, lines) = mpsc::channel();
     // Ends with QEMU's output.
@@ -284,7 +284,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn heard(script: &str, seconds: u64) -> Said {
+    fn heard(script: &str, seconds: u64) -> GuestReport {
         let mut child = Command::new("sh")
             .args(["-c", script])
             .stdout(Stdio::piped())
@@ -312,7 +312,7 @@ mod tests {
     fn a_guest_that_hangs_or_dies_is_not_done() {
         // On a busy machine the shell may not have begun after a second.
         let hangs = |seconds| heard("echo CHECK a passed; exec sleep 60", seconds);
-        let kept = |said: Said| !said.done && said.checks.len() == 1;
+        let kept = |said: GuestReport| !said.done && said.checks.len() == 1;
         assert!(kept(hangs(1)) || kept(hangs(30)));
         assert!(!heard("echo CHECK a passed", 30).done);
     }
@@ -320,7 +320,8 @@ mod tests {
     #[test]
     fn the_host_looks_at_the_flash_too() {
         let before = flash::content(64);
-        let said = Said { wrote: vec![(0, 8)], ..Said::default() }.judged(&before, &before);
+        let said =
+            GuestReport { wrote: vec![(0, 8)], ..GuestReport::default() }.judged(&before, &before);
         assert_eq!(said.checks.len(), 1);
         assert_eq!(said.checks[0].verdict, Verdict::Failed);
     }

@@ -329,7 +329,7 @@ fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<
 }
 
 /// A guest's end in a line.
-fn brief(said: &Result<boot::Said, String>, seconds: f64) -> String {
+fn brief(said: &Result<boot::GuestReport, String>, seconds: f64) -> String {
     match said {
         Ok(said) => {
             let count = |verdict| said.checks.iter().filter(|c| c.verdict == verdict).count();

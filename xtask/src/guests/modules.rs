@@ -14,7 +14,7 @@ use crate::tool;
 pub(super) type Module = (String, Vec<u8>);
 
 /// A module's content; `None` if there is no such file.
-type Loaded = Result<Option<Vec<u8>>, String>;
+type ModuleContent = Result<Option<Vec<u8>>, String>;
 
 /// Where the modules of a kernel lie, by name.
 #[derive(Debug)]
@@ -52,10 +52,13 @@ impl Index {
 }
 
 /// Depth first: a module is put behind all that it depends on.
-fn in_order(names: &[&str], mut load: impl FnMut(&str) -> Loaded) -> Result<Vec<Module>, String> {
+fn in_order(
+    names: &[&str],
+    mut load: impl FnMut(&str) -> ModuleContent,
+) -> Result<Vec<Module>, String> {
     fn visit(
         name: &str,
-        load: &mut dyn FnMut(&str) -> Loaded,
+        load: &mut dyn FnMut(&str) -> ModuleContent,
         seen: &mut Vec<String>,
         modules: &mut Vec<Module>,
     ) -> Result<(), String> {

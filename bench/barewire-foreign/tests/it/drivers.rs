@@ -67,13 +67,13 @@ impl<C: Chip + 'static> Bench<C> {
 
 /// A pin that is wired to where the driver wants it.
 #[derive(Debug)]
-struct Wired;
+struct JumperedBoard;
 
-impl ErrorType for Wired {
+impl ErrorType for JumperedBoard {
     type Error = Infallible;
 }
 
-impl OutputPin for Wired {
+impl OutputPin for JumperedBoard {
     fn set_low(&mut self) -> Result<(), Infallible> {
         panic!("the board wires the pin high");
     }

@@ -28,13 +28,13 @@ type Accesses = Rc<RefCell<Vec<(String, &'static str)>>>;
 type Names = &'static [(u32, &'static str)];
 
 /// A block whose accesses are recorded.
-struct Recorded {
+struct RecordedBlock {
     regs: SimRegisters,
     names: Names,
     accesses: Accesses,
 }
 
-impl Recorded {
+impl RecordedBlock {
     fn record(&self, offset: u32, how: &'static str) {
         let found = self.names.iter().find(|(at, _)| *at == offset);
         let name = found.map_or_else(|| format!("{offset:#x}"), |(_, name)| (*name).to_owned());
@@ -42,7 +42,7 @@ impl Recorded {
     }
 }
 
-impl Registers for Recorded {
+impl Registers for RecordedBlock {
     fn read(&mut self, offset: u32) -> u32 {
         self.record(offset, "read");
         self.regs.read(offset)
@@ -71,13 +71,13 @@ impl Bench {
         Self { board, accesses: Accesses::default() }
     }
 
-    fn controller(&self, names: Names) -> Recorded {
-        Recorded { regs: self.board.controller(), names, accesses: self.accesses.clone() }
+    fn controller(&self, names: Names) -> RecordedBlock {
+        RecordedBlock { regs: self.board.controller(), names, accesses: self.accesses.clone() }
     }
 
-    fn gpio(&self, names: Names) -> Recorded {
+    fn gpio(&self, names: Names) -> RecordedBlock {
         let regs = self.board.gpio(0).expect("a bank selects the chip");
-        Recorded { regs, names, accesses: self.accesses.clone() }
+        RecordedBlock { regs, names, accesses: self.accesses.clone() }
     }
 
     fn reference_hz(&self) -> u32 {

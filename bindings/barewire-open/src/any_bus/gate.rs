@@ -31,7 +31,7 @@ impl DynController {
 
     /// Drops the controller.
     pub(super) fn close(&mut self) {
-        self.inner = Box::new(Closed);
+        self.inner = Box::new(ClosedController);
     }
 
     #[inline]
@@ -49,7 +49,7 @@ impl Layer for DynController {
     fn inner(&self) -> &Self::Inner {
         match self.closed.load(Ordering::Acquire) {
             false => &*self.inner,
-            true => &Closed,
+            true => &ClosedController,
         }
     }
 
@@ -79,12 +79,12 @@ impl Layer for DynController {
 }
 
 /// What is left of a controller whose bus is closed: everything fails with `ESHUTDOWN`.
-pub(super) struct Closed;
+pub(super) struct ClosedController;
 
 const CLOSED: Error = Error::Os { errno: libc::ESHUTDOWN };
 const GONE: Unfinished = Unfinished::os(0, libc::ESHUTDOWN);
 
-impl Controller for Closed {
+impl Controller for ClosedController {
     fn limits(&self) -> Limits {
         Limits::new(0, 0, 0, 1)
     }

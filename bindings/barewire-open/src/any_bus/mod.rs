@@ -40,7 +40,7 @@ pub use timer::AnyTimer;
 use timer::Kind;
 use world::{Elsewhere, Keeper, World};
 
-use crate::confined::Confined;
+use crate::confined::ConfinedGraph;
 use crate::kind::{self, Backing, NoBacking, mapped, spidev};
 use crate::name::{self, BusName};
 use crate::{OpenError, OpenOptions, SimFigures};
@@ -65,7 +65,7 @@ enum Behind {
     Own(Mutex<Box<dyn Backing + Send>>),
     /// Of a board that is confined: with the frequency of its timer.
     Board {
-        world: Arc<Confined<World>>,
+        world: Arc<ConfinedGraph<World>>,
         hz: u32,
         keeper: Mutex<Option<Keeper>>,
     },
@@ -77,7 +77,7 @@ impl Behind {
     }
 
     fn board(
-        world: Arc<Confined<World>>,
+        world: Arc<ConfinedGraph<World>>,
         keeper: Option<Keeper>,
     ) -> (Box<dyn Controller + Send>, Self) {
         let controller = Box::new(Elsewhere(Arc::clone(&world)));
@@ -159,7 +159,7 @@ impl AnyBus {
     }
 
     /// The confined board, if there is one.
-    fn world(&self) -> Option<&Arc<Confined<World>>> {
+    fn world(&self) -> Option<&Arc<ConfinedGraph<World>>> {
         match &self.0.behind {
             Behind::Board { world, .. } => Some(world),
             Behind::Own(_) => None,

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::AnyBus;
 use super::world::World;
-use crate::confined::Confined;
+use crate::confined::ConfinedGraph;
 
 /// While it exists, a pause of the program is no pause of the board. Nothing on a bus without a board.
-pub struct Steady(Option<Arc<Confined<World>>>);
+pub struct Steady(Option<Arc<ConfinedGraph<World>>>);
 
 impl fmt::Debug for Steady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@ use barewire::time::Timer;
 use barewire_linux::Monotonic;
 
 use super::world::World;
-use crate::confined::Confined;
+use crate::confined::ConfinedGraph;
 
 /// A timer for chip drivers, of any bus. On a simulated board and on one of QEMU's a wait takes no time of the
 /// process's.
@@ -15,7 +15,7 @@ pub struct AnyTimer(pub(super) Kind);
 
 pub(super) enum Kind {
     Process(Monotonic),
-    Board { world: Arc<Confined<World>>, hz: u32 },
+    Board { world: Arc<ConfinedGraph<World>>, hz: u32 },
 }
 
 impl AnyTimer {

@@ -2,7 +2,7 @@
 //!
 //! # Safety
 //! The simulator has no thread-local variables, and its engine runs on whatever thread calls it. The connection to QEMU
-//! is a socket. That is the promise that [`Confined`] asks for. What else may be around the controller, a
+//! is a socket. That is the promise that [`ConfinedGraph`] asks for. What else may be around the controller, a
 //! tracer's sink among it, is `Send`.
 #![allow(unsafe_code, reason = "promises that boards, simulated or in QEMU, work on any thread")]
 
@@ -16,8 +16,8 @@ use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use barewire::time::Timer;
 use barewire_sim::Board;
 
-use super::gate::Closed;
-use crate::confined::Confined;
+use super::gate::ClosedController;
+use crate::confined::ConfinedGraph;
 use crate::kind::{Backing, qemu, sim};
 use crate::name::{QemuName, SimOptions};
 use crate::{OpenError, OpenOptions, SimBoard, SimFigures};
@@ -31,7 +31,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 pub(super) struct World {
     /// None once it is closed.
     open: Option<(Box<dyn Controller>, Box<dyn Backing>)>,
-    closed: Closed,
+    closed: ClosedController,
     timer: Box<dyn Timer>,
     /// What was counted before it was closed.
     last_figures: Option<SimFigures>,
@@ -49,7 +49,7 @@ pub(super) fn sim(
     name: &SimOptions,
     options: OpenOptions,
     tell: &mut dyn FnMut(&str),
-) -> Result<Arc<Confined<World>>, OpenError> {
+) -> Result<Arc<ConfinedGraph<World>>, OpenError> {
     let OpenOptions { layers, fitted, linux_process, .. } = options;
     let mut notes = Vec::new();
     let make = || {
@@ -58,7 +58,7 @@ pub(super) fn sim(
         Ok(World::new(controller, Box::new(board)))
     };
     // SAFETY: the module's.
-    let world = unsafe { Confined::new(make) };
+    let world = unsafe { ConfinedGraph::new(make) };
     notes.iter().for_each(|note| tell(note));
     world.map(Arc::new)
 }
@@ -67,7 +67,7 @@ pub(super) fn sim(
 pub(super) fn qemu(
     name: &QemuName,
     options: OpenOptions,
-) -> Result<(Arc<Confined<World>>, Keeper), OpenError> {
+) -> Result<(Arc<ConfinedGraph<World>>, Keeper), OpenError> {
     let (made, making) = mpsc::channel();
     let (end, ending) = mpsc::channel();
     let (name, layers) = (name.clone(), options.layers);
@@ -77,7 +77,7 @@ pub(super) fn qemu(
             Ok(World::new(controller, Box::new(backing)))
         };
         // SAFETY: the module's.
-        let world = unsafe { Confined::new(make) };
+        let world = unsafe { ConfinedGraph::new(make) };
         if made.send(world.map(Arc::new)).is_ok() {
             // Ends with a message, or with the sender.
             let _ = ending.recv();
@@ -98,7 +98,7 @@ impl World {
         Self {
             timer,
             open: Some((controller, backing)),
-            closed: Closed,
+            closed: ClosedController,
             last_figures: None,
             last: Instant::now(),
             steady: 0,
@@ -217,7 +217,7 @@ impl Timer for StoppedClock {
 }
 
 /// The controller of a confined board.
-pub(super) struct Elsewhere(pub(super) Arc<Confined<World>>);
+pub(super) struct Elsewhere(pub(super) Arc<ConfinedGraph<World>>);
 
 impl Controller for Elsewhere {
     fn limits(&self) -> Limits {

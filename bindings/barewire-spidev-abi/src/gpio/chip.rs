@@ -20,13 +20,13 @@ use std::fmt;
 use rustix::io::Errno;
 
 use super::config::{LineConfig, flag};
-use super::edges::{Now, Watched};
+use super::edges::{Now, WatchedLine};
 use super::layout::{self, Fields};
 use super::request::GpioRequest;
 use super::{ChipName, LINES_MAX, Pins};
 use crate::protocol::OpenId;
 use queue::Queue;
-use told::{Changed, Watcher};
+use told::{LineChange, Watcher};
 
 /// An error number, and what lies behind it where more is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +82,9 @@ enum Kind {
 }
 
 /// A line of a request.
-struct Requested {
+struct RequestedLine {
     line: u32,
-    watched: Option<Watched>,
+    watched: Option<WatchedLine>,
     /// Events of this line so far.
     sequence: u32,
 }
@@ -92,7 +92,7 @@ struct Requested {
 /// An open file that has lines.
 struct Request {
     kind: Kind,
-    lines: Vec<Requested>,
+    lines: Vec<RequestedLine>,
     /// Events so far.
     sequence: u32,
     queue: Queue,
@@ -233,7 +233,7 @@ impl<P: Pins> GpioChip<P> {
             free?;
         }
         let requested =
-            lines.iter().map(|line| Requested { line: *line, watched: None, sequence: 0 });
+            lines.iter().map(|line| RequestedLine { line: *line, watched: None, sequence: 0 });
         let (lines_of, queue) = (requested.collect(), Queue::new(events));
         self.requests.insert(made, Request { kind, lines: lines_of, sequence: 0, queue });
         for (index, (line, config)) in lines.iter().zip(configs).enumerate() {
@@ -241,7 +241,7 @@ impl<P: Pins> GpioChip<P> {
             state.user = User::File(made);
             state.consumer.clone_from(&consumer);
             self.apply(made, index, *line, config, now);
-            self.tell(*line, Changed::Requested, now);
+            self.tell(*line, LineChange::Requested, now);
         }
         Ok(Vec::new())
     }
@@ -258,7 +258,7 @@ impl<P: Pins> GpioChip<P> {
     fn configure(&mut self, file: OpenId, lines: &[u32], configs: &[LineConfig], now: &Now) {
         for (index, (line, config)) in lines.iter().zip(configs).enumerate() {
             self.apply(file, index, *line, config, now);
-            self.tell(*line, Changed::Config, now);
+            self.tell(*line, LineChange::Config, now);
         }
     }
 
@@ -292,7 +292,7 @@ impl<P: Pins> GpioChip<P> {
             requested.watched = None;
         } else if requested.watched.is_none() || before != after {
             let look = self.pins.look(line);
-            requested.watched = Some(Watched::new(&look, config.debounce_us, now));
+            requested.watched = Some(WatchedLine::new(&look, config.debounce_us, now));
         }
     }
 
@@ -344,7 +344,7 @@ impl<P: Pins> GpioChip<P> {
         state.consumer.clear();
         state.flags &= flag::DIRECTION;
         state.debounce_us = 0;
-        self.tell(line, Changed::Released, now);
+        self.tell(line, LineChange::Released, now);
     }
 }
 

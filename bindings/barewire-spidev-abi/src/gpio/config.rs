@@ -150,7 +150,7 @@ pub(super) fn told_1(flags: u64) -> u32 {
 mod tests {
     use super::flag::*;
     use super::*;
-    use crate::gpio::layout::{Filled, LINE_CONFIG};
+    use crate::gpio::layout::{FilledStruct, LINE_CONFIG};
 
     #[test]
     fn flags_are_checked_as_by_the_kernel() {
@@ -186,11 +186,11 @@ mod tests {
 
     #[test]
     fn the_first_attribute_about_a_line_counts() {
-        let attr = |config: Filled, index: usize, id: u32, value: u64, mask: u64| {
+        let attr = |config: FilledStruct, index: usize, id: u32, value: u64, mask: u64| {
             let at = ATTRS_AT + index * ATTR_BYTES;
             config.u32(at, id).u64(at + 8, value).u64(at + 16, mask)
         };
-        let config = Filled::new(LINE_CONFIG).u64(0, INPUT).u32(8, 4);
+        let config = FilledStruct::new(LINE_CONFIG).u64(0, INPUT).u32(8, 4);
         let config = attr(config, 0, ATTR_FLAGS, OUTPUT, 0b010);
         let config = attr(config, 1, ATTR_FLAGS, OUTPUT | OPEN_DRAIN, 0b110);
         let config = attr(config, 2, ATTR_VALUES, 0b100, 0b110);
@@ -202,14 +202,14 @@ mod tests {
             [line(INPUT, false, 7), line(OUTPUT, false, 0), line(OUTPUT | OPEN_DRAIN, true, 0)]
         );
         // Debouncing needs an input; padding is zero; ten attributes at most.
-        let output = attr(Filled(config.0.clone()), 3, ATTR_DEBOUNCE, 7, 0b010);
+        let output = attr(FilledStruct(config.0.clone()), 3, ATTR_DEBOUNCE, 7, 0b010);
         assert_eq!(of_config(Fields(&output.0), 3), Err(Errno::INVAL));
         for at in 12..32 {
-            let padded = Filled(config.0.clone()).bytes(at, &[1]);
+            let padded = FilledStruct(config.0.clone()).bytes(at, &[1]);
             assert_eq!(of_config(Fields(&padded.0), 3), Err(Errno::INVAL), "{at}");
         }
-        assert!(of_config(Fields(&Filled(config.0.clone()).u32(8, 10).0), 3).is_ok());
-        assert_eq!(of_config(Fields(&Filled(config.0).u32(8, 11).0), 3), Err(Errno::INVAL));
+        assert!(of_config(Fields(&FilledStruct(config.0.clone()).u32(8, 10).0), 3).is_ok());
+        assert_eq!(of_config(Fields(&FilledStruct(config.0).u32(8, 11).0), 3), Err(Errno::INVAL));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(super) struct Change {
 
 /// A line that is watched.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedLine {
     level: bool,
     asserted: Option<u64>,
     looked_ns: u64,
@@ -53,7 +53,7 @@ pub(super) struct Watched {
     counts_at_ns: Option<u64>,
 }
 
-impl Watched {
+impl WatchedLine {
     /// A line that is watched from this look on.
     pub(super) fn new(look: &Look, debounce_us: u32, now: &Now) -> Self {
         Self {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn changes_are_dated_by_the_chip_or_the_look() {
-        let mut line = Watched::new(&plain(true), 0, &at(100));
+        let mut line = WatchedLine::new(&plain(true), 0, &at(100));
         assert_eq!(changes(&line.look(&plain(true), &at(200))), []);
         assert_eq!(changes(&line.look(&asserted(7, 30), &at(300))), [(false, 270)]);
         assert_eq!(changes(&line.look(&asserted(7, 130), &at(400))), [], "the same");
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_pin_asserted_anew_has_two_changes() {
-        let mut line = Watched::new(&asserted(1, 0), 0, &at(100));
+        let mut line = WatchedLine::new(&asserted(1, 0), 0, &at(100));
         let found = line.look(&asserted(2, 10), &at(200));
         assert_eq!(changes(&found), [(true, 190), (false, 190)]);
         assert!(!line.stable());
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_debounced_level_counts_when_it_was_stable() {
-        let mut line = Watched::new(&plain(true), 1, &at(0));
+        let mut line = WatchedLine::new(&plain(true), 1, &at(0));
         assert_eq!(changes(&line.look(&plain(false), &at(500))), []);
         assert_eq!(changes(&line.look(&plain(true), &at(900))), []);
         assert_eq!(changes(&line.look(&plain(false), &at(1_000))), []);

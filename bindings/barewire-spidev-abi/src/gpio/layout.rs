@@ -63,9 +63,9 @@ impl<'b> Fields<'b> {
 }
 
 /// A structure that is filled in, zero at first.
-pub(super) struct Filled(pub(super) Vec<u8>);
+pub(super) struct FilledStruct(pub(super) Vec<u8>);
 
-impl Filled {
+impl FilledStruct {
     pub(super) fn new(len: usize) -> Self {
         Self(vec![0; len])
     }

@@ -15,7 +15,7 @@ use crate::paths::{instead, listed_too, of_descriptor, outside};
 use crate::real::call_real;
 
 /// An entry of the tree.
-struct Added {
+struct TreeEntry {
     name: CString,
     inode: u64,
     kind: u8,
@@ -24,7 +24,7 @@ struct Added {
 /// A listing with entries of the tree.
 struct Listing {
     stream: usize,
-    added: Vec<Added>,
+    added: Vec<TreeEntry>,
     /// How many of them were given out.
     given: usize,
     entry: Box<libc::dirent>,
@@ -44,7 +44,7 @@ fn with<T>(stream: *mut libc::DIR, work: impl FnOnce(&mut Listing) -> T) -> Opti
 }
 
 /// What the tree has in that directory.
-fn added(path: &Path) -> Option<Vec<Added>> {
+fn added(path: &Path) -> Option<Vec<TreeEntry>> {
     let in_tree = listed_too(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let entries = Dir::new(openat(CWD, &in_tree, flags, Mode::empty()).ok()?).ok()?;
@@ -62,7 +62,7 @@ fn added(path: &Path) -> Option<Vec<Added>> {
             FileType::Symlink => libc::DT_LNK,
             _ => libc::DT_REG,
         };
-        Some(Added { name: name.to_owned(), inode: entry.ino(), kind })
+        Some(TreeEntry { name: name.to_owned(), inode: entry.ino(), kind })
     });
     Some(added.collect())
 }

@@ -11,14 +11,14 @@ use crate::real::call_real;
 const MODE: u32 = libc::S_IFCHR | 0o660;
 
 /// What is said of a file.
-trait Said {
+trait FileAnswer {
     /// Says that it is a node with those numbers.
     fn be_node(&mut self, numbers: (u32, u32));
 }
 
 macro_rules! said_by {
     ($($stat:ty),*) => {$(
-        impl Said for $stat {
+        impl FileAnswer for $stat {
             fn be_node(&mut self, (major, minor): (u32, u32)) {
                 self.st_mode = MODE;
                 self.st_rdev = libc::makedev(major, minor);
@@ -30,7 +30,7 @@ macro_rules! said_by {
 }
 said_by!(libc::stat, libc::stat64);
 
-impl Said for libc::statx {
+impl FileAnswer for libc::statx {
     fn be_node(&mut self, numbers: (u32, u32)) {
         // All of the type's and mode's bits are in the lower half.
         self.stx_mode = MODE as u16;
@@ -41,14 +41,14 @@ impl Said for libc::statx {
 }
 
 /// Which file a call is about.
-enum About {
+enum FileName {
     /// A path.
     Path { directory: c_int, path: *const c_char, follow: bool },
     /// An open file.
     Descriptor(c_int),
 }
 
-impl About {
+impl FileName {
     fn at(directory: c_int, path: *const c_char, flags: c_int) -> Self {
         let empty = path_of(path).is_none_or(core::ffi::CStr::is_empty);
         if flags & libc::AT_EMPTY_PATH != 0 && empty {
@@ -81,8 +81,8 @@ fn numbers_of(stands_for: &core::ffi::CStr) -> Option<(u32, u32)> {
 
 /// Says what stands in a file's place: `by_path` is the C library's function for a path, `real` for the
 /// file itself.
-fn stat_by<S: Said>(
-    about: &About,
+fn stat_by<S: FileAnswer>(
+    about: &FileName,
     to: *mut S,
     by_path: impl Fn(*const c_char) -> c_int,
     real: impl Fn() -> c_int,
@@ -104,7 +104,7 @@ macro_rules! define_stat {
             let real = |path| {
                 call_real!($name(path => *const c_char, to => *mut $stat) -> c_int, or -1)
             };
-            let about = About::Path { directory: libc::AT_FDCWD, path, follow: $follow };
+            let about = FileName::Path { directory: libc::AT_FDCWD, path, follow: $follow };
             stat_by(&about, to, real, || real(path))
         }
     )*};
@@ -123,7 +123,7 @@ macro_rules! define_fstat {
             let by_path = |path| {
                 call_real!($by_path(path => *const c_char, to => *mut $stat) -> c_int, or -1)
             };
-            stat_by(&About::Descriptor(fd), to, by_path, || {
+            stat_by(&FileName::Descriptor(fd), to, by_path, || {
                 call_real!($name(fd => c_int, to => *mut $stat) -> c_int, or -1)
             })
         }
@@ -154,7 +154,7 @@ macro_rules! define_fstatat {
                     or -1
                 )
             };
-            stat_by(&About::at(directory, path, flags), to, real, || real(path))
+            stat_by(&FileName::at(directory, path, flags), to, real, || real(path))
         }
     )*};
 }
@@ -174,7 +174,7 @@ macro_rules! define_xstat {
                     or -1
                 )
             };
-            let about = About::Path { directory: libc::AT_FDCWD, path, follow: $follow };
+            let about = FileName::Path { directory: libc::AT_FDCWD, path, follow: $follow };
             stat_by(&about, to, real, || real(path))
         }
     )*};
@@ -196,7 +196,7 @@ macro_rules! define_fxstat {
                     or -1
                 )
             };
-            stat_by(&About::Descriptor(fd), to, by_path, || {
+            stat_by(&FileName::Descriptor(fd), to, by_path, || {
                 call_real!($name(version => c_int, fd => c_int, to => *mut $stat) -> c_int, or -1)
             })
         }
@@ -229,7 +229,7 @@ macro_rules! define_fxstatat {
                     or -1
                 )
             };
-            stat_by(&About::at(directory, path, flags), to, real, || real(path))
+            stat_by(&FileName::at(directory, path, flags), to, real, || real(path))
         }
     )*};
 }
@@ -246,7 +246,7 @@ extern "C" fn statx(
     mask: c_uint,
     to: *mut libc::statx,
 ) -> c_int {
-    let about = About::at(directory, path, flags);
+    let about = FileName::at(directory, path, flags);
     let real = |directory: c_int, path: *const c_char, flags: c_int| {
         call_real!(
             statx(

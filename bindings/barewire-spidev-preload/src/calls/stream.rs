@@ -17,13 +17,13 @@ use crate::{config, files};
 const STREAMS: usize = 64;
 
 /// A stream's address and its descriptor.
-struct Known {
+struct KnownStream {
     stream: AtomicUsize,
     fd: AtomicUsize,
 }
 
-static TABLE: [Known; STREAMS] =
-    [const { Known { stream: AtomicUsize::new(0), fd: AtomicUsize::new(0) } }; STREAMS];
+static TABLE: [KnownStream; STREAMS] =
+    [const { KnownStream { stream: AtomicUsize::new(0), fd: AtomicUsize::new(0) } }; STREAMS];
 
 /// The C library's `cookie_io_functions_t`.
 #[repr(C)]
@@ -89,7 +89,7 @@ pub(super) fn of_chip(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
     stream
 }
 
-fn known(stream: *mut libc::FILE) -> Option<&'static Known> {
+fn known(stream: *mut libc::FILE) -> Option<&'static KnownStream> {
     TABLE.iter().find(|known| known.stream.load(Ordering::Acquire) == stream.addr())
 }
 

@@ -10,7 +10,7 @@ use barewire_linux::bus_text::{parse_mem, parse_uio};
 use barewire_linux::map::{MapSpec, Mapped, MappedUser};
 use barewire_linux::shared::{ChipLocks, ProcessShared, Recovered, SharedLock};
 
-use super::gate::{Gate, Gated, shut};
+use super::gate::{Gate, GatedController, shut};
 use crate::server::say;
 
 /// Buses at most.
@@ -137,7 +137,7 @@ impl MappedUser for Starting {
 
     fn run<C: Controller + 'static>(self, start: impl FnOnce() -> C) -> Self::Output {
         let Self { lock, gate } = self;
-        let shared = ProcessShared::bring_up(lock, || Gated::new(gate, start())).ok()?;
+        let shared = ProcessShared::bring_up(lock, || GatedController::new(gate, start())).ok()?;
         let limits = shared.limits();
         let tell = |recovered: Recovered| {
             say(format_args!("warning: a process died in a message: {recovered}"));

@@ -45,12 +45,12 @@ impl Gate {
 }
 
 /// A controller behind the gate of the node whose message it is.
-pub(super) struct Gated<C> {
+pub(super) struct GatedController<C> {
     gate: &'static AtomicPtr<Gate>,
     inner: C,
 }
 
-impl<C> Gated<C> {
+impl<C> GatedController<C> {
     pub(super) fn new(gate: &'static AtomicPtr<Gate>, inner: C) -> Self {
         Self { gate, inner }
     }
@@ -71,7 +71,7 @@ pub(super) const fn shut() -> AtomicPtr<Gate> {
 }
 
 /// Messages are run whole: none waits for the controller's interrupt.
-impl<C: Controller> Layer for Gated<C> {
+impl<C: Controller> Layer for GatedController<C> {
     type Inner = C;
 
     fn inner(&self) -> &C {

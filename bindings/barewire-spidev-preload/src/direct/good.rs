@@ -33,10 +33,10 @@ const LOOKED_UP: usize = 3;
 const NONE: usize = usize::MAX;
 
 /// The numbers of pages, each in the set of its number modulo [`SETS`].
-type Known = [[AtomicUsize; WAYS]; SETS];
+type KnownPages = [[AtomicUsize; WAYS]; SETS];
 
-static READABLE: Known = [const { [const { AtomicUsize::new(NONE) }; WAYS] }; SETS];
-static WRITABLE: Known = [const { [const { AtomicUsize::new(NONE) }; WAYS] }; SETS];
+static READABLE: KnownPages = [const { [const { AtomicUsize::new(NONE) }; WAYS] }; SETS];
+static WRITABLE: KnownPages = [const { [const { AtomicUsize::new(NONE) }; WAYS] }; SETS];
 /// The place that the next page takes in a full set: each in turn.
 static TAKEN_NEXT: AtomicUsize = AtomicUsize::new(0);
 /// How often all were forgotten.
@@ -50,13 +50,13 @@ pub(crate) fn forget_all() {
 }
 
 #[inline]
-fn is_known_page(known: &Known, page: usize) -> bool {
+fn is_known_page(known: &KnownPages, page: usize) -> bool {
     known[page % SETS].iter().any(|place| place.load(Ordering::Relaxed) == page)
 }
 
 /// Whether all pages of `len` bytes are known; `len` is not 0.
 #[inline(always)]
-fn are_known(known: &Known, address: usize, len: usize) -> bool {
+fn are_known(known: &KnownPages, address: usize, len: usize) -> bool {
     let first = address >> PAGE_SHIFT;
     // No sum overflows that ends in a page that is known.
     let last = address.wrapping_add(len - 1) >> PAGE_SHIFT;
@@ -64,12 +64,12 @@ fn are_known(known: &Known, address: usize, len: usize) -> bool {
 }
 
 #[inline(never)]
-fn others_are_known(known: &Known, first: usize, last: usize) -> bool {
+fn others_are_known(known: &KnownPages, first: usize, last: usize) -> bool {
     (first..last).len() < LOOKED_UP && (first + 1..=last).all(|page| is_known_page(known, page))
 }
 
 #[cold]
-fn remember(known: &Known, address: usize, len: usize, forgotten: u32) {
+fn remember(known: &KnownPages, address: usize, len: usize, forgotten: u32) {
     let (first, last) = (address >> PAGE_SHIFT, address.wrapping_add(len - 1) >> PAGE_SHIFT);
     for page in (first..=last).take(LOOKED_UP) {
         if is_known_page(known, page) {

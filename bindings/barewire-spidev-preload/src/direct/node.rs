@@ -19,7 +19,7 @@ use super::bus::{OpenBus, Opening, Turn};
 use super::gate::Gate;
 use super::{good, handlers};
 use crate::config::config;
-use crate::server::Undisturbed;
+use crate::server::SignalsBlocked;
 
 /// Transfers of a message at most; more are served.
 const TRANSFERS: usize = 4;
@@ -129,7 +129,7 @@ impl Node {
             rest = others;
         }
         // Dropped behind the turn, so that no signal comes within it.
-        let undisturbed = handlers::any().then(Undisturbed::new);
+        let undisturbed = handlers::any().then(SignalsBlocked::new);
         let mut turn = self.turn(transfers.first()?, undisturbed.is_some())?;
         let (controller, last) = turn.parts();
         if !transfers.iter().all(|transfer| last.is_whole(transfer)) {

@@ -37,7 +37,7 @@ use crate::types::{BW_AGAIN, bw_callback, bw_device, bw_message, bw_transfer};
 pub(crate) static MESSAGES: Table<Message> = Table::new(4, "message");
 
 /// What a message calls.
-struct Called {
+struct CallbackTarget {
     callback: bw_callback,
     user: *mut c_void,
     /// The message's handle.
@@ -46,12 +46,12 @@ struct Called {
 }
 
 // SAFETY: the C function gets the pointer in whatever thread it is called, which its documentation says.
-unsafe impl Send for Called {}
+unsafe impl Send for CallbackTarget {}
 
 // SAFETY: likewise.
-unsafe impl Sync for Called {}
+unsafe impl Sync for CallbackTarget {}
 
-impl Called {
+impl CallbackTarget {
     fn call(&self, completed: &Completed<'_>) -> Then {
         let Some(callback) = self.callback else { return Then::Done };
         let (code, length) = match completed.result() {
@@ -81,7 +81,7 @@ struct Inner {
     // Dropped before what it calls, and before the bus.
     queued: ManuallyDrop<Pin<Box<CoreMessage>>>,
     closure: *mut Closure,
-    called: Arc<Called>,
+    called: Arc<CallbackTarget>,
 }
 
 // SAFETY: the closure is `Send`, and the pointer its only owner.
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn bw_message_new(
         let owned = unsafe { message_of(transfers, count) }?;
         let queued = owned.queued(&device.core);
         let queued = queued.map_err(|error| Failure::of_message(&device.shared.bus, &error))?;
-        let called = Arc::new(Called {
+        let called = Arc::new(CallbackTarget {
             callback,
             user,
             handle: AtomicPtr::new(ptr::null_mut()),

@@ -83,13 +83,13 @@ impl PyTransfer {
 }
 
 /// A transfer with bytes of its own.
-pub(crate) struct Owned {
+pub(crate) struct OwnedTransfer {
     tx: Option<Vec<u8>>,
     rx: Option<Vec<u8>>,
     fields: Fields,
 }
 
-impl Owned {
+impl OwnedTransfer {
     fn of(py: Python<'_>, transfer: &PyTransfer, bits_per_word: u8) -> PyResult<Self> {
         let fields = transfer.fields;
         let bits = if fields.bits_per_word == 0 { bits_per_word } else { fields.bits_per_word };
@@ -134,7 +134,7 @@ pub(crate) fn room(len: usize) -> PyResult<Vec<u8>> {
 
 /// What Python asks to run: one exchange, or several transfers.
 pub(crate) struct Message {
-    transfers: Vec<Owned>,
+    transfers: Vec<OwnedTransfer>,
     /// Whether the result is a list, one entry for each transfer.
     several: bool,
 }
@@ -144,34 +144,34 @@ impl Message {
     pub(crate) fn new(what: &Bound<'_, PyAny>, bits_per_word: u8) -> PyResult<Self> {
         let py = what.py();
         if let Ok(transfer) = what.cast::<PyTransfer>() {
-            let transfers = vec![Owned::of(py, transfer.get(), bits_per_word)?];
+            let transfers = vec![OwnedTransfer::of(py, transfer.get(), bits_per_word)?];
             return Ok(Self { transfers, several: true });
         }
         if let Some(transfers) = transfers(what)? {
-            let owned = transfers.iter().map(|one| Owned::of(py, one.get(), bits_per_word));
+            let owned = transfers.iter().map(|one| OwnedTransfer::of(py, one.get(), bits_per_word));
             return Ok(Self { transfers: owned.collect::<PyResult<_>>()?, several: true });
         }
         let tx = buffer::to_send(what, bits_per_word)?;
         let rx = room(tx.len())?;
-        let one = Owned { tx: Some(tx), rx: Some(rx), fields: Fields::default() };
+        let one = OwnedTransfer { tx: Some(tx), rx: Some(rx), fields: Fields::default() };
         Ok(Self { transfers: vec![one], several: false })
     }
 
     /// A message that receives `len` bytes.
     pub(crate) fn read(len: usize) -> PyResult<Self> {
-        let one = Owned { tx: None, rx: Some(room(len)?), fields: Fields::default() };
+        let one = OwnedTransfer { tx: None, rx: Some(room(len)?), fields: Fields::default() };
         Ok(Self { transfers: vec![one], several: false })
     }
 
     /// A message that sends `tx` and drops what is received.
     pub(crate) fn write(tx: Vec<u8>) -> Self {
-        let one = Owned { tx: Some(tx), rx: None, fields: Fields::default() };
+        let one = OwnedTransfer { tx: Some(tx), rx: None, fields: Fields::default() };
         Self { transfers: vec![one], several: false }
     }
 
     /// Lends it as the bus takes it.
     pub(crate) fn lend<R>(&mut self, run: impl FnOnce(&mut [Transfer<'_>]) -> R) -> R {
-        let mut message: Vec<_> = self.transfers.iter_mut().map(Owned::transfer).collect();
+        let mut message: Vec<_> = self.transfers.iter_mut().map(OwnedTransfer::transfer).collect();
         run(&mut message)
     }
 
@@ -182,7 +182,7 @@ impl Message {
 
     /// What was received: bytes, or a list with bytes or `None` for each transfer.
     pub(crate) fn received<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let bytes = |one: &Owned| one.rx.as_ref().map(|rx| PyBytes::new(py, rx));
+        let bytes = |one: &OwnedTransfer| one.rx.as_ref().map(|rx| PyBytes::new(py, rx));
         if self.several {
             return Ok(PyList::new(py, self.transfers.iter().map(bytes))?.into_any());
         }

@@ -26,13 +26,13 @@ use crate::error::{self, Class};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A lock that a thread left here between two calls.
-struct Kept(Locked<'static, DynController>);
+struct KeptLock(Locked<'static, DynController>);
 
 // SAFETY: only the owner touches it (module, Safety 2).
-unsafe impl Send for Kept {}
+unsafe impl Send for KeptLock {}
 
 struct State {
-    kept: Option<Kept>,
+    kept: Option<KeptLock>,
     owner: Option<ThreadId>,
     /// Dropped after `kept` (module, Safety 1).
     any: AnyBus,
@@ -110,7 +110,7 @@ impl Turnstile {
             let bus: *const Bus<DynController> = Arc::as_ptr(shared.any.bus());
             // SAFETY: `State::any` keeps the bus for longer than the lock (module, Safety 1).
             let bus: &'static Bus<DynController> = unsafe { &*bus };
-            let kept = Kept(bus.lock());
+            let kept = KeptLock(bus.lock());
             self.state().kept = Some(kept);
         });
         Ok(())

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::list;
-use super::node::{Node, Refused};
+use super::node::{CallRefusal, Node};
 use super::open::{Open, Options, not_open, os_error};
 use super::values::{LEN_MAX, boolean, integer, not_empty, sequence, too_long};
 use crate::buffer;
@@ -118,7 +118,7 @@ impl SpiDev {
         options: Options,
         tx: &[u8],
         rx: &mut [u8],
-    ) -> Option<Result<(), Refused>> {
+    ) -> Option<Result<(), CallRefusal>> {
         match &mut *self.lock() {
             Some(open) if !open.node.shared.is_forked() => open.run_short(options, tx, rx),
             _ => None,

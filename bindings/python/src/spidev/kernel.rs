@@ -22,7 +22,7 @@ const RD_MAX_SPEED_HZ: u32 = read_number(4, 4);
 
 /// A node's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct KernelNode {
     pub(super) mode: u8,
     pub(super) bits_per_word: u8,
     pub(super) max_speed_hz: u32,
@@ -32,7 +32,7 @@ fn checked(result: c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-impl Found {
+impl KernelNode {
     /// Asks the kernel.
     pub(super) fn of(file: &File) -> io::Result<Self> {
         let (mut mode, mut bits_per_word, mut max_speed_hz) = (0_u8, 0_u8, 0_u32);

@@ -19,7 +19,7 @@ use barewire_spidev_abi::{BUFSIZ, Chip, Errno, Failed, IocTransfer, NodeName, Se
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::kernel::Found;
+use super::kernel::KernelNode;
 use crate::bus::Bus;
 use crate::error;
 use crate::shared::Shared;
@@ -89,18 +89,18 @@ pub(super) struct Node {
 }
 
 /// Why a call failed: an error number and, where more is known, a sentence.
-pub(super) struct Refused {
+pub(super) struct CallRefusal {
     pub(super) errno: i32,
     pub(super) why: Option<String>,
 }
 
-impl Refused {
+impl CallRefusal {
     pub(super) fn errno(errno: i32) -> Self {
         Self { errno, why: None }
     }
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for CallRefusal {
     fn from(error: io::Error) -> Self {
         Self::errno(error.raw_os_error().unwrap_or(libc::EIO))
     }
@@ -128,10 +128,10 @@ impl Node {
     }
 
     /// An error, with what lies behind it where the bus knows more.
-    pub(super) fn failed(&self, failed: Failed) -> Refused {
+    pub(super) fn failed(&self, failed: Failed) -> CallRefusal {
         let cause = self.shared.any.cause();
         let why = cause.or_else(|| failed.why.map(|why| why.to_string()));
-        Refused { errno: failed.errno.raw_os_error(), why }
+        CallRefusal { errno: failed.errno.raw_os_error(), why }
     }
 
     /// The value of a setting.
@@ -145,7 +145,7 @@ impl Node {
         py: Python<'_>,
         setting: Setting,
         value: u32,
-    ) -> PyResult<Result<(), Refused>> {
+    ) -> PyResult<Result<(), CallRefusal>> {
         let written = self
             .shared
             .detached(py, || self.chip().write(&**self.shared.any.bus(), setting, value))?;
@@ -160,7 +160,7 @@ impl Node {
         transfer: IocTransfer,
         tx: &[u8],
         rx: &mut [u8],
-    ) -> PyResult<Result<(), Refused>> {
+    ) -> PyResult<Result<(), CallRefusal>> {
         let ran = self.shared.detached(py, || {
             let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(lock) = &mut *lock {
@@ -184,22 +184,22 @@ impl Node {
     }
 }
 
-impl From<Errno> for Refused {
+impl From<Errno> for CallRefusal {
     fn from(errno: Errno) -> Self {
         Self::errno(errno.raw_os_error())
     }
 }
 
 /// A node and a descriptor of its own.
-pub(super) type Opened = (Arc<Node>, File);
+pub(super) type OpenNode = (Arc<Node>, File);
 
 /// Opens the node at `path`: a mapped one, else the kernel's.
-pub(super) fn open(py: Python<'_>, path: &Path) -> PyResult<Result<Opened, Refused>> {
+pub(super) fn open(py: Python<'_>, path: &Path) -> PyResult<Result<OpenNode, CallRefusal>> {
     match mapped(py, path)? {
         Some(node) => {
             // A number that no other file has; reading and writing it fails.
             let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/dev/null");
-            Ok(file.map(|file| (node, file)).map_err(Refused::from))
+            Ok(file.map(|file| (node, file)).map_err(CallRefusal::from))
         }
         None => of_kernel(py, path),
     }
@@ -246,10 +246,10 @@ fn open_already(wanted: &Map) -> Option<Arc<Shared>> {
     found.map(|node| Arc::clone(&node.shared))
 }
 
-fn of_kernel(py: Python<'_>, path: &Path) -> PyResult<Result<Opened, Refused>> {
+fn of_kernel(py: Python<'_>, path: &Path) -> PyResult<Result<OpenNode, CallRefusal>> {
     let opened = py.detach(|| {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let found = Found::of(&file)?;
+        let found = KernelNode::of(&file)?;
         Ok::<_, io::Error>((file, found, path.canonicalize()?))
     });
     let (file, found, path) = match opened {

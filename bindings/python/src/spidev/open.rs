@@ -15,7 +15,7 @@ use barewire_spidev_abi::{IocTransfer, Setting};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use super::node::{self, Node, Refused};
+use super::node::{self, CallRefusal, Node};
 
 /// A connection to a node, with the settings as this object knows them.
 pub(super) struct Open {
@@ -56,7 +56,7 @@ impl Options {
     pub(super) const NONE: Self = Self { speed_hz: 0, delay_usecs: 0, bits_per_word: 0 };
 }
 
-pub(super) fn os_error(py: Python<'_>, refused: &Refused) -> PyErr {
+pub(super) fn os_error(py: Python<'_>, refused: &CallRefusal) -> PyErr {
     let text = py
         .import("os")
         .and_then(|os| os.call_method1("strerror", (refused.errno,))?.extract::<String>());
@@ -69,7 +69,7 @@ pub(super) fn os_error(py: Python<'_>, refused: &Refused) -> PyErr {
 }
 
 pub(super) fn not_open(py: Python<'_>) -> PyErr {
-    os_error(py, &Refused::errno(libc::EBADF))
+    os_error(py, &CallRefusal::errno(libc::EBADF))
 }
 
 impl Open {
@@ -110,7 +110,7 @@ impl Open {
         options: Options,
         tx: &[u8],
         rx: &mut [u8],
-    ) -> Option<Result<(), Refused>> {
+    ) -> Option<Result<(), CallRefusal>> {
         let Options { speed_hz, delay_usecs, bits_per_word } = options;
         let speed_hz = if speed_hz == 0 { self.max_speed_hz } else { speed_hz };
         let bits = if bits_per_word == 0 { self.bits_per_word } else { bits_per_word };

@@ -82,7 +82,7 @@ fn of_controller(root: &Root, args: &Args, controller: &Controller) -> Action {
         return action;
     }
     let hindrance = held(controller).or_else(|| waiting(&controller.awaits));
-    let why = Untaken { directory: &directory, asked: None, hindrance };
+    let why = DriverlessDevice { directory: &directory, asked: None, hindrance };
     action.run(root, args, &[probe], &why);
     action
 }
@@ -106,7 +106,7 @@ fn of_child(root: &Root, args: &Args, child: &Child) -> Option<Action> {
     writes.push(Write::new(device, "/sys/bus/spi/drivers_probe".into()));
     let mut action = Action::new(device);
     let asked = asked.filter(|asked| !lent(asked));
-    let why = Untaken { directory: &directory, asked, hindrance: waiting(&child.awaits) };
+    let why = DriverlessDevice { directory: &directory, asked, hindrance: waiting(&child.awaits) };
     action.run(root, args, &writes, &why);
     Some(action)
 }
@@ -116,7 +116,7 @@ fn waiting(awaits: &[String]) -> Option<String> {
 }
 
 /// What may keep drivers from a device that was offered to them.
-struct Untaken<'a> {
+struct DriverlessDevice<'a> {
     /// The device's.
     directory: &'a str,
     /// The one driver that may take it.
@@ -125,7 +125,7 @@ struct Untaken<'a> {
     hindrance: Option<String>,
 }
 
-impl fmt::Display for Untaken<'_> {
+impl fmt::Display for DriverlessDevice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { directory, asked, hindrance } = self;
         f.write_str("offered, and no driver took it: ")?;
@@ -170,7 +170,7 @@ impl Action {
         Self { device: device.to_owned(), commands: Vec::new(), driver: None, problem: None }
     }
 
-    fn run(&mut self, root: &Root, args: &Args, writes: &[Write], why: &Untaken<'_>) {
+    fn run(&mut self, root: &Root, args: &Args, writes: &[Write], why: &DriverlessDevice<'_>) {
         self.commands = writes.iter().map(Write::command).collect();
         if args.dry_run {
             return;

@@ -14,7 +14,9 @@ use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
 use crate::shared::progress::Progress;
-use crate::shared::session::{self, BusArgs, Figures, Injected, Place, Request, Session, Settled};
+use crate::shared::session::{
+    self, BusArgs, EndState, Figures, InjectedFault, Place, Request, Session,
+};
 use crate::shared::text::{figure, number};
 
 /// The transfer that goes wrong without a number given: full duplex, and some way into the suite.
@@ -77,7 +79,7 @@ struct Report {
     effective_speed_hz: u32,
     wired: bool,
     max_len: usize,
-    fault: Option<Asked>,
+    fault: Option<RequestedFault>,
     iterations: usize,
     /// Left out: longer than `max_message_bytes`.
     too_long: usize,
@@ -85,21 +87,21 @@ struct Report {
     bytes: u64,
     passed: bool,
     failed: usize,
-    failures: Vec<Failed>,
+    failures: Vec<FailedCheck>,
     /// What lies behind the last failure, where the bus knows more than the failure says.
     cause: Option<String>,
 }
 
 /// The fault that was asked.
 #[derive(Clone, Copy, Serialize)]
-struct Asked {
+struct RequestedFault {
     kind: Kind,
     at: Option<u64>,
     seed: Option<u64>,
 }
 
 #[derive(Serialize)]
-struct Failed {
+struct FailedCheck {
     case: &'static str,
     len: usize,
     tx_offset: usize,
@@ -110,21 +112,21 @@ struct Failed {
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let asked = args.asked();
-    let request = Request::of(&args.bus, Settled::AsSent)
+    let request = Request::of(&args.bus, EndState::AsSent)
         .for_selftest(asked.map(|asked| asked.injected()), args.wired);
     session::run(&request, |session| test(args, asked, session))
 }
 
 impl Args {
-    fn asked(&self) -> Option<Asked> {
+    fn asked(&self) -> Option<RequestedFault> {
         let seed = self.fault_seed;
         let at = seed.is_none().then(|| self.fault_at.unwrap_or(FAULT_AT));
-        self.fault.map(|kind| Asked { kind, at, seed })
+        self.fault.map(|kind| RequestedFault { kind, at, seed })
     }
 }
 
-impl Asked {
-    fn injected(self) -> Injected {
+impl RequestedFault {
+    fn injected(self) -> InjectedFault {
         let fault = match self.kind {
             Kind::Timeout => Fault::Timeout,
             Kind::StuckLow => Fault::StuckLow,
@@ -140,7 +142,7 @@ impl Asked {
     }
 }
 
-fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, Failure> {
+fn test(args: &Args, asked: Option<RequestedFault>, session: &Session) -> Result<Report, Failure> {
     let (chip_select, speed_hz) = (session.chip_select, args.bus.speed_hz);
     let mode = if args.wired { MODE_0 } else { Mode::LOOP };
     let settings = Settings::new(chip_select, speed_hz).with_mode(mode | session.mode(chip_select));
@@ -191,11 +193,11 @@ fn test(args: &Args, asked: Option<Asked>, session: &Session) -> Result<Report, 
         passed: ran.failed == 0,
         failed: ran.failed,
         cause,
-        failures: ran.failures.iter().map(Failed::of).collect(),
+        failures: ran.failures.iter().map(FailedCheck::of).collect(),
     })
 }
 
-impl Failed {
+impl FailedCheck {
     fn of(failure: &barewire_conformance::Failure) -> Self {
         let barewire_conformance::Failure { case, len, tx_offset, rx_offset, what } = *failure;
         Self { case, len, tx_offset, rx_offset, what: what.to_string() }
@@ -224,7 +226,7 @@ impl session::Report for Report {
                 figure::grouped(self.max_message_bytes as u64)
             );
         }
-        for Failed { case, len, tx_offset, rx_offset, what } in failures {
+        for FailedCheck { case, len, tx_offset, rx_offset, what } in failures {
             let _ = writeln!(
                 text,
                 "  {case}, length {len}, offsets {tx_offset} and {rx_offset}: {what}"

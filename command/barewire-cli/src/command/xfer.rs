@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
-use crate::shared::session::{self, BusArgs, Figures, Place, Request, Session, Settled};
+use crate::shared::session::{self, BusArgs, EndState, Figures, Place, Request, Session};
 use crate::shared::text::{figure, hex, number};
 
 #[derive(clap::Args, Debug)]
@@ -73,11 +73,11 @@ struct Report {
     word_delay_ns: u32,
     effective_word_delay_ns: u64,
     bytes: usize,
-    transfers: Vec<Exchanged>,
+    transfers: Vec<ExchangedBytes>,
 }
 
 #[derive(Serialize)]
-struct Exchanged {
+struct ExchangedBytes {
     tx: String,
     rx: String,
 }
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let parsed: Result<Vec<_>, _> = args.transfers.iter().map(|text| hex::parse(text)).collect();
     let sent = parsed.map_err(Failure::Usage)?;
     let bus = &args.bus;
-    session::run(&Request::of(bus, Settled::AsSent), |session| exchange(args, &sent, session))
+    session::run(&Request::of(bus, EndState::AsSent), |session| exchange(args, &sent, session))
 }
 
 fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, Failure> {
@@ -127,7 +127,7 @@ fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, 
     let bytes = device.sync(&mut message)?;
     drop(lock);
     buffers.iter_mut().for_each(|bytes| swap_words(bytes, args.bits));
-    let exchanged = |(tx, rx): (&Vec<u8>, &Vec<u8>)| Exchanged {
+    let exchanged = |(tx, rx): (&Vec<u8>, &Vec<u8>)| ExchangedBytes {
         tx: hex::format(tx, ""),
         rx: hex::format(rx, ""),
     };
@@ -180,7 +180,7 @@ fn tell_differences(asked: &Settings, effective: &Effective) {
 impl session::Report for Report {
     fn text(&self, _: Option<&Figures>) -> String {
         let mut text = String::new();
-        for Exchanged { rx, .. } in &self.transfers {
+        for ExchangedBytes { rx, .. } in &self.transfers {
             let pairs: Vec<&str> = (0..rx.len()).step_by(2).map(|at| &rx[at..at + 2]).collect();
             let _ = writeln!(text, "{}", pairs.join(" "));
         }

@@ -15,7 +15,7 @@ use crate::soc;
 
 /// A chip that was found and opened.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenChip {
     pub(crate) chip: Box<dyn Chip>,
     /// Its node: `/dev/gpiochip4`.
     pub(crate) path: String,
@@ -46,7 +46,7 @@ pub(crate) fn names_at(root: &Root, address: u64) -> Vec<String> {
     names.filter(|name| is_chip(name)).collect()
 }
 
-fn open_node(root: &Root, kernel: &dyn Kernel, path: String) -> Result<Opened, GpioError> {
+fn open_node(root: &Root, kernel: &dyn Kernel, path: String) -> Result<OpenChip, GpioError> {
     let chip = kernel.open(&root.path(&path)).map_err(|errno| match errno {
         Errno::ACCESS => {
             let group = Group::of(root, &root.path(&path));
@@ -57,7 +57,7 @@ fn open_node(root: &Root, kernel: &dyn Kernel, path: String) -> Result<Opened, G
     })?;
     let info = chip.info();
     let info = info.map_err(|errno| GpioError::of_call(&path, "asked what it is", errno))?;
-    Ok(Opened { chip, path, info })
+    Ok(OpenChip { chip, path, info })
 }
 
 /// Opens the chip at `address`; `None` if the kernel has none there.
@@ -68,7 +68,7 @@ pub(crate) fn open_at(
     root: &Root,
     kernel: &dyn Kernel,
     address: u64,
-) -> Result<Option<Opened>, GpioError> {
+) -> Result<Option<OpenChip>, GpioError> {
     let mut names = names_at(root, address);
     if names.len() > 1 {
         return Err(GpioError::SeveralChips { chip: GpioChip::At(address), names });
@@ -84,7 +84,7 @@ pub(crate) fn open_chip(
     root: &Root,
     kernel: &dyn Kernel,
     wanted: &GpioChip,
-) -> Result<Opened, GpioError> {
+) -> Result<OpenChip, GpioError> {
     let label = match wanted {
         GpioChip::At(address) => {
             let found = open_at(root, kernel, *address)?;
@@ -121,7 +121,7 @@ fn labels(root: &Root, kernel: &dyn Kernel) -> Vec<String> {
     opened.map(|opened| opened.info.label).collect()
 }
 
-impl Opened {
+impl OpenChip {
     /// Refuses a line number that the chip does not have.
     pub(crate) fn check(&self, offset: u32) -> Result<(), GpioError> {
         if offset < self.info.lines {

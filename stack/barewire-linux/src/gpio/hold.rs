@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::chip::{self, Opened};
+use super::chip::{self, OpenChip};
 use super::error::{GpioError, LineUser};
 use super::kernel::{Kernel, Lines};
 use crate::root::Root;
@@ -12,7 +12,7 @@ use crate::soc;
 const REQUEST_MAX: u32 = 64;
 
 /// The user of line `offset`; `None` if it is free.
-pub(super) fn user_of(opened: &Opened, offset: u32) -> Result<Option<LineUser>, GpioError> {
+pub(super) fn user_of(opened: &OpenChip, offset: u32) -> Result<Option<LineUser>, GpioError> {
     let info = opened.chip.line(offset);
     let info =
         info.map_err(|errno| GpioError::of_call(&opened.path, "asked who uses its lines", errno))?;
@@ -23,7 +23,7 @@ pub(super) fn user_of(opened: &Opened, offset: u32) -> Result<Option<LineUser>, 
 ///
 /// # Errors
 /// [`GpioError::NoLine`]; [`GpioError::InUse`] for the first line in use; [`GpioError::Os`].
-pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>, GpioError> {
+pub(crate) fn request(opened: &OpenChip, offsets: &[u32]) -> Result<Box<dyn Lines>, GpioError> {
     check_free(opened, offsets)?;
     let path = opened.path.clone();
     opened.chip.request(offsets).map_err(|errno| match (errno, offsets) {
@@ -38,7 +38,7 @@ pub(crate) fn request(opened: &Opened, offsets: &[u32]) -> Result<Box<dyn Lines>
 }
 
 /// Fails if one of `offsets` does not exist or is in use.
-fn check_free(opened: &Opened, offsets: &[u32]) -> Result<(), GpioError> {
+fn check_free(opened: &OpenChip, offsets: &[u32]) -> Result<(), GpioError> {
     for &offset in offsets {
         opened.check(offset)?;
         if let Some(user) = user_of(opened, offset)? {

@@ -62,7 +62,7 @@ pub use kernel::{CharacterDevices, Chip, ChipInfo, Edge, Kernel, LineInfo, Lines
 pub use line::{GpioChip, GpioLine};
 pub use pins::{CsFault, KernelPins};
 
-pub(crate) use chip::{Opened, names_at, open_at, open_chip};
+pub(crate) use chip::{OpenChip, names_at, open_at, open_chip};
 pub(crate) use hold::{refuse_used, request};
 
 /// The consumer name that the kernel shows for a held line.

@@ -15,7 +15,7 @@ use super::MapError;
 use super::cs::{Direct, Selects};
 use super::facts::Facts;
 use super::spec::{CsLineAt, MapSpec};
-use crate::gpio::{CsFault, GpioChip, GpioError, Kernel, Lines, Opened, hold};
+use crate::gpio::{CsFault, GpioChip, GpioError, Kernel, Lines, OpenChip, hold};
 use crate::gpio::{open_at, open_chip, refuse_used, request};
 use crate::root::Root;
 use crate::sys::MappedRegisters;
@@ -83,11 +83,11 @@ impl Selects {
 
 /// The kernel's chips of which a specification names lines, and the lines of each.
 #[derive(Debug, Default)]
-struct Chips(Vec<(Opened, Vec<GpioChip>, Vec<u32>)>);
+struct Chips(Vec<(OpenChip, Vec<GpioChip>, Vec<u32>)>);
 
 impl Chips {
     fn open(root: &Root, kernel: &dyn Kernel, spec: &MapSpec) -> Result<Self, MapError> {
-        let mut chips: Vec<(Opened, Vec<GpioChip>, Vec<u32>)> = Vec::new();
+        let mut chips: Vec<(OpenChip, Vec<GpioChip>, Vec<u32>)> = Vec::new();
         for line in spec.kernel_lines() {
             let place = match chips.iter().position(|(_, names, _)| names.contains(&line.chip)) {
                 Some(place) => place,

@@ -50,7 +50,9 @@ pub struct PlatformDevice {
 fn devices(root: &Root, wanted: impl Fn(u64) -> bool) -> Vec<PlatformDevice> {
     let found = soc::devices(root, wanted).into_iter();
     found
-        .map(|soc::Found { bus, address, name }| PlatformDevice::named(root, bus, address, name))
+        .map(|soc::DetectedSoc { bus, address, name }| {
+            PlatformDevice::named(root, bus, address, name)
+        })
         .collect()
 }
 

@@ -11,7 +11,7 @@ use super::{Block, SpecError};
 use crate::gpio::GpioError;
 use crate::rights::{Group, Remedy};
 use crate::root::Root;
-use crate::shared::{BusUser, Named, SharedError};
+use crate::shared::{BusUser, SharedError, UserNames};
 
 /// Why a device-tree node is not the one wanted. Its path is in all but the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -440,7 +440,7 @@ impl fmt::Display for MapError {
                 f,
                 "the controller at {address:#x} is in use without the lock {}, by {}: end that process, which may be of another version of barewire, of another container, or no user of barewire at all; two programs on one controller both lose data",
                 lock.display(),
-                Named(std::slice::from_ref(user))
+                UserNames(std::slice::from_ref(user))
             ),
             Self::GpioBank { path, address, error } => write!(
                 f,

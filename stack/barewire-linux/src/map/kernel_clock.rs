@@ -39,7 +39,7 @@ const PMC_TYPE_PERIPHERAL: u32 = 2;
 
 /// One of a controller's clocks, as far as it is known.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct TreeClock {
     name: String,
     fixed: bool,
     enable_count: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) struct Found {
     functional: bool,
 }
 
-impl Found {
+impl TreeClock {
     /// The clock with that name in debugfs.
     fn in_debugfs(root: &Root, name: &str) -> Self {
         let file = |file: &str| {
@@ -66,17 +66,17 @@ impl Found {
 }
 
 /// The clocks of the `block` at `address`. Empty if at least one of them is unknown.
-pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<Found> {
+pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<TreeClock> {
     let family = Family::detect(root);
     if let Some((family, ecspi)) = family.and_then(|it| Some((it, it.ecspi(address)?))) {
         let name = match family {
             Family::Imx7 | Family::Imx8M => format!("ecspi{ecspi}_root_clk"),
             Family::Imx6Q | Family::Imx6Sx | Family::Imx6 => format!("ecspi{ecspi}"),
         };
-        return vec![Found::in_debugfs(root, &name)];
+        return vec![TreeClock::in_debugfs(root, &name)];
     }
     if let Some(name) = block.facts().kernel_clock {
-        return vec![Found::in_debugfs(root, name)];
+        return vec![TreeClock::in_debugfs(root, name)];
     }
     let mut devices = devices_at(root, address).into_iter();
     let device = devices.find(|device| device.is(Kind::Spi));
@@ -86,18 +86,18 @@ pub(super) fn of(root: &Root, block: Block, address: u64) -> Vec<Found> {
 }
 
 /// The clocks that a node names. Empty if one of them cannot be identified.
-fn of_node(root: &Root, path: &str) -> Vec<Found> {
+fn of_node(root: &Root, path: &str) -> Vec<TreeClock> {
     let names = node::strings(root, &format!("{path}/clock-names"));
     let functional = names.iter().position(|name| FUNCTIONAL.contains(&name.as_str()));
     let clocks = node::clocks(root, path).unwrap_or_default().into_iter().enumerate();
     let found = clocks.map(|(index, clock)| {
         let functional = index == functional.unwrap_or(0);
-        Some(Found { functional, ..of_clock(root, &clock)? })
+        Some(TreeClock { functional, ..of_clock(root, &clock)? })
     });
     found.collect::<Option<_>>().unwrap_or_default()
 }
 
-fn of_clock(root: &Root, clock: &node::Clock) -> Option<Found> {
+fn of_clock(root: &Root, clock: &node::Clock) -> Option<TreeClock> {
     let node::Clock { provider, specifier, .. } = clock;
     match *specifier.as_slice() {
         [] => {
@@ -106,25 +106,25 @@ fn of_clock(root: &Root, clock: &node::Clock) -> Option<Found> {
             let outputs = node::strings(root, &format!("{provider}/clock-output-names"));
             let name = outputs.into_iter().next().unwrap_or(own);
             if !clock.is_fixed(root) {
-                return Some(Found::in_debugfs(root, &name));
+                return Some(TreeClock::in_debugfs(root, &name));
             }
             let hz = node::cells(root, &format!("{provider}/clock-frequency"));
             let hz = hz.first().map(|&hz| hz.into());
-            Some(Found { name, fixed: true, enable_count: None, hz, functional: true })
+            Some(TreeClock { name, fixed: true, enable_count: None, hz, functional: true })
         }
         [PMC_TYPE_PERIPHERAL, id] => {
             let compatible = node::strings(root, &format!("{provider}/compatible"));
             let (_, spi) =
                 ATMEL_SPI.iter().find(|(pmc, _)| compatible.iter().any(|is| is == pmc))?;
             let index = spi.iter().position(|&number| number == id)?;
-            Some(Found::in_debugfs(root, &format!("spi{index}_clk")))
+            Some(TreeClock::in_debugfs(root, &format!("spi{index}_clk")))
         }
         _ => None,
     }
 }
 
 /// The rate of the clock that the block divides.
-pub(super) fn rate(clocks: &[Found]) -> Option<Rate> {
+pub(super) fn rate(clocks: &[TreeClock]) -> Option<Rate> {
     let clock = clocks.iter().find(|clock| clock.functional)?;
     // The kernel reports 0 for an unknown rate.
     let hz = clock.hz.filter(|&hz| hz > 0)?;
@@ -132,18 +132,18 @@ pub(super) fn rate(clocks: &[Found]) -> Option<Rate> {
 }
 
 /// Whether none of them can be off.
-pub(super) fn are_fixed(clocks: &[Found]) -> bool {
+pub(super) fn are_fixed(clocks: &[TreeClock]) -> bool {
     !clocks.is_empty() && clocks.iter().all(|clock| clock.fixed)
 }
 
 /// A clock that is off.
-pub(super) fn off(clocks: &[Found]) -> Option<KernelClock> {
+pub(super) fn off(clocks: &[TreeClock]) -> Option<KernelClock> {
     let off = clocks.iter().find(|clock| clock.enable_count == Some(0))?;
     Some(KernelClock { name: off.name.clone(), enable_count: 0 })
 }
 
 /// The clock that the block divides, if all are on.
-pub(super) fn on(clocks: &[Found]) -> Option<KernelClock> {
+pub(super) fn on(clocks: &[TreeClock]) -> Option<KernelClock> {
     if clocks.iter().any(|clock| !clock.fixed && clock.enable_count.is_none_or(|count| count == 0))
     {
         return None;

@@ -57,7 +57,7 @@ impl Files for Root {
 pub(crate) fn claims(root: &Root, address: u64, len: u32) -> Option<Vec<Claim>> {
     let wanted = (address, address.saturating_add(u64::from(len).saturating_sub(1)));
     let (tree, found) = TREES.iter().find_map(|tree| Some((tree, found(root, tree, wanted)?)))?;
-    let claim = |Found { path: node, first }: Found| {
+    let claim = |ClaimedNode { path: node, first }: ClaimedNode| {
         let path = node[tree.len()..].to_owned();
         let above = path.match_indices('/').map(|(end, _)| format!("{tree}{}", &path[..end]));
         Claim {
@@ -72,7 +72,7 @@ pub(crate) fn claims(root: &Root, address: u64, len: u32) -> Option<Vec<Claim>> 
     Some(found.into_iter().map(claim).collect())
 }
 
-struct Found {
+struct ClaimedNode {
     path: String,
     first: u64,
 }
@@ -96,7 +96,7 @@ impl Bus {
 }
 
 /// Walks the tree. `None` if nothing in it has an address.
-fn found(files: &impl Files, tree: &str, wanted: (u64, u64)) -> Option<Vec<Found>> {
+fn found(files: &impl Files, tree: &str, wanted: (u64, u64)) -> Option<Vec<ClaimedNode>> {
     let mut described = false;
     let mut found = Vec::new();
     let mut level = vec![Bus::at(files, tree.to_owned(), View::root())];
@@ -110,7 +110,7 @@ fn found(files: &impl Files, tree: &str, wanted: (u64, u64)) -> Option<Vec<Found
                 let ranges = files.cells(&format!("{path}/ranges"));
                 described |= !reg.is_empty() || ranges.is_some();
                 if reg.iter().any(|&(first, last)| first <= wanted.1 && wanted.0 <= last) {
-                    found.push(Found { path: path.clone(), first: reg[0].0 });
+                    found.push(ClaimedNode { path: path.clone(), first: reg[0].0 });
                 }
                 let Some(ranges) = ranges else { continue };
                 let mut inner = Bus::at(files, path, View::root());

@@ -17,7 +17,7 @@ use super::error::SharedError;
 use super::lock::{Holder, NO_USER, OnWait, SharedLock};
 use crate::sys;
 use crate::sys::mutex::Held;
-use crate::sys::owner::Found;
+use crate::sys::owner::MutexState;
 
 /// A controller that other processes use too.
 pub struct ProcessShared<C> {
@@ -89,7 +89,7 @@ impl Opener {
 
     /// Acquires the lock; waits as [`SharedLock::on_wait`] says.
     #[inline]
-    fn acquire<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, Found), Errno> {
+    fn acquire<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, MutexState), Errno> {
         match &mut self.on_wait {
             None => lock.mutex().acquire(),
             Some(tell) => acquire_while(lock, tell),
@@ -98,8 +98,8 @@ impl Opener {
 
     /// Whether the block is in the state in which this opener left it.
     #[inline]
-    fn was_last(&self, lock: &SharedLock, found: Found) -> bool {
-        found == Found::Free
+    fn was_last(&self, lock: &SharedLock, found: MutexState) -> bool {
+        found == MutexState::Free
             && lock.last_user().load(Ordering::Relaxed) == self.user
             && self.forks == sys::fork::forks()
     }
@@ -111,11 +111,11 @@ impl Opener {
         &mut self,
         lock: &SharedLock,
         held: &Held<'_>,
-        found: Found,
+        found: MutexState,
         reclaim: impl FnOnce() -> T,
     ) -> Result<T, Errno> {
         lock.last_user().store(NO_USER, Ordering::Relaxed);
-        if found == Found::OwnerDied {
+        if found == MutexState::OwnerDied {
             lock.deaths().fetch_add(1, Ordering::Relaxed);
             self.times.fetch_add(1, Ordering::Relaxed);
             held.make_consistent()?;
@@ -127,7 +127,7 @@ impl Opener {
         }
         let reclaimed = reclaim();
         lock.last_user().store(self.user, Ordering::Relaxed);
-        if found == Found::OwnerDied
+        if found == MutexState::OwnerDied
             && let Some(tell) = &mut self.on_recovered
         {
             let times = self.times.load(Ordering::Relaxed);
@@ -141,7 +141,7 @@ impl Opener {
 fn acquire_while<'l>(
     lock: &'l SharedLock,
     tell: &mut dyn FnMut(Holder) -> ControlFlow<()>,
-) -> Result<(Held<'l>, Found), Errno> {
+) -> Result<(Held<'l>, MutexState), Errno> {
     let mut begun = None;
     lock.mutex().acquire_while(&mut |thread| {
         let begun: Instant = *begun.get_or_insert_with(Instant::now);
@@ -182,7 +182,10 @@ impl<C> ProcessShared<C> {
     fn bring_up_by(
         mut lock: SharedLock,
         controller: impl FnOnce() -> C,
-        acquire: impl for<'l> FnOnce(&mut Opener, &'l SharedLock) -> Result<(Held<'l>, Found), Errno>,
+        acquire: impl for<'l> FnOnce(
+            &mut Opener,
+            &'l SharedLock,
+        ) -> Result<(Held<'l>, MutexState), Errno>,
     ) -> Result<Self, SharedError> {
         let mut opener = Opener::new(&mut lock);
         let (held, found) = acquire(&mut opener, &lock).map_err(|errno| lock.mutex_error(errno))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use super::presence::{BusUser, Named};
+use super::presence::{BusUser, UserNames};
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,13 +177,13 @@ impl fmt::Display for SharedError {
             Self::Exclusive { path, users } => write!(
                 f,
                 "the bus is in use by {}, which has it alone (exclusive): wait until it ends, or start it without exclusive (lock {})",
-                Named(users),
+                UserNames(users),
                 path.display()
             ),
             Self::InUse { path, users } => write!(
                 f,
                 "the bus cannot be had alone (exclusive): it is in use by {}: wait until no other process uses it, or leave exclusive out (lock {})",
-                Named(users),
+                UserNames(users),
                 path.display()
             ),
             Self::Namespace { path } => write!(

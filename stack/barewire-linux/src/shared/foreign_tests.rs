@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::lock::{FILE_BYTES, layout};
 use super::*;
-use crate::sys::owner::Found;
+use crate::sys::owner::MutexState;
 
 /// The first word of musl's mutex: robust, inherits priorities, between processes, checks errors.
 const MUSLS_TYPE: u32 = 4 | 8 | 128 | 2;
@@ -49,7 +49,7 @@ fn its_word_has_the_owner_and_nothing_else() {
     let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
     for _ in 0..3 {
         let (held, found) = lock.mutex().acquire().expect("free");
-        assert_eq!((found, word(&lock)), (Found::Free, thread));
+        assert_eq!((found, word(&lock)), (MutexState::Free, thread));
         assert_eq!(lock.mutex().acquire().err(), Some(Errno::DEADLK), "by its owner again");
         drop(held);
         assert_eq!(word(&lock), 0);
@@ -80,7 +80,7 @@ fn one_thread_has_it_at_a_time() {
             scope.spawn(|| {
                 for _ in 0..2_000 {
                     let (_held, found) = lock.mutex().acquire().expect("in its turn");
-                    assert_eq!(found, Found::Free);
+                    assert_eq!(found, MutexState::Free);
                     assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "alone");
                     turns.fetch_add(1, Ordering::Relaxed);
                     thread::yield_now();
@@ -102,11 +102,11 @@ fn a_thread_that_ends_with_it_is_told_to_the_next() {
             scope.spawn(end).join().expect("it ends");
         });
         let (held, found) = lock.mutex().acquire().expect("its owner ended");
-        assert_eq!(found, Found::OwnerDied);
+        assert_eq!(found, MutexState::OwnerDied);
         held.make_consistent().expect("held");
         drop(held);
         let (_held, found) = lock.mutex().acquire().expect("free");
-        assert_eq!(found, Found::Free);
+        assert_eq!(found, MutexState::Free);
     }
 }
 
@@ -138,7 +138,7 @@ fn a_waiter_gets_it_from_a_thread_that_ends_and_can_be_stopped() {
         });
         told.recv().expect("it has it");
         let (held, found) = lock.mutex().acquire().expect("its owner ended");
-        assert_eq!(found, Found::OwnerDied);
+        assert_eq!(found, MutexState::OwnerDied);
         held.make_consistent().expect("held");
     });
     assert_eq!(word(&lock), 0);
@@ -179,7 +179,7 @@ fn it_shares_the_threads_list_with_mutexes_of_libcs() {
     });
     for lock in [first, &foreign, second] {
         let (held, found) = lock.mutex().acquire().expect("its owner ended");
-        assert_eq!(found, Found::OwnerDied);
+        assert_eq!(found, MutexState::OwnerDied);
         held.make_consistent().expect("held");
     }
 }

@@ -36,7 +36,7 @@ use super::error::SharedError;
 use super::presence::{self, Gate};
 use crate::sys::SharedWords;
 use crate::sys::mutex::{MUSL_MUTEX_BYTES, MUTEX_BYTES, SharedMutex};
-use crate::sys::owner::Found;
+use crate::sys::owner::MutexState;
 
 pub(super) const FILE_BYTES: u64 = 4096;
 /// Without the last two bytes: the version and a newline.
@@ -215,7 +215,7 @@ impl SharedLock {
     #[inline]
     pub fn acquire_and_release(&self) -> Result<(), SharedError> {
         let (held, found) = self.mutex.acquire().map_err(|errno| self.mutex_error(errno))?;
-        if found == Found::OwnerDied {
+        if found == MutexState::OwnerDied {
             // The next message reclaims the block.
             self.last_user().store(NO_USER, Ordering::Relaxed);
             held.make_consistent().map_err(|errno| self.mutex_error(errno))?;

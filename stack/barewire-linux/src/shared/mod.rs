@@ -98,4 +98,4 @@ pub use error::SharedError;
 pub use lifeline::{LIFELINE_WORDS, Lifeline};
 pub use lock::{Holder, SharedLock};
 pub use presence::BusUser;
-pub(crate) use presence::Named;
+pub(crate) use presence::UserNames;

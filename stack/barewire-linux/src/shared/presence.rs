@@ -50,9 +50,9 @@ impl BusUser {
 }
 
 /// A list of processes, as text.
-pub(crate) struct Named<'u>(pub(crate) &'u [BusUser]);
+pub(crate) struct UserNames<'u>(pub(crate) &'u [BusUser]);
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for UserNames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str(

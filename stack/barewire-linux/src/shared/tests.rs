@@ -383,7 +383,7 @@ fn another_namespace_is_refused_while_it_is_there_and_leaves_nothing() {
     drop(theirs);
     let lock = place.open().expect("they are gone");
     let taken = lock.mutex().acquire_while(&mut |_| std::ops::ControlFlow::Break(()));
-    assert_eq!(taken.map(|(_, found)| found), Ok(crate::sys::owner::Found::Free));
+    assert_eq!(taken.map(|(_, found)| found), Ok(crate::sys::owner::MutexState::Free));
     assert_eq!(words(&lock)[1].load(Relaxed), ours);
 }
 

@@ -100,7 +100,7 @@ use crate::root::{Root, number};
 use crate::timer::Monotonic;
 use abi::MESSAGE_TRANSFERS_MAX;
 use message::{Segment, Store};
-use settings::{Applied, P_SPEED, TIMER_HZ};
+use settings::{AppliedSettings, P_SPEED, TIMER_HZ};
 use split::{Load, Room};
 
 /// spidev's default buffer size, in bytes.
@@ -122,7 +122,7 @@ pub struct Spidev<I = Node, T = Monotonic> {
     room: Room,
     /// Bits of the mode that barewire does not set: the wiring, as the device tree describes it.
     kept_mode: u32,
-    applied: Applied,
+    applied: AppliedSettings,
     store: Store,
     /// The tick until which CS must stay inactive.
     quiet_until: Option<u64>,
@@ -311,7 +311,7 @@ impl<I: Ioctl, T: Timer> Spidev<I, T> {
             path,
             room: Room { bufsiz },
             kept_mode,
-            applied: Applied::default(),
+            applied: AppliedSettings::default(),
             store: Store::default(),
             quiet_until: None,
             last_error: LastError::default(),
@@ -472,14 +472,14 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
         };
         self.quiet_until = quiet_until(&mut self.timer, preset.cs_inactive_ticks);
         // The cause of the failure may have changed the settings too.
-        self.applied = Applied::default();
+        self.applied = AppliedSettings::default();
         let (transfer_index, errno, error) = failed;
         Err(self.unfinished(transfer_index, errno, error))
     }
 
     /// Forgets the settings believed to be in force; the kernel keeps the controller itself.
     fn reclaim(&mut self) {
-        self.applied = Applied::default();
+        self.applied = AppliedSettings::default();
     }
 }
 

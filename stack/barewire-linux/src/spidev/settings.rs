@@ -44,9 +44,9 @@ pub(super) const P_SPEED: usize = 2;
 
 /// The settings in force, as far as they were set here.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Applied([Option<u32>; 3]);
+pub(super) struct AppliedSettings([Option<u32>; 3]);
 
-impl Applied {
+impl AppliedSettings {
     /// Applies the preset's settings, by one ioctl for each that differs.
     pub(super) fn apply(
         &mut self,
@@ -72,22 +72,22 @@ impl Applied {
 }
 
 /// Why settings were refused.
-pub(super) struct Refused {
+pub(super) struct SettingsRefusal {
     pub(super) whole: Option<SpidevError>,
     pub(super) nearest: Error,
 }
 
-impl From<Error> for Refused {
+impl From<Error> for SettingsRefusal {
     fn from(nearest: Error) -> Self {
         Self { whole: None, nearest }
     }
 }
 
 /// A delay in microseconds, if it fits its field.
-fn field(what: &'static str, ns: u32, max_us: u32) -> Result<u32, Refused> {
+fn field(what: &'static str, ns: u32, max_us: u32) -> Result<u32, SettingsRefusal> {
     let asked_us = delay_ticks(ns, TIMER_HZ)?;
     fits(what, asked_us.into(), max_us, ns)
-        .map_err(|(whole, nearest)| Refused { whole: Some(whole), nearest })?;
+        .map_err(|(whole, nearest)| SettingsRefusal { whole: Some(whole), nearest })?;
     Ok(asked_us)
 }
 
@@ -108,7 +108,7 @@ fn fits(
 pub(super) fn configure(
     settings: &Settings,
     kept_mode: u32,
-) -> Result<(Preset, Effective), Refused> {
+) -> Result<(Preset, Effective), SettingsRefusal> {
     if settings.speed_hz == 0 {
         return Err(Error::SpeedZero.into());
     }

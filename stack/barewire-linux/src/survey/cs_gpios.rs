@@ -67,7 +67,7 @@ fn name(path: &str) -> String {
 }
 
 fn line_at(root: &Root, phandle: u32, provider: &str, offset: u32) -> SelectAt {
-    let is_it = |found: &soc::Found| {
+    let is_it = |found: &soc::DetectedSoc| {
         let cells = node::cells(root, &format!("{}/of_node/phandle", found.directory()));
         cells.first() == Some(&phandle)
     };

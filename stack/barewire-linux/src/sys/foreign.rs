@@ -40,7 +40,7 @@ use libc::{c_long, c_void};
 use rustix::io::Errno;
 
 use super::fork;
-use super::owner::{ASK_EVERY, FUTEX_OWNER_DIED, FUTEX_TID_MASK, Found};
+use super::owner::{ASK_EVERY, FUTEX_OWNER_DIED, FUTEX_TID_MASK, MutexState};
 
 /// What marks an entry of a mutex with priority inheritance.
 const INHERITS: usize = 1;
@@ -180,12 +180,12 @@ fn get(place: *mut c_void) -> *mut c_void {
 pub(super) fn acquire(
     word: &AtomicU32,
     go_on: Option<&mut dyn FnMut(u32) -> ControlFlow<()>>,
-) -> Result<(Found, Own), Errno> {
+) -> Result<(MutexState, Own), Errno> {
     let own = Own::get()?;
     let entry = entry_of(word);
     own.name(tagged(entry));
     let found = match word.compare_exchange(0, own.thread, Ordering::Acquire, Ordering::Relaxed) {
-        Ok(_) => Ok(Found::Free),
+        Ok(_) => Ok(MutexState::Free),
         Err(_) => wait(word, go_on),
     };
     if found.is_ok() {
@@ -199,7 +199,7 @@ pub(super) fn acquire(
 fn wait(
     word: &AtomicU32,
     mut go_on: Option<&mut dyn FnMut(u32) -> ControlFlow<()>>,
-) -> Result<Found, Errno> {
+) -> Result<MutexState, Errno> {
     loop {
         let owner = word.load(Ordering::Relaxed) & FUTEX_TID_MASK;
         if owner == FUTEX_TID_MASK {
@@ -211,8 +211,8 @@ fn wait(
         let got = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_LOCK_PI, 0, until) };
         if got == 0 {
             return match word.load(Ordering::Relaxed) & FUTEX_OWNER_DIED {
-                0 => Ok(Found::Free),
-                _ => Ok(Found::OwnerDied),
+                0 => Ok(MutexState::Free),
+                _ => Ok(MutexState::OwnerDied),
             };
         }
         let error = std::io::Error::last_os_error();

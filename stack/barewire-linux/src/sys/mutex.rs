@@ -34,7 +34,7 @@ use rustix::io::Errno;
 
 #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
 use super::foreign;
-use super::owner::{ASK_EVERY, FUTEX_TID_MASK, Found};
+use super::owner::{ASK_EVERY, FUTEX_TID_MASK, MutexState};
 use super::pages::SharedWords;
 
 /// The size of a mutex in bytes.
@@ -196,7 +196,7 @@ impl SharedMutex {
 
     /// Acquires the mutex; waits for it.
     #[inline(always)]
-    pub(crate) fn acquire(&self) -> Result<(Held<'_>, Found), Errno> {
+    pub(crate) fn acquire(&self) -> Result<(Held<'_>, MutexState), Errno> {
         #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
         if self.is_foreign() {
             let (found, own) = foreign::acquire(self.word(), None)?;
@@ -204,8 +204,8 @@ impl SharedMutex {
         }
         // SAFETY: an initialised mutex (Safety 1 and 2).
         let found = match unsafe { libc::pthread_mutex_lock(self.raw()) } {
-            0 => Found::Free,
-            libc::EOWNERDEAD => Found::OwnerDied,
+            0 => MutexState::Free,
+            libc::EOWNERDEAD => MutexState::OwnerDied,
             errno => return Err(Errno::from_raw_os_error(errno)),
         };
         Ok((self.held(), found))
@@ -220,7 +220,7 @@ impl SharedMutex {
     pub(crate) fn acquire_while(
         &self,
         go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
-    ) -> Result<(Held<'_>, Found), Errno> {
+    ) -> Result<(Held<'_>, MutexState), Errno> {
         #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
         if self.is_foreign() {
             let (found, own) = foreign::acquire(self.word(), Some(go_on))?;
@@ -228,9 +228,9 @@ impl SharedMutex {
         }
         // SAFETY: an initialised mutex (Safety 1 and 2).
         match unsafe { libc::pthread_mutex_trylock(self.raw()) } {
-            0 => Ok((self.held(), Found::Free)),
+            0 => Ok((self.held(), MutexState::Free)),
             libc::EBUSY => self.wait_while(go_on),
-            libc::EOWNERDEAD => Ok((self.held(), Found::OwnerDied)),
+            libc::EOWNERDEAD => Ok((self.held(), MutexState::OwnerDied)),
             errno => Err(Errno::from_raw_os_error(errno)),
         }
     }
@@ -239,14 +239,14 @@ impl SharedMutex {
     fn wait_while(
         &self,
         go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
-    ) -> Result<(Held<'_>, Found), Errno> {
+    ) -> Result<(Held<'_>, MutexState), Errno> {
         loop {
             let until = realtime_in(ASK_EVERY);
             // SAFETY: an initialised mutex (Safety 1 and 2), and a time.
             let found = match unsafe { libc::pthread_mutex_timedlock(self.raw(), &raw const until) }
             {
-                0 => Found::Free,
-                libc::EOWNERDEAD => Found::OwnerDied,
+                0 => MutexState::Free,
+                libc::EOWNERDEAD => MutexState::OwnerDied,
                 libc::ETIMEDOUT if go_on(self.holder()).is_continue() => continue,
                 libc::ETIMEDOUT => return Err(Errno::INTR),
                 errno => return Err(Errno::from_raw_os_error(errno)),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The state in which the mutex was found when it was acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum MutexState {
     /// Its last owner released it.
     Free,
     /// Its last owner ended while it held the mutex. Releasing it before `Held::make_consistent`

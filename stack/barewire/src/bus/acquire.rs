@@ -18,7 +18,7 @@ use core::ptr;
 
 use super::Bus;
 use super::atomic::Ordering;
-use super::lock::{Held, Pump, Tended, Wire};
+use super::lock::{Held, Pump, QueueRight, Wire};
 use super::node::{Node, Stage, Task};
 use super::panics::{Panics, contain};
 use super::queue::SERVE_MAX;
@@ -351,7 +351,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 impl<'b, C: Controller + ?Sized> Held<'b, C> {
     /// The queue, which the holder owns too.
     #[inline]
-    pub(super) fn tended(&mut self) -> Tended<'_, C> {
+    pub(super) fn tended(&mut self) -> QueueRight<'_, C> {
         // SAFETY: the queue is ours, and this borrows it.
         unsafe { self.wire.bus.tended() }
     }

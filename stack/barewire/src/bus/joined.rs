@@ -22,12 +22,12 @@ use crate::spi::{Error, MessageError, Transfer};
 pub(super) const JOINED_MAX: usize = 64;
 
 /// The bytes of a message, contiguous.
-pub(super) struct Joined {
+pub(super) struct JoinedBytes {
     bytes: [u8; JOINED_MAX],
     len: usize,
 }
 
-impl Joined {
+impl JoinedBytes {
     /// Joins a message that was refused with `error`, if it can be joined.
     pub(super) fn of(error: &MessageError, message: &[Transfer<'_>]) -> Option<Self> {
         let refused = matches!(error.error, Error::NativeCsWouldPulse { .. });
@@ -79,7 +79,7 @@ pub(super) fn run_or_join(
         Ok(length) => return Ok(length),
         Err(error) => error,
     };
-    let Some(mut joined) = Joined::of(&refused, message) else { return Err(refused) };
+    let Some(mut joined) = JoinedBytes::of(&refused, message) else { return Err(refused) };
     match run(&mut [joined.transfer()]) {
         Ok(length) => {
             joined.scatter(message);

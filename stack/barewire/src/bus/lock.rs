@@ -1,12 +1,12 @@
 //! The bus: a controller, and the rights to its wire and its queue.
 //!
 //! # How it works
-//! [`Wire`] is the right to drive the controller, [`Tended`] the right to the queue, [`Held`] both.
+//! [`Wire`] is the right to drive the controller, [`QueueRight`] the right to the queue, [`Held`] both.
 //! One compare-and-swap of the [word](super::word) acquires an idle bus, another releases it. Any
 //! contention makes one of the two fail; [`super::acquire`] and [`super::serve`] handle that.
 //!
 //! # Safety
-//! A bus has at most one `Wire` and one `Tended`. The diagram of the word says when one may be
+//! A bus has at most one `Wire` and one `QueueRight`. The diagram of the word says when one may be
 //! made; a holder that passes its right on forgets the value instead of dropping it.
 #![allow(unsafe_code, reason = "the controller lies in an UnsafeCell that the bus word guards")]
 
@@ -210,10 +210,10 @@ impl<C: ?Sized> Bus<C> {
     /// The queue, for a tender.
     ///
     /// # Safety
-    /// The caller owns the queue and has no other `Tended`.
+    /// The caller owns the queue and has no other `QueueRight`.
     #[inline]
-    pub(super) unsafe fn tended(&self) -> Tended<'_, C> {
-        Tended { bus: self }
+    pub(super) unsafe fn tended(&self) -> QueueRight<'_, C> {
+        QueueRight { bus: self }
     }
 }
 
@@ -406,15 +406,15 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
 }
 
 /// The queue: the right to take pushed nodes into it and to remove nodes.
-pub(super) struct Tended<'b, C: ?Sized> {
+pub(super) struct QueueRight<'b, C: ?Sized> {
     pub(super) bus: &'b Bus<C>,
 }
 
-impl<C: ?Sized> Tended<'_, C> {
+impl<C: ?Sized> QueueRight<'_, C> {
     #[inline]
     pub(super) fn queue<R>(&mut self, with: impl FnOnce(&mut Queue) -> R) -> R {
         self.bus.queue.with_mut(|queue| {
-            // SAFETY: this is the only `Tended` of the bus (module, Safety), borrowed mutably; `with`
+            // SAFETY: this is the only `QueueRight` of the bus (module, Safety), borrowed mutably; `with`
             // cannot reach it.
             with(unsafe { &mut *queue })
         })

@@ -69,7 +69,7 @@
 //! |---|---|
 //! | compare-and-swap: `fetch_update` of the bus word, the flight and the bell; `Entry::settle`, `Node::poll`, `Node::hand_over`, `Bus::alert_owner` | lock-free: a round fails only if another thread's succeeded |
 //! | `Counters::read` | lock-free: a round fails only if a message was counted meanwhile |
-//! | `Tended::release`, `Server::hand_over`, `Server::step_aside` | another round only after a push, a cancel, or an owner that became absent |
+//! | `QueueRight::release`, `Server::hand_over`, `Server::step_aside` | another round only after a push, a cancel, or an owner that became absent |
 //! | `Bus::spin_for_idle` | bounded: 63 relaxes, then a place in the queue |
 //! | `Bus::wait`, `Bus::serve` | bounded: [`Platform::spins`] relaxes, then [`Platform::wait`] |
 //! | `Bus::wait` on a bus of [`Pump::Interrupt`] | bounded while a message is in flight by the controller's deadline; otherwise as above |

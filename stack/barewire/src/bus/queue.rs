@@ -8,7 +8,7 @@
 //! 2. a node that was overtaken [`OVERTAKEN_MAX`] times goes first, so that none starves.
 //!
 //! # Safety
-//! Every [`Listed`] node is queued, hence alive. Its `next` and `task` belong to the queue, which
+//! Every [`ListedNode`] node is queued, hence alive. Its `next` and `task` belong to the queue, which
 //! one thread at a time owns.
 #![allow(unsafe_code, reason = "an intrusive list of nodes that lie with their owners")]
 
@@ -24,9 +24,9 @@ pub(super) const OVERTAKEN_MAX: u8 = 16;
 
 /// A node in the list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Listed(*const Node);
+struct ListedNode(*const Node);
 
-impl Listed {
+impl ListedNode {
     fn node(&self) -> &Node {
         // SAFETY: module, Safety.
         unsafe { &*self.0 }
@@ -41,15 +41,15 @@ impl Listed {
     }
 
     /// The next, younger one.
-    fn next(self) -> Option<Listed> {
+    fn next(self) -> Option<ListedNode> {
         let next = self.node().next.with(|next| {
             // SAFETY: module, Safety.
             unsafe { *next }
         });
-        (!next.is_null()).then_some(Listed(next))
+        (!next.is_null()).then_some(ListedNode(next))
     }
 
-    fn set_next(self, to: Option<Listed>) {
+    fn set_next(self, to: Option<ListedNode>) {
         let to = to.map_or(ptr::null(), |to| to.0);
         self.node().next.with_mut(|next| {
             // SAFETY: module, Safety.
@@ -72,8 +72,8 @@ pub(super) struct Queue {
 /// The oldest and the youngest.
 #[derive(Clone, Copy)]
 struct Ends {
-    head: Listed,
-    tail: Listed,
+    head: ListedNode,
+    tail: ListedNode,
 }
 
 impl Queue {
@@ -92,7 +92,7 @@ impl Queue {
         self.urgent > 0
     }
 
-    fn iter(&self) -> impl Iterator<Item = Listed> + use<> {
+    fn iter(&self) -> impl Iterator<Item = ListedNode> + use<> {
         core::iter::successors(self.ends.map(|ends| ends.head), |listed| listed.next())
     }
 
@@ -104,7 +104,7 @@ impl Queue {
         if youngest.is_null() {
             return;
         }
-        let tail = Listed(youngest);
+        let tail = ListedNode(youngest);
         let (mut first, mut rest) = (None, Some(tail));
         while let Some(node) = rest {
             rest = node.next();
@@ -125,7 +125,7 @@ impl Queue {
     /// Adds a node at the end.
     pub(super) fn add(&mut self, entry: Entry) {
         let node = entry.into_node();
-        Listed(node).set_next(None);
+        ListedNode(node).set_next(None);
         // SAFETY: type `Entry`: the node is queued, and was in no list.
         unsafe { self.add_pushed(node) };
     }
@@ -181,7 +181,7 @@ impl Queue {
         self.iter().find(|listed| listed.node().is_present()).map(|listed| listed.0)
     }
 
-    fn unlink(&mut self, before: Option<Listed>, node: Listed) -> Entry {
+    fn unlink(&mut self, before: Option<ListedNode>, node: ListedNode) -> Entry {
         let next = node.next();
         if let Some(before) = before {
             before.set_next(next);
@@ -209,8 +209,8 @@ impl Queue {
     pub(super) fn add_pushed_for_test(&mut self, nodes: &[Node]) {
         let mut youngest = None;
         for node in nodes {
-            Listed(node).set_next(youngest);
-            youngest = Some(Listed(node));
+            ListedNode(node).set_next(youngest);
+            youngest = Some(ListedNode(node));
         }
         // SAFETY: tests keep their nodes.
         unsafe { self.add_pushed(youngest.map_or(ptr::null(), |node| node.0)) };

@@ -25,7 +25,7 @@ use core::task::Waker;
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
 use super::callback::{Callback, Completed, Then};
-use super::lock::{Held, Pump, Tended, Wire};
+use super::lock::{Held, Pump, QueueRight, Wire};
 use super::node::{Entry, Job, Node, Wakeup};
 use super::panics::{Panics, contain};
 use super::queue::{Queue, SERVE_MAX};
@@ -37,7 +37,7 @@ use crate::controller::{Controller, Unfinished};
 #[cfg(doc)]
 use crate::{bus::Platform, spi::Error};
 
-impl<'b, C: Controller + ?Sized> Tended<'b, C> {
+impl<'b, C: Controller + ?Sized> QueueRight<'b, C> {
     /// Takes pushed nodes into the queue and removes cancelled ones. Returns the previous word; its
     /// node may be compared, not used.
     #[cold]
@@ -193,8 +193,8 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         unsafe { self.bus.wire() }
     }
 
-    fn tended(&mut self) -> Tended<'b, C> {
-        // SAFETY: the server is the holder here and has no other `Tended`.
+    fn tended(&mut self) -> QueueRight<'b, C> {
+        // SAFETY: the server is the holder here and has no other `QueueRight`.
         unsafe { self.bus.tended() }
     }
 

@@ -9,7 +9,7 @@ const FREE_POLLS: u32 = 64;
 const TIMEOUT_MARGIN_NS: u64 = 1_000_000;
 
 /// A block with a timer.
-pub(super) trait Timed {
+pub(super) trait HasTimer {
     /// The timer.
     type Timer: Timer;
 
@@ -61,7 +61,7 @@ impl Deadline {
 /// # Errors
 /// [`Stopped::TimedOut`].
 #[inline(always)]
-pub(super) fn poll<B: Timed + ?Sized>(
+pub(super) fn poll<B: HasTimer + ?Sized>(
     block: &mut B,
     wire_ns: impl FnOnce(&B) -> u64,
     mut done: impl FnMut(&mut B) -> bool,
@@ -77,7 +77,7 @@ pub(super) fn poll<B: Timed + ?Sized>(
 
 #[cold]
 #[inline(never)]
-fn poll_longer<B: Timed + ?Sized>(
+fn poll_longer<B: HasTimer + ?Sized>(
     block: &mut B,
     wire_ns: u64,
     mut done: impl FnMut(&mut B) -> bool,

@@ -25,14 +25,14 @@ use core::ops::Range;
 use core::task::Poll;
 
 use super::block::InFlight;
-use super::deadline::{Deadline, Patience, Timed, poll};
+use super::deadline::{Deadline, HasTimer, Patience, poll};
 use super::pace::{Singly, pace};
 use super::words::{pack, put_frame, unpack, word_of};
 use super::{Plan, Stopped, Wire};
 use crate::spi::Data;
 
 /// A block with a FIFO, or a single register, in each direction.
-pub(super) trait Fifo: Timed + Wire {
+pub(super) trait Fifo: HasTimer + Wire {
     /// Whether a look finds one received word at most, and so each word is asked for.
     const ONE_A_LOOK: bool = false;
 

@@ -4,7 +4,7 @@
 //! instructions around a driver's register work. It has no select line; a device without a chip
 //! select ([`Mode::NO_CS`](crate::spi::Mode::NO_CS)) costs as much as any other.
 
-use super::wire::Selected;
+use super::wire::SelectedChip;
 use super::{
     Controller, Limits, Plan, Preset, Stopped, Unfinished, Wire, plan_message, run_message,
     word_bytes,
@@ -111,7 +111,7 @@ impl Controller for Null {
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
         // As the drivers do: without a transfer in memory.
-        let mut selected = Selected::new(self, preset);
+        let mut selected = SelectedChip::new(self, preset);
         let mut data = Data::exchange(tx, rx);
         if let Err(stopped) = selected.wire.exchange(preset, plan, &mut data) {
             return Err(Unfinished::stopped(0, stopped));

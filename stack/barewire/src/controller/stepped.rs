@@ -12,7 +12,7 @@
 
 use core::task::Poll;
 
-use super::wire::Selected;
+use super::wire::SelectedChip;
 use super::{Plan, Preset, Stopped, Unfinished, Wire};
 use crate::spi::{Data, Transfer};
 
@@ -55,7 +55,7 @@ pub fn start_message<W: Stepped + ?Sized>(
     preset: &Preset,
     message: &mut [Transfer<'_>],
 ) -> Poll<Result<usize, Unfinished>> {
-    go_on(Selected::new(wire, preset), message, Progress::default())
+    go_on(SelectedChip::new(wire, preset), message, Progress::default())
 }
 
 /// Continues the message that [`start_message`] started with these arguments.
@@ -71,7 +71,7 @@ pub fn resume_message<W: Stepped + ?Sized>(
     message: &mut [Transfer<'_>],
 ) -> Poll<Result<usize, Unfinished>> {
     let mut progress = *wire.progress();
-    let mut selected = Selected::again(wire, preset);
+    let mut selected = SelectedChip::again(wire, preset);
     let transfer = &mut message[progress.transfer_index];
     match selected.wire.advance(preset, &transfer.plan, &mut transfer.data) {
         Poll::Pending => {
@@ -87,7 +87,7 @@ pub fn resume_message<W: Stepped + ?Sized>(
 }
 
 fn finished<W: Stepped + ?Sized>(
-    selected: &mut Selected<'_, W>,
+    selected: &mut SelectedChip<'_, W>,
     transfer: &Transfer<'_>,
     progress: &mut Progress,
 ) {
@@ -97,7 +97,7 @@ fn finished<W: Stepped + ?Sized>(
 }
 
 fn go_on<W: Stepped + ?Sized>(
-    mut selected: Selected<'_, W>,
+    mut selected: SelectedChip<'_, W>,
     message: &mut [Transfer<'_>],
     mut progress: Progress,
 ) -> Poll<Result<usize, Unfinished>> {

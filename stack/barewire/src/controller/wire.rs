@@ -145,7 +145,7 @@ pub trait Wire {
 }
 
 /// Keeps the chip selected; dropping it deselects.
-pub(super) struct Selected<'w, W: Wire + ?Sized> {
+pub(super) struct SelectedChip<'w, W: Wire + ?Sized> {
     pub(super) wire: &'w mut W,
     pub(super) preset: &'w Preset,
     /// Set while a transfer is on the wire: if it is dropped then, the block's state is unknown.
@@ -155,7 +155,7 @@ pub(super) struct Selected<'w, W: Wire + ?Sized> {
 // Always inlined: since `stepped` calls each of these too, the compiler would not inline them, and
 // a polled message of 4 bytes would take 30 more instructions. The same holds for the rest of a
 // driver's shortest path.
-impl<'w, W: Wire + ?Sized> Selected<'w, W> {
+impl<'w, W: Wire + ?Sized> SelectedChip<'w, W> {
     #[inline(always)]
     pub(super) fn new(wire: &'w mut W, preset: &'w Preset) -> Self {
         let mut this = Self::again(wire, preset);
@@ -163,13 +163,13 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
         this
     }
 
-    /// Takes over the chip that [`Selected::keep`] left selected.
+    /// Takes over the chip that [`SelectedChip::keep`] left selected.
     #[inline(always)]
     pub(super) fn again(wire: &'w mut W, preset: &'w Preset) -> Self {
         Self { wire, preset, unsettled: true }
     }
 
-    /// Leaves the chip selected for [`Selected::again`].
+    /// Leaves the chip selected for [`SelectedChip::again`].
     pub(super) fn keep(self) {
         core::mem::forget(self);
     }
@@ -219,7 +219,7 @@ impl<'w, W: Wire + ?Sized> Selected<'w, W> {
     }
 }
 
-impl<W: Wire + ?Sized> Drop for Selected<'_, W> {
+impl<W: Wire + ?Sized> Drop for SelectedChip<'_, W> {
     #[inline(always)]
     fn drop(&mut self) {
         if !self.unsettled && self.wire.keeps_cs(self.preset) {
@@ -243,7 +243,7 @@ pub fn run_message<W: Wire + ?Sized>(
     preset: &Preset,
     message: &mut [Transfer<'_>],
 ) -> Result<usize, Unfinished> {
-    let mut selected = Selected::new(wire, preset);
+    let mut selected = SelectedChip::new(wire, preset);
     let mut actual_length = 0;
     for (transfer_index, transfer) in message.iter_mut().enumerate() {
         let (plan, data) = (&transfer.plan, &mut transfer.data);

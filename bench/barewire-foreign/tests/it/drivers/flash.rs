@@ -11,7 +11,7 @@ use embedded_storage_async::nor_flash::{
 };
 use w25q32jv::W25q32jv;
 
-use super::{BOARDS, Bench, Wired, block_on};
+use super::{BOARDS, Bench, JumperedBoard, block_on};
 
 const SPEED_HZ: u32 = 20_000_000;
 /// The pin of the board's first chip select.
@@ -47,7 +47,8 @@ fn assert_written(bench: &Bench<Nor>) {
 fn it_erases_writes_and_reads_on_our_device() {
     for board in BOARDS {
         let bench = bench(board);
-        let mut flash = W25q32jv::new(bench.device(SPEED_HZ), Wired, Wired).expect("pins");
+        let mut flash =
+            W25q32jv::new(bench.device(SPEED_HZ), JumperedBoard, JumperedBoard).expect("pins");
         let unique_id = Part::w25q32jv().unique_id.expect("the part has one");
         assert_eq!(flash.device_id().expect("reads"), unique_id);
         // The driver verifies itself.
@@ -64,7 +65,8 @@ fn it_erases_writes_and_reads_on_our_device() {
 fn it_erases_writes_and_reads_as_futures() {
     for board in BOARDS {
         let bench = bench(board);
-        let mut flash = W25q32jv::new(bench.device(SPEED_HZ), Wired, Wired).expect("pins");
+        let mut flash =
+            W25q32jv::new(bench.device(SPEED_HZ), JumperedBoard, JumperedBoard).expect("pins");
         block_on(async {
             AsyncNorFlash::erase(&mut flash, 0x1_2000, 0x1_3000).await.expect("erases");
             AsyncNorFlash::write(&mut flash, OFFSET, &data()).await.expect("writes");
@@ -84,7 +86,7 @@ fn it_erases_writes_and_reads_on_a_foreign_device_on_our_bus() {
     let cs = BankPin::new(ImxGpio::new(gpio, Ownership::Shared), CS_BIT, true);
     let delay = Delay::new(bench.board.timer());
     let device = ExclusiveDevice::new(spi, cs, delay).expect("cannot fail");
-    let mut flash = W25q32jv::new(device, Wired, Wired).expect("pins");
+    let mut flash = W25q32jv::new(device, JumperedBoard, JumperedBoard).expect("pins");
     NorFlash::erase(&mut flash, 0x1_2000, 0x1_3000).expect("erases");
     NorFlash::write(&mut flash, OFFSET, &data()).expect("writes");
     let mut back = vec![0; data().len()];

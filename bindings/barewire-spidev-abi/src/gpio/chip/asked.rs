@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::super::config::{LineConfig, of_config, of_event, of_handle};
 use super::super::edges::Now;
-use super::super::layout::{self, Fields, Filled};
+use super::super::layout::{self, Fields, FilledStruct};
 use super::super::request::GpioRequest;
 use super::super::{LINES_MAX, Pins};
 use super::{Failed, GpioChip, Kind};
@@ -26,7 +26,8 @@ impl<P: Pins> GpioChip<P> {
         match request {
             GpioRequest::ChipInfo => {
                 let lines = u32::try_from(self.lines.len()).unwrap_or(LINES_MAX);
-                let info = Filled::new(layout::CHIP_INFO).name(0, self.name.name().as_bytes());
+                let info =
+                    FilledStruct::new(layout::CHIP_INFO).name(0, self.name.name().as_bytes());
                 Ok(info.name(layout::NAME, self.label.as_bytes()).u32(64, lines).0)
             }
             GpioRequest::LineInfo | GpioRequest::Watch => {
@@ -107,7 +108,7 @@ impl<P: Pins> GpioChip<P> {
                 for (index, line) in asked {
                     bits |= u64::from(self.value(file, index, *line)) << index;
                 }
-                Ok(Filled::new(layout::LINE_VALUES).u64(0, bits).u64(8, fields.u64(8)).0)
+                Ok(FilledStruct::new(layout::LINE_VALUES).u64(0, bits).u64(8, fields.u64(8)).0)
             }
             (Kind::Lines, GpioRequest::SetValues) => {
                 let mask = fields.u64(8) & all(lines.len());
@@ -131,7 +132,7 @@ impl<P: Pins> GpioChip<P> {
             (Kind::Handle | Kind::Event, GpioRequest::GetValues1) => {
                 let values = lines.iter().map(|line| u8::from(self.value(file, 0, *line)));
                 let values: Vec<_> = values.collect();
-                Ok(Filled::new(layout::HANDLE_DATA).bytes(0, &values).0)
+                Ok(FilledStruct::new(layout::HANDLE_DATA).bytes(0, &values).0)
             }
             (Kind::Handle, GpioRequest::SetValues1) => {
                 // All lines were requested alike, so the kernel looks at the first.

@@ -9,7 +9,7 @@ pub(super) struct Queue {
 }
 
 /// Which packet is lost when a queue is full.
-pub(super) enum Lost {
+pub(super) enum LossOrder {
     Oldest,
     Newest,
 }
@@ -19,11 +19,11 @@ impl Queue {
         Self { packets: VecDeque::new(), max }
     }
 
-    pub(super) fn push(&mut self, packet: Vec<u8>, lost: &Lost) {
+    pub(super) fn push(&mut self, packet: Vec<u8>, lost: &LossOrder) {
         if self.packets.len() >= self.max {
             match lost {
-                Lost::Oldest => drop(self.packets.pop_front()),
-                Lost::Newest => return,
+                LossOrder::Oldest => drop(self.packets.pop_front()),
+                LossOrder::Newest => return,
             }
         }
         self.packets.push_back(packet);

@@ -6,7 +6,7 @@ use super::flag::{
 };
 use super::*;
 use crate::gpio::Look;
-use crate::gpio::layout::{self, Filled};
+use crate::gpio::layout::{self, FilledStruct};
 use crate::protocol::FileKind;
 
 /// Eight pins: what is driven, and what each has undriven.
@@ -79,7 +79,7 @@ impl Bench {
         self.chip.ioctl(file, number, body, &self.now).map_err(|failed| failed.errno)
     }
 
-    fn made(&mut self, number: u32, body: Filled) -> Result<OpenId, Errno> {
+    fn made(&mut self, number: u32, body: FilledStruct) -> Result<OpenId, Errno> {
         self.next += 1;
         let made = OpenId::new(self.next, 0);
         let body = [body.0, made.0.to_ne_bytes().to_vec()].concat();
@@ -89,7 +89,7 @@ impl Bench {
     /// Requests lines with version 2, all with these flags.
     fn lines(&mut self, lines: &[u32], flags: u64, values: u64) -> Result<OpenId, Errno> {
         let count = u32::try_from(lines.len()).expect("few");
-        let mut body = Filled::new(layout::LINE_REQUEST).name(256, b"test").u32(560, count);
+        let mut body = FilledStruct::new(layout::LINE_REQUEST).name(256, b"test").u32(560, count);
         for (index, line) in lines.iter().enumerate().take(64) {
             body = body.u32(4 * index, *line);
         }
@@ -98,19 +98,19 @@ impl Bench {
     }
 
     fn set(&mut self, file: OpenId, bits: u64, mask: u64) -> Result<(), Errno> {
-        let values = Filled::new(16).u64(0, bits).u64(8, mask);
+        let values = FilledStruct::new(16).u64(0, bits).u64(8, mask);
         self.ask(file, SET_VALUES, &values.0).map(|answer| assert!(answer.is_empty()))
     }
 
     fn get(&mut self, file: OpenId, mask: u64) -> Result<u64, Errno> {
-        let answer = self.ask(file, GET_VALUES, &Filled::new(16).u64(8, mask).0)?;
+        let answer = self.ask(file, GET_VALUES, &FilledStruct::new(16).u64(8, mask).0)?;
         assert_eq!(Fields(&answer).u64(8), mask);
         Ok(Fields(&answer).u64(0))
     }
 
     /// Name, consumer, flags and debounce period of a line.
     fn info(&mut self, line: u32) -> (String, String, u64, u32) {
-        let body = Filled::new(layout::LINE_INFO).u32(64, line);
+        let body = FilledStruct::new(layout::LINE_INFO).u32(64, line);
         let answer = self.ask(self.file, 0xc100_b405, &body.0).expect("there is one");
         let fields = Fields(&answer);
         assert_eq!(fields.u32(64), line);
@@ -139,9 +139,9 @@ impl Bench {
 }
 
 /// A configuration with attributes about all lines: ids and values.
-fn config(flags: u64, attrs: &[(u32, u64)]) -> Filled {
+fn config(flags: u64, attrs: &[(u32, u64)]) -> FilledStruct {
     let count = u32::try_from(attrs.len()).expect("few");
-    let mut config = Filled::new(layout::LINE_CONFIG).u64(0, flags).u32(8, count);
+    let mut config = FilledStruct::new(layout::LINE_CONFIG).u64(0, flags).u32(8, count);
     for (index, (id, value)) in attrs.iter().enumerate() {
         let at = 32 + 24 * index;
         config = config.u32(at, *id).u64(at + 8, *value).u64(at + 16, u64::MAX);
@@ -162,10 +162,10 @@ fn a_chip_tells_of_itself_and_its_lines() {
     assert_eq!(bench.info(0), ("FIRST".into(), "test".into(), OUTPUT | ACTIVE_LOW | USED, 0));
     bench.chip.closed(file, &bench.now);
     assert_eq!(bench.info(0), ("FIRST".into(), "".into(), OUTPUT, 0), "its direction stays");
-    let beyond = Filled::new(layout::LINE_INFO).u32(64, 8);
+    let beyond = FilledStruct::new(layout::LINE_INFO).u32(64, 8);
     assert_eq!(bench.ask(bench.file, 0xc100_b405, &beyond.0), Err(Errno::INVAL));
     for at in 240..256 {
-        let padded = Filled::new(layout::LINE_INFO).bytes(at, &[1]);
+        let padded = FilledStruct::new(layout::LINE_INFO).bytes(at, &[1]);
         assert_eq!(bench.ask(bench.file, 0xc100_b405, &padded.0), Err(Errno::INVAL), "{at}");
     }
     assert_eq!(bench.ask(bench.file, GET_VALUES, &[0; 16]), Err(Errno::INVAL), "not of a chip");
@@ -189,13 +189,13 @@ fn lines_are_requested_by_one_file_or_not_at_all() {
         assert_eq!(bench.lines(lines, OUTPUT, 1), Err(errno), "{lines:?}");
         assert_eq!(bench.info(4).2, INPUT, "{lines:?}: nothing was taken");
     }
-    let body = Filled::new(layout::LINE_REQUEST).u32(0, 4).u32(560, 1);
+    let body = FilledStruct::new(layout::LINE_REQUEST).u32(0, 4).u32(560, 1);
     for at in 568..588 {
-        let padded = Filled(body.0.clone()).bytes(at, &[1]);
+        let padded = FilledStruct(body.0.clone()).bytes(at, &[1]);
         assert_eq!(bench.made(GET_LINE, padded), Err(Errno::INVAL), "{at}");
     }
     bench.chip.closed(first, &bench.now);
-    let unnamed = bench.made(GET_LINE, Filled(body.0.clone()).u32(0, 3)).expect("free again");
+    let unnamed = bench.made(GET_LINE, FilledStruct(body.0.clone()).u32(0, 3)).expect("free again");
     assert_eq!(bench.info(3), ("".into(), "?".into(), OUTPUT | USED, 0), "as it was");
     assert_eq!(bench.get(unnamed, 1), Ok(0));
 }
@@ -217,7 +217,8 @@ fn values_are_set_and_got_by_their_places() {
     assert_eq!(bench.set(input, 1, 1), Err(Errno::PERM));
     assert_eq!(bench.get(input, 1), Ok(0), "pulled up, active low");
     // One is an output, one is not: nothing is set.
-    let config = Filled(config(OUTPUT, &[]).0).u32(8, 1).u32(32, 1).u64(40, INPUT).u64(48, 0b10);
+    let config =
+        FilledStruct(config(OUTPUT, &[]).0).u32(8, 1).u32(32, 1).u64(40, INPUT).u64(48, 0b10);
     assert_eq!(bench.ask(file, SET_CONFIG, &config.0), Ok(Vec::new()));
     assert_eq!(bench.set(file, 0b111, 0b111), Err(Errno::PERM));
     assert_eq!(bench.chip.pins.driven & bench.chip.pins.outputs, 0);
@@ -293,7 +294,7 @@ fn the_oldest_event_is_lost() {
 #[test]
 fn a_debounced_line_has_the_value_that_counts() {
     let mut bench = Bench::new();
-    let body = Filled::new(layout::LINE_REQUEST).u32(0, 2).u32(560, 1);
+    let body = FilledStruct::new(layout::LINE_REQUEST).u32(0, 2).u32(560, 1);
     let body = body.bytes(288, &config(INPUT | EDGE_FALLING | PULL_UP, &[(3, 1)]).0);
     let file = bench.made(GET_LINE, body).expect("free");
     assert_eq!((bench.info(2).3, bench.get(file, 1)), (1, Ok(1)));
@@ -312,7 +313,7 @@ fn a_debounced_line_has_the_value_that_counts() {
 fn files_that_watch_are_told() {
     let mut bench = Bench::new();
     let watch = |bench: &mut Bench, number: u32, bytes: usize, at: usize, line: u32| {
-        let body = Filled::new(bytes).u32(at, line);
+        let body = FilledStruct::new(bytes).u32(at, line);
         bench.ask(bench.file, number, &body.0).map(|_| ())
     };
     let (watch_2, watch_1, unwatch) = (0xc100_b406, 0xc048_b40b, 0xc004_b40c);
@@ -350,21 +351,21 @@ fn files_that_watch_are_told() {
 #[test]
 fn version_1_has_the_same_lines() {
     let mut bench = Bench::new();
-    let body = Filled::new(layout::HANDLE_REQUEST).u32(0, 2).u32(4, 5).u32(356, 2);
+    let body = FilledStruct::new(layout::HANDLE_REQUEST).u32(0, 2).u32(4, 5).u32(356, 2);
     let body = body.u32(256, 0b10).bytes(260, &[0, 9]).name(324, b"old");
     let handle = bench.made(HANDLE, body).expect("free");
     assert_eq!(bench.chip.pins.driven, 1 << 5);
     assert_eq!(bench.info(5).1, "old");
     let (get, set, set_config) = (0xc040_b408, 0xc040_b409, 0xc054_b40a);
-    let values = |values: &[u8]| Filled::new(64).bytes(0, values).0;
+    let values = |values: &[u8]| FilledStruct::new(64).bytes(0, values).0;
     assert_eq!(bench.ask(handle, get, &[0; 64]), Ok(values(&[0, 1])));
     assert_eq!(bench.ask(handle, set, &values(&[7, 0])), Ok(Vec::new()));
     assert_eq!(bench.chip.pins.driven, 1 << 2);
     assert_eq!(bench.ask(handle, GET_VALUES, &[0; 16]), Err(Errno::INVAL), "not of version 2");
-    let input = Filled::new(layout::HANDLE_CONFIG).u32(0, 0b1);
+    let input = FilledStruct::new(layout::HANDLE_CONFIG).u32(0, 0b1);
     assert_eq!(bench.ask(handle, set_config, &input.0), Ok(Vec::new()));
     assert_eq!(bench.ask(handle, set, &[0; 64]), Err(Errno::PERM));
-    let event = Filled::new(layout::EVENT_REQUEST).u32(0, 3).u32(4, 1).u32(8, 3);
+    let event = FilledStruct::new(layout::EVENT_REQUEST).u32(0, 3).u32(4, 1).u32(8, 3);
     let event = bench.made(EVENT, event).expect("free");
     bench.outside(1 << 3);
     bench.outside(0);
@@ -377,7 +378,7 @@ fn version_1_has_the_same_lines() {
     assert_eq!(bench.ask(event, get, &[0; 64]), Ok(values(&[0])));
     assert_eq!(bench.ask(event, set, &[0; 64]), Err(Errno::INVAL));
     for line in [1, 2, 8] {
-        let event = Filled::new(layout::EVENT_REQUEST).u32(0, line).u32(4, 1).u32(8, 3);
+        let event = FilledStruct::new(layout::EVENT_REQUEST).u32(0, line).u32(4, 1).u32(8, 3);
         let errno = if line == 8 { Errno::INVAL } else { Errno::BUSY };
         assert_eq!(bench.made(EVENT, event), Err(errno), "{line}");
     }

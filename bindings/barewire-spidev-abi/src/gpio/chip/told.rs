@@ -5,8 +5,8 @@ use rustix::io::Errno;
 use super::super::Pins;
 use super::super::config::{flag, told_1};
 use super::super::edges::Now;
-use super::super::layout::{self, Filled};
-use super::queue::{Lost, Queue};
+use super::super::layout::{self, FilledStruct};
+use super::queue::{LossOrder, Queue};
 use super::{Failed, GpioChip, Kind, Line, User};
 use crate::protocol::OpenId;
 
@@ -22,7 +22,7 @@ pub(super) struct Watcher {
 
 /// `gpio_v2_line_changed_type`, the same in version 1.
 #[derive(Clone, Copy)]
-pub(super) enum Changed {
+pub(super) enum LineChange {
     Requested = 1,
     Released = 2,
     Config = 3,
@@ -47,7 +47,7 @@ impl<P: Pins> GpioChip<P> {
     pub(super) fn info(&self, line: u32) -> Vec<u8> {
         let Line { name, user, consumer, flags, debounce_us } = &self.lines[line as usize];
         let used = if *user == User::Nobody { 0 } else { flag::USED };
-        let info = Filled::new(layout::LINE_INFO)
+        let info = FilledStruct::new(layout::LINE_INFO)
             .name(0, name.as_bytes())
             .name(layout::NAME, consumer)
             .u32(64, line)
@@ -63,7 +63,7 @@ impl<P: Pins> GpioChip<P> {
     pub(super) fn info_1(&self, line: u32) -> Vec<u8> {
         let Line { name, user, consumer, flags, .. } = &self.lines[line as usize];
         let used = if *user == User::Nobody { 0 } else { flag::USED };
-        Filled::new(layout::LINE_INFO_1)
+        FilledStruct::new(layout::LINE_INFO_1)
             .u32(0, line)
             .u32(4, told_1(flags | used))
             .name(8, name.as_bytes())
@@ -72,23 +72,23 @@ impl<P: Pins> GpioChip<P> {
     }
 
     /// Tells the files that watch a line of its state.
-    pub(super) fn tell(&mut self, line: u32, changed: Changed, now: &Now) {
+    pub(super) fn tell(&mut self, line: u32, changed: LineChange, now: &Now) {
         if self.watchers.values().all(|watcher| watcher.lines >> line & 1 == 0) {
             return;
         }
         let (info, info_1) = (self.info(line), self.info_1(line));
         for watcher in self.watchers.values_mut().filter(|watcher| watcher.lines >> line & 1 != 0) {
             let packet = match watcher.version {
-                1 => Filled::new(layout::LINE_INFO_CHANGED_1)
+                1 => FilledStruct::new(layout::LINE_INFO_CHANGED_1)
                     .bytes(0, &info_1)
                     .u64(72, now.monotonic_ns)
                     .u32(80, changed as u32),
-                _ => Filled::new(layout::LINE_INFO_CHANGED)
+                _ => FilledStruct::new(layout::LINE_INFO_CHANGED)
                     .bytes(0, &info)
                     .u64(256, now.monotonic_ns)
                     .u32(264, changed as u32),
             };
-            watcher.queue.push(packet.0, &Lost::Newest);
+            watcher.queue.push(packet.0, &LossOrder::Newest);
         }
     }
 
@@ -115,18 +115,18 @@ impl<P: Pins> GpioChip<P> {
                                 0 => change.at_ns,
                                 _ => now.realtime_of(change.at_ns),
                             };
-                            Filled::new(layout::LINE_EVENT)
+                            FilledStruct::new(layout::LINE_EVENT)
                                 .u64(0, at_ns)
                                 .u32(8, id)
                                 .u32(12, line)
                                 .u32(16, request.sequence)
                                 .u32(20, requested.sequence)
                         }
-                        _ => Filled::new(layout::EVENT_DATA).u64(0, change.at_ns).u32(8, id),
+                        _ => FilledStruct::new(layout::EVENT_DATA).u64(0, change.at_ns).u32(8, id),
                     };
                     let lost = match request.kind {
-                        Kind::Lines => Lost::Oldest,
-                        _ => Lost::Newest,
+                        Kind::Lines => LossOrder::Oldest,
+                        _ => LossOrder::Newest,
                     };
                     request.queue.push(packet.0, &lost);
                 }

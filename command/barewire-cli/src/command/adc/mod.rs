@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::shared::failure::Failure;
 use crate::shared::real_time::RealTimeArgs;
-use crate::shared::session::{Place, Request, Session, Settled, TellArgs, Wanted};
+use crate::shared::session::{ChipRequest, EndState, Place, Request, Session, TellArgs};
 use crate::shared::text::{near, number};
 
 /// `barewire adc`.
@@ -131,8 +131,8 @@ impl AdcArgs {
     fn request(&self) -> Result<Request<'_>, Failure> {
         self.check_board()?;
         self.real_time.apply()?;
-        Ok(Request::at(&self.bus, self.chip_select, &self.tell, Settled::Promised)
-            .for_chip(Wanted::Converter)
+        Ok(Request::at(&self.bus, self.chip_select, &self.tell, EndState::Promised)
+            .for_chip(ChipRequest::Converter)
             .for_linux_process())
     }
 

@@ -44,7 +44,7 @@ struct Window {
 }
 
 /// What one number of threads gave.
-pub(super) struct Contended {
+pub(super) struct ContentionRow {
     /// Of a message on the bus, a window each.
     pub(super) ns: Vec<f64>,
     /// Speed of the bus over that of the fair mutex: above 1 the bus is faster.
@@ -56,7 +56,7 @@ pub(super) struct Contended {
 }
 
 /// Runs `windows` windows of each kind with `threads` threads.
-pub(super) fn measure(threads: usize, windows: u32) -> Result<Contended, String> {
+pub(super) fn measure(threads: usize, windows: u32) -> Result<ContentionRow, String> {
     let settings = Settings::new(0, 20_000_000);
     let (preset, _) = Null::new().configure(&settings).expect("the null controller takes all");
     let bus = Bus::with_platform(Null::new(), &FUTEX);
@@ -88,7 +88,7 @@ pub(super) fn measure(threads: usize, windows: u32) -> Result<Contended, String>
         to_standard.push(standard.ns / ours.ns);
         shares.push(ours.least_share);
     }
-    Ok(Contended {
+    Ok(ContentionRow {
         ns,
         ratio_to_fair_mutex: median(to_fair),
         ratio_to_std_mutex: median(to_standard),

@@ -33,7 +33,7 @@ use crate::shared::progress::Progress;
 use crate::shared::text::number;
 use lengths::LengthCount;
 use ops::Op;
-use simulated::Simulated;
+use simulated::SimulatedTimes;
 use stats::{median, rounded};
 
 /// Calls of an operation in a round: long enough for the clock, short enough to interleave.
@@ -114,7 +114,7 @@ struct Report {
     drivers: Vec<DriverCount>,
     lengths: Vec<LengthCount>,
     measured_elsewhere: &'static [Elsewhere],
-    simulated: Simulated,
+    simulated: SimulatedTimes,
 }
 
 /// Linux 6.12 with a null controller, warm and uncontended: ns from a user-mode kernel with SMP

@@ -14,7 +14,7 @@ use crate::shared::costs::Costs;
 
 /// The section: these names are an interface.
 #[derive(Debug, Serialize)]
-pub(super) struct Simulated {
+pub(super) struct SimulatedTimes {
     simulated: bool,
     profile: &'static str,
     costs: Costs,
@@ -68,7 +68,7 @@ struct Queue {
 }
 
 /// Runs every scenario.
-pub(super) fn run(costs: Costs) -> Simulated {
+pub(super) fn run(costs: Costs) -> SimulatedTimes {
     let level = costs.level();
     let worker_hop = WAYS.map(|(name, way)| {
         let cost = hop::run(way, level);
@@ -107,7 +107,7 @@ pub(super) fn run(costs: Costs) -> Simulated {
             own_ns: waits.own_ns,
         }
     });
-    Simulated {
+    SimulatedTimes {
         simulated: true,
         profile: PROFILE,
         costs,
@@ -118,7 +118,7 @@ pub(super) fn run(costs: Costs) -> Simulated {
     }
 }
 
-impl Display for Simulated {
+impl Display for SimulatedTimes {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { profile, costs, speed_hz, priority, .. } = self;
         let (suffix, mhz) = (costs.suffix(), speed_hz / 1_000_000);

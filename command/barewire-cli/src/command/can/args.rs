@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::real_time::RealTimeArgs;
-use crate::shared::session::{Place, Request, Settled, TellArgs};
+use crate::shared::session::{EndState, Place, Request, TellArgs};
 use crate::shared::text::number;
 
 /// What all of them take.
@@ -142,7 +142,7 @@ impl CanArgs {
         self.check_int_line()?;
         self.real_time.apply()?;
         let chip_select = self.chip_select()?;
-        let request = Request::at(&self.bus, chip_select, &self.tell, Settled::AsSent);
+        let request = Request::at(&self.bus, chip_select, &self.tell, EndState::AsSent);
         Ok(request.for_can(self.times()?))
     }
 

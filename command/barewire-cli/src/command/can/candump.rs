@@ -19,7 +19,7 @@
 use std::fmt;
 
 use super::frame::{
-    CLASSIC_MAX, CanFrame, ERROR_FLAG, ErrorFrame, FD_LENGTHS_TEXT, Kind, Logged, id_of,
+    CLASSIC_MAX, CanFrame, ERROR_FLAG, ErrorFrame, FD_LENGTHS_TEXT, Kind, LogLine, id_of,
 };
 const US_PER_S: u64 = 1_000_000;
 
@@ -28,7 +28,7 @@ const US_PER_S: u64 = 1_000_000;
 pub(super) struct Line {
     pub(super) at_us: u64,
     pub(super) interface: String,
-    pub(super) what: Logged,
+    pub(super) what: LogLine,
 }
 
 impl fmt::Display for CanFrame {
@@ -66,7 +66,7 @@ impl fmt::Display for ErrorFrame {
     }
 }
 
-impl fmt::Display for Logged {
+impl fmt::Display for LogLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Frame(frame) => frame.fmt(f),
@@ -120,13 +120,13 @@ impl Stamp {
 }
 
 /// Identifier, length and bytes in columns.
-fn bytes_for_people(what: &Logged) -> String {
+fn bytes_for_people(what: &LogLine) -> String {
     let (id, length, bytes, end) = match what {
-        Logged::Error(error) => {
+        LogLine::Error(error) => {
             let id = format!("{:08X}", ERROR_FLAG | error.class);
             (id, "   [8] ".into(), &error.data[..], "   ERRORFRAME")
         }
-        Logged::Frame(frame) => {
+        LogLine::Frame(frame) => {
             let id = match frame.is_extended() {
                 true => format!("{:08X}", frame.raw_id()),
                 false => format!("{:03X}", frame.raw_id()),
@@ -187,7 +187,7 @@ fn parse_time(text: &str) -> Result<u64, String> {
 }
 
 /// Reads `123#DEADBEEF` and its kin.
-pub(super) fn parse_frame(text: &str) -> Result<Logged, String> {
+pub(super) fn parse_frame(text: &str) -> Result<LogLine, String> {
     let (id, rest) =
         text.split_once('#').ok_or_else(|| format!("{text:?} has no # behind its identifier"))?;
     let all_hex = id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -214,7 +214,7 @@ pub(super) fn parse_frame(text: &str) -> Result<Logged, String> {
         }
         None => classic(id, rest, text)?,
     };
-    Ok(Logged::Frame(frame))
+    Ok(LogLine::Frame(frame))
 }
 
 fn classic(id: barewire::chip::mcp251xfd::Id, rest: &str, text: &str) -> Result<CanFrame, String> {
@@ -253,12 +253,12 @@ fn classic(id: barewire::chip::mcp251xfd::Id, rest: &str, text: &str) -> Result<
         .ok_or_else(|| format!("{text:?} is no frame"))
 }
 
-fn parse_error(raw: u32, rest: &str) -> Result<Logged, String> {
+fn parse_error(raw: u32, rest: &str) -> Result<LogLine, String> {
     let data = bytes(rest, rest)?;
     let data: [u8; 8] = data
         .try_into()
         .map_err(|data: Vec<u8>| format!("an error frame of {} bytes: it has 8", data.len()))?;
-    Ok(Logged::Error(ErrorFrame { class: raw & !ERROR_FLAG, data }))
+    Ok(LogLine::Error(ErrorFrame { class: raw & !ERROR_FLAG, data }))
 }
 
 /// Bytes in hex; points between them are allowed, as can-utils allow them.
@@ -401,7 +401,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_frame_comes_back(frame in frames(), at_us in 0..u64::MAX, error in any::<[u8; 8]>(), class in 0..1_u32 << 29) {
-            for what in [Logged::Frame(frame), Logged::Error(ErrorFrame { class, data: error })] {
+            for what in [LogLine::Frame(frame), LogLine::Error(ErrorFrame { class, data: error })] {
                 let line = Line { at_us, interface: "can0".into(), what };
                 prop_assert_eq!(parse_line(&line.to_string()), Ok(line));
             }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::args::{CanArgs, Which};
 use super::candump::{Line, Stamp};
 use super::far::{Far, FarArgs};
-use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, Logged, id_of};
+use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, LogLine, id_of};
 use super::node::{Counters, Node};
 
 use crate::shared::failure::Failure;
@@ -35,8 +35,8 @@ pub(super) struct Args {
     /// Take only frames whose identifier agrees with ID in the bits of MASK, both hex, as candump has
     /// it: 8 digits of ID are 29 bits, and MASK says by 80000000 whether that counts. The chip
     /// filters; several: any of them
-    #[arg(long, value_name = "ID:MASK", value_delimiter = ',', value_parser = Wanted::parse)]
-    filter: Vec<Wanted>,
+    #[arg(long, value_name = "ID:MASK", value_delimiter = ',', value_parser = FrameFilter::parse)]
+    filter: Vec<FrameFilter>,
     /// Print the time: a since the board's power-up (elsewhere since the start), d since the frame
     /// before, z since the first
     #[arg(short = 't', long = "time", value_name = "TYPE")]
@@ -56,12 +56,12 @@ pub(super) struct Args {
 
 /// A filter as candump has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
+struct FrameFilter {
     text: String,
     filters: Vec<Filter>,
 }
 
-impl Wanted {
+impl FrameFilter {
     fn parse(text: &str) -> Result<Self, String> {
         if text.contains('~') {
             return Err("the chip has no filter for all but some identifiers: ID:MASK only".into());
@@ -160,7 +160,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn print(&mut self, at_us: u64, what: Logged) -> Result<(), Failure> {
+    fn print(&mut self, at_us: u64, what: LogLine) -> Result<(), Failure> {
         let line = Line { at_us, interface: INTERFACE.into(), what };
         let json = self.args.can.tell.json;
         let text = match self.args.log || json {
@@ -270,12 +270,12 @@ fn listen(
         if seen.found.frame && came.frames < limit {
             came.frames += 1;
             let frame = CanFrame::from_chip(&seen.received.frame);
-            printer.print(clock.at_us(seen.received.timestamp), Logged::Frame(frame))?;
+            printer.print(clock.at_us(seen.received.timestamp), LogLine::Frame(frame))?;
         }
         came.overflows += u64::from(seen.found.overflow);
         if let Some(error) = ErrorFrame::of(seen.found, seen.counters) {
             came.errors += 1;
-            printer.print(now_us, Logged::Error(error))?;
+            printer.print(now_us, LogLine::Error(error))?;
         }
         Ok(())
     })
@@ -386,7 +386,7 @@ mod tests {
     }
 
     fn wanted(text: &str) -> Vec<Filter> {
-        Wanted::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).filters
+        FrameFilter::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).filters
     }
 
     #[test]
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(wanted("124:7F0"), [standard(0x120, 0x7f0), extended(0x120, 0x7f0)]);
         assert_eq!(wanted("1000:80001000"), [], "nothing is standard and has bit 12");
         for text in ["123", "123~7FF", "x:1", "123:40000000", ":", "123456789:1"] {
-            assert!(Wanted::parse(text).is_err(), "{text}");
+            assert!(FrameFilter::parse(text).is_err(), "{text}");
         }
     }
 }

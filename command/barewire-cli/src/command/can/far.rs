@@ -22,7 +22,7 @@ use std::rc::Rc;
 use barewire_sim::model::can::{Feed, Pattern, Traffic};
 
 use super::candump;
-use super::frame::{CLASSIC_MAX, CanFrame, DATA_MAX, FD_LENGTHS_TEXT, Kind, Logged, id_of};
+use super::frame::{CLASSIC_MAX, CanFrame, DATA_MAX, FD_LENGTHS_TEXT, Kind, LogLine, id_of};
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::files;
@@ -278,7 +278,7 @@ fn read(path: &Path, fd_bus: bool) -> Result<Vec<(u64, CanFrame)>, Failure> {
     let mut frames = Vec::with_capacity(lines.len());
     for (number, line) in lines {
         let refused = |what| Err(Failure::Failed(format!("{shown}: line {number}: {what}")));
-        let Logged::Frame(frame) = line.what else {
+        let LogLine::Frame(frame) = line.what else {
             return refused("an error is no frame that could be sent");
         };
         if frame.is_fd() && !fd_bus {

@@ -258,7 +258,7 @@ impl ErrorFrame {
 
 /// A line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logged {
+pub(super) enum LogLine {
     /// A frame.
     Frame(CanFrame),
     /// An error.

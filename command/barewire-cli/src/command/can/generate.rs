@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// What went out so far.
-struct Sent {
+struct SentFrames {
     times: BitTimes,
     /// Given to the chip, and not yet confirmed.
     pending: VecDeque<(u8, CanFrame)>,
@@ -84,7 +84,7 @@ struct Sent {
     strange: u64,
 }
 
-impl Sent {
+impl SentFrames {
     fn new(times: BitTimes) -> Self {
         Self {
             times,
@@ -118,7 +118,7 @@ impl Sent {
 }
 
 /// Lets the chip tell what went out.
-fn confirm(node: &mut Node<'_>, sent: &mut Sent) -> Result<(), Failure> {
+fn confirm(node: &mut Node<'_>, sent: &mut SentFrames) -> Result<(), Failure> {
     let clock = node.clock();
     let mut bus_off = false;
     node.serve(|seen| {
@@ -132,7 +132,7 @@ fn confirm(node: &mut Node<'_>, sent: &mut Sent) -> Result<(), Failure> {
 }
 
 /// Says whom to blame for a frame that does not go out.
-fn stuck(node: &mut Node<'_>, far: &Far, sent: &Sent) -> Failure {
+fn stuck(node: &mut Node<'_>, far: &Far, sent: &SentFrames) -> Failure {
     let after = figure::time((far.patience_ps / PS_PER_NS) as f64);
     let Counters { transmit_errors, receive_errors, error_state } = match node.error_counters() {
         Ok(counters) => Counters::of(counters),
@@ -153,7 +153,7 @@ fn stuck(node: &mut Node<'_>, far: &Far, sent: &Sent) -> Failure {
 fn hand_over(
     node: &mut Node<'_>,
     far: &Far,
-    sent: &mut Sent,
+    sent: &mut SentFrames,
     frame: CanFrame,
 ) -> Result<bool, Failure> {
     let chip_frame = frame.to_chip().ok_or_else(|| {
@@ -186,7 +186,7 @@ fn hand_over(
 fn send(
     node: &mut Node<'_>,
     far: &Far,
-    sent: &mut Sent,
+    sent: &mut SentFrames,
     given: &mut impl FnMut(CanFrame),
     progress: &Progress,
 ) -> Result<bool, Failure> {
@@ -229,7 +229,7 @@ fn send(
 }
 
 /// What became of what was sent.
-struct Compared {
+struct EchoComparison {
     received: u64,
     lost: u64,
     reordered: u64,
@@ -237,7 +237,7 @@ struct Compared {
 
 /// Holds what was heard against what was given to the chip; of an interrupted run the last ones may be
 /// missing.
-fn compare(given: &[CanFrame], heard: &[CanFrame], interrupted: bool) -> Compared {
+fn compare(given: &[CanFrame], heard: &[CanFrame], interrupted: bool) -> EchoComparison {
     let mut left = given;
     let mut in_order = 0;
     for frame in heard {
@@ -247,7 +247,7 @@ fn compare(given: &[CanFrame], heard: &[CanFrame], interrupted: bool) -> Compare
         }
     }
     let missing = given.len().saturating_sub(heard.len()) as u64;
-    Compared {
+    EchoComparison {
         received: heard.len() as u64,
         lost: if interrupted { 0 } else { missing },
         reordered: (heard.len() - in_order) as u64,
@@ -272,7 +272,7 @@ fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure
     node.start()?;
     session.begin_figures();
     let accesses_before = node.accesses();
-    let mut sent = Sent::new(args.can.times()?);
+    let mut sent = SentFrames::new(args.can.times()?);
     let mut given = Vec::new();
     let progress = Progress::counting("sending", far.total().unwrap_or(0), session.silent);
     let mut keep = |frame| {
@@ -370,7 +370,7 @@ mod tests {
             |config| Config { transmit_events: true, invalid_frames: false, ..config },
             |node| {
                 prepare(node);
-                let mut sent = Sent::new(BitTimes::from_rates(250_000, 250_000));
+                let mut sent = SentFrames::new(BitTimes::from_rates(250_000, 250_000));
                 let progress = Progress::counting("sending", 0, true);
                 let done = send(node, &far, &mut sent, &mut |_| (), &progress);
                 text = done.expect_err("nobody takes them").to_string();

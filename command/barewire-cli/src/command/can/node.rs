@@ -43,12 +43,12 @@ const PS_PER_NS: u64 = 1_000;
 const NS_PER_US: u64 = 1_000;
 
 /// The driver on any bus.
-pub(super) type Chip<'s> = Mcp251xfd<OnDevice<'s, dyn Controller + 's, FRAME_BYTES>, Boxed>;
+pub(super) type Chip<'s> = Mcp251xfd<OnDevice<'s, dyn Controller + 's, FRAME_BYTES>, BoxedTimer>;
 
 /// A session's timer for a driver that keeps it.
-pub(super) struct Boxed(Box<dyn Timer>);
+pub(super) struct BoxedTimer(Box<dyn Timer>);
 
-impl Timer for Boxed {
+impl Timer for BoxedTimer {
     fn frequency_hz(&self) -> u32 {
         self.0.frequency_hz()
     }
@@ -67,7 +67,7 @@ impl Timer for Boxed {
 }
 
 /// What a command learns of the chip: a frame, an error, or a frame that went out.
-pub(super) struct Seen<'r> {
+pub(super) struct ChipReport<'r> {
     pub(super) received: &'r Received,
     pub(super) found: &'r Found,
     /// The counters, where the state has changed.
@@ -146,7 +146,7 @@ impl CanArgs {
         if self.speed_hz > max_hz {
             return Err(CanError::SpiTooFast { speed_hz: self.speed_hz, max_hz }.into());
         }
-        let chip = Mcp251xfd::new(device, Boxed(session.open.timer()), config)?;
+        let chip = Mcp251xfd::new(device, BoxedTimer(session.open.timer()), config)?;
         let which = Which {
             place: session.place.clone(),
             chip_select,
@@ -247,7 +247,7 @@ impl<'s> Node<'s> {
     /// Lets `see` know of all that the chip has to say. False: that was nothing.
     pub(super) fn serve(
         &mut self,
-        mut see: impl FnMut(Seen<'_>) -> Result<(), Failure>,
+        mut see: impl FnMut(ChipReport<'_>) -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
         let mut broken = None;
         let mut handle = |chip: &mut Chip<'s>, received: &Received, found: &Found| {
@@ -256,7 +256,7 @@ impl<'s> Node<'s> {
                 None => None,
             };
             if broken.is_none() {
-                broken = see(Seen { received, found, counters }).err();
+                broken = see(ChipReport { received, found, counters }).err();
             }
             Ok(())
         };

@@ -60,16 +60,16 @@ struct Report {
     jedec_id: String,
     size: u64,
     speed_hz: u32,
-    write: Moved,
-    read: Moved,
+    write: DataStretch,
+    read: DataStretch,
     access: Access,
     can_traffic: CanTraffic,
-    published: &'static [Published],
+    published: &'static [PublishedTime],
 }
 
 /// A stretch of data.
 #[derive(Serialize)]
-struct Moved {
+struct DataStretch {
     bytes: u64,
     equal: bool,
     #[serde(flatten)]
@@ -78,7 +78,7 @@ struct Moved {
     ranges: Ranges,
 }
 
-impl Moved {
+impl DataStretch {
     fn of(bytes: u64, figures: Figures) -> Self {
         Self { bytes, equal: true, figures, ranges: Ranges::default() }
     }
@@ -131,16 +131,16 @@ impl Report {
     /// Adds the headline figures at low and high costs.
     fn ranged(self, ends: &LowHigh<Self>) -> Self {
         let LowHigh { low, high } = ends;
-        let moved = |get: fn(&Self) -> &Moved| {
-            Ranges::of(get(&self), get(low), get(high), &Moved::HEADLINES)
+        let moved = |get: fn(&Self) -> &DataStretch| {
+            Ranges::of(get(&self), get(low), get(high), &DataStretch::HEADLINES)
         };
         let (write, read) = (moved(|report| &report.write), moved(|report| &report.read));
         let access = Ranges::of(&self.access, &low.access, &high.access, &Access::HEADLINES);
         let [used, low, high] = [&self, low, high].map(|report| &report.can_traffic);
         let can = Ranges::of(used, low, high, &CanTraffic::HEADLINES);
         Self {
-            write: Moved { ranges: write, ..self.write },
-            read: Moved { ranges: read, ..self.read },
+            write: DataStretch { ranges: write, ..self.write },
+            read: DataStretch { ranges: read, ..self.read },
             access: Access { ranges: access, ..self.access },
             can_traffic: CanTraffic { ranges: can, ..self.can_traffic },
             ..self
@@ -186,7 +186,7 @@ impl CanTraffic {
 
 /// What others measured of the same thing.
 #[derive(Serialize)]
-struct Published {
+struct PublishedTime {
     what: &'static str,
     /// As the thread has it, "ca." included.
     text: &'static str,
@@ -198,14 +198,18 @@ const JANDER: &str = "measured on i.MX 8M Plus silicon: David Jander, [RFC] A ne
     fast, low-latency regmap peripheral access, linux-spi, 12 May 2022, 3.1.3";
 
 /// The thread's kernels A, B and C.
-const PUBLISHED: &[Published] = &[
+const PUBLISHED: &[PublishedTime] = &[
     published("Linux 5.18-rc1 (A)", "ca. 10 us", 10_000),
     published("A + polling spi-imx (B)", "9.8 us", 9_800),
     published("B + his fast API (C)", "2.6 us", 2_600),
 ];
 
-const fn published(what: &'static str, text: &'static str, cs_to_first_clock_ns: u64) -> Published {
-    Published { what, text, cs_to_first_clock_ns, source: JANDER }
+const fn published(
+    what: &'static str,
+    text: &'static str,
+    cs_to_first_clock_ns: u64,
+) -> PublishedTime {
+    PublishedTime { what, text, cs_to_first_clock_ns, source: JANDER }
 }
 
 /// Runs it.
@@ -238,7 +242,7 @@ fn demo(session: &Session) -> Result<Report, Failure> {
     session.begin_figures();
     let mut scratch = vec![0; PIECE];
     chip.write(0, &pattern, &mut scratch, &mut |_| interrupt::flow())?;
-    let write = Moved::of(pattern.len() as u64, Figures::of(simulated));
+    let write = DataStretch::of(pattern.len() as u64, Figures::of(simulated));
 
     session.begin_figures();
     let mut read = vec![0; READ_BYTES];
@@ -251,7 +255,7 @@ fn demo(session: &Session) -> Result<Report, Failure> {
     if !equal {
         return Err(Failure::Failed("what was read is not what was written".into()));
     }
-    let read = Moved::of(read.len() as u64, Figures::of(simulated));
+    let read = DataStretch::of(read.len() as u64, Figures::of(simulated));
 
     let mut access = session.open.bus().device(&settings)?.prepare(ACCESS)?;
     // The first run writes the configuration; from then on it is there.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Access, CanTraffic, Moved, PUBLISHED, Published, Report};
+use super::{Access, CanTraffic, DataStretch, PUBLISHED, PublishedTime, Report};
 use crate::shared::session::{self, Figures};
 use crate::shared::text::figure::{self, Unit};
 
@@ -68,13 +68,13 @@ impl Report {
             let bar = "#".repeat((ns * BAR).div_ceil(longest) as usize);
             writeln!(out, "  {what:<23}  {time:>19}  {bar:<28}  {how}")
         };
-        for Published { what, text, cs_to_first_clock_ns, .. } in PUBLISHED {
+        for PublishedTime { what, text, cs_to_first_clock_ns, .. } in PUBLISHED {
             row(what, text, *cs_to_first_clock_ns, "published, on silicon")?;
         }
         row("barewire, a process", &format!("{ours_us} us"), *ours as u64, "simulated, this run")?;
         writeln!(
             out,
-            "  Published: David Jander, \"A new SPI API for fast, low-latency regmap peripheral"
+            "  PublishedTime: David Jander, \"A new SPI API for fast, low-latency regmap peripheral"
         )?;
         writeln!(
             out,
@@ -83,11 +83,11 @@ impl Report {
     }
 }
 
-fn moved(out: &mut String, what: &str, moved: &Moved, note: &str) -> std::fmt::Result {
+fn moved(out: &mut String, what: &str, moved: &DataStretch, note: &str) -> std::fmt::Result {
     let ns = moved.figures.virtual_ns as f64;
     let rate = moved.bytes_per_second().unwrap_or_default();
     let (time, pace) = (Unit::of_time(ns), Unit::of_rate(rate));
-    let Moved { bytes, ranges, .. } = moved;
+    let DataStretch { bytes, ranges, .. } = moved;
     writeln!(
         out,
         "{what:<9} {} in {} {}, {} {}, {note}",

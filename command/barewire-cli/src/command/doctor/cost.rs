@@ -7,7 +7,7 @@ use super::report::{Finding, Level};
 use crate::shared::text::figure;
 
 /// Instructions of a message of 4 bytes, of `guests/instructions.txt`.
-struct Counted {
+struct MessageCount {
     board: &'static str,
     /// `spidev-4`
     spidev: u32,
@@ -19,7 +19,7 @@ struct Counted {
     exclusive: u32,
 }
 
-impl Counted {
+impl MessageCount {
     fn of(block: Block) -> Option<&'static Self> {
         let board = match block {
             Block::Ecspi if cfg!(target_pointer_width = "32") => "sabrelite",
@@ -32,23 +32,29 @@ impl Counted {
     }
 }
 
-const COUNTED: [Counted; 4] = [
-    Counted {
+const COUNTED: [MessageCount; 4] = [
+    MessageCount {
         board: "highbank",
         spidev: 14_580,
         kernel_line: 2_990,
         registers: 430,
         exclusive: 213,
     },
-    Counted {
+    MessageCount {
         board: "imx8mp-evk",
         spidev: 5_301,
         kernel_line: 3_530,
         registers: 300,
         exclusive: 108,
     },
-    Counted { board: "raspi3b", spidev: 4_669, kernel_line: 3_435, registers: 343, exclusive: 154 },
-    Counted {
+    MessageCount {
+        board: "raspi3b",
+        spidev: 4_669,
+        kernel_line: 3_435,
+        registers: 343,
+        exclusive: 154,
+    },
+    MessageCount {
         board: "sabrelite",
         spidev: 5_162,
         kernel_line: 2_985,
@@ -60,8 +66,8 @@ const COUNTED: [Counted; 4] = [
 /// The costs, and for a select on a GPIO line when the bank's registers may be written.
 pub(super) fn finding(controller: &Controller) -> Option<Finding> {
     let block = controller.block()?;
-    let counted = Counted::of(block)?;
-    let Counted { board, spidev, kernel_line, registers, exclusive } = counted;
+    let counted = MessageCount::of(block)?;
+    let MessageCount { board, spidev, kernel_line, registers, exclusive } = counted;
     let grouped = |count: &u32| figure::grouped(u64::from(*count));
     let mut text = format!(
         "instructions of a 4-byte message, counted in QEMU ({board}): spidev {}, registers {} ({} with `exclusive`)",
@@ -95,7 +101,7 @@ mod tests {
     #[test]
     fn costs_are_those_of_the_reviewed_table() {
         let table = include_str!("../../../../../guests/instructions.txt");
-        for Counted { board, spidev, kernel_line, registers, exclusive } in &COUNTED {
+        for MessageCount { board, spidev, kernel_line, registers, exclusive } in &COUNTED {
             for (path, told) in [
                 ("spidev-4", spidev),
                 ("chardev-locked-prepared-4", kernel_line),

@@ -6,7 +6,7 @@ use super::{Chip, FlashArgs, Which, extent, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::progress::Progress;
-use crate::shared::session::{self, Figures, Request, Session, Settled, Wanted};
+use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
@@ -39,7 +39,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash);
+    let request = Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash);
     session::run(&request.that_changes_the_chip(), |session| {
         with_chip(session, &args.flash, |chip, which| erase(args, session, chip, which))
     })

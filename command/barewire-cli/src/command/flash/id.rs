@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{FlashArgs, Which, with_chip};
 use crate::shared::failure::Failure;
-use crate::shared::session::{self, Figures, Request, Settled, Wanted};
+use crate::shared::session::{self, ChipRequest, EndState, Figures, Request};
 use crate::shared::text::figure;
 
 /// Status register: write enable latch.
@@ -48,7 +48,7 @@ struct Report {
     status: String,
     status_2: String,
     write_enabled: bool,
-    protected: Option<Protected>,
+    protected: Option<ProtectionReport>,
     /// It is so since power-up: the next change opens it.
     locked_at_power_up: bool,
 }
@@ -70,14 +70,14 @@ struct Erase {
 }
 
 #[derive(Serialize)]
-struct Protected {
+struct ProtectionReport {
     start: u64,
     end: u64,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    session::run(&Request::of(bus, Settled::Promised).for_chip(Wanted::Flash), |session| {
+    session::run(&Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash), |session| {
         with_chip(session, &args.flash, |chip, which| {
             let protection = chip.protection()?;
             Ok(Report::of(which, chip.geometry(), &protection, chip.uses_fast_read()))
@@ -129,7 +129,7 @@ impl Report {
             status: format!("{status:02x}"),
             status_2: format!("{status_2:02x}"),
             write_enabled: status & WEL != 0,
-            protected: (!protection.is_none()).then_some(Protected { start, end }),
+            protected: (!protection.is_none()).then_some(ProtectionReport { start, end }),
             locked_at_power_up: power_up && !protection.is_none(),
         }
     }
@@ -214,10 +214,10 @@ impl session::Report for Report {
         let enabled = if self.write_enabled { "write-enabled" } else { "write-disabled" };
         let protected = match &self.protected {
             None => "nothing is protected".into(),
-            Some(Protected { start, end }) if self.locked_at_power_up => format!(
+            Some(ProtectionReport { start, end }) if self.locked_at_power_up => format!(
                 "{start:#x} to {end:#x} is locked since power-up (the first change opens that)"
             ),
-            Some(Protected { start, end }) => {
+            Some(ProtectionReport { start, end }) => {
                 format!("{start:#x} to {end:#x} is protected (--unprotect clears that)")
             }
         };

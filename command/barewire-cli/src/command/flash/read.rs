@@ -9,7 +9,7 @@ use crate::shared::failure::Failure;
 use crate::shared::files::{Named, Output};
 use crate::shared::interrupt;
 use crate::shared::progress::Progress;
-use crate::shared::session::{self, Figures, Request, Session, Settled, Wanted};
+use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
@@ -39,7 +39,7 @@ struct Report {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
     let out = Named { by: "OUT", path: &args.out };
-    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash).writing(out);
+    let request = Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash).writing(out);
     let out = Output::create(out, bus.tell.json)?;
     session::run(&request, |session| {
         with_chip(session, &args.flash, |chip, which| read(args, out, session, chip, which))

@@ -10,7 +10,7 @@ use super::{Chip, FlashArgs, PIECE, Which, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::progress::Progress;
-use crate::shared::session::{self, Figures, Request, Session, Settled, Wanted};
+use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
@@ -46,7 +46,7 @@ struct Report {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
     let input = Input::open(&args.input)?;
-    let request = Request::of(bus, Settled::Promised).for_chip(Wanted::Flash);
+    let request = Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash);
     let request = request.reading("IN", &args.input).that_changes_the_chip();
     session::run(&request, |session| {
         with_chip(session, &args.flash, |chip, which| write(args, input, session, chip, which))

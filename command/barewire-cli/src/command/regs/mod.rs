@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
-use crate::shared::session::{Place, Request, Session, Settled, TellArgs, Wanted};
+use crate::shared::session::{ChipRequest, EndState, Place, Request, Session, TellArgs};
 use crate::shared::text::{figure, number};
 use chips::Chip;
 use registers::Registers;
@@ -151,8 +151,8 @@ fn is(can: &CanSpec, chip: &Chip) -> bool {
 impl Target<'_> {
     fn request(&self) -> Request<'_> {
         let Self { args, chip, settings } = self;
-        Request::at(&args.bus, settings.chip_select, &args.tell, Settled::Promised)
-            .for_chip(Wanted::Registers(chip.map.name()))
+        Request::at(&args.bus, settings.chip_select, &args.tell, EndState::Promised)
+            .for_chip(ChipRequest::Registers(chip.map.name()))
     }
 
     /// The registers of a chip that is there.

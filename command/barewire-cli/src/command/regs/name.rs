@@ -6,13 +6,13 @@ use crate::shared::text::{near, number};
 
 /// A register, or the field of it that is meant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Named {
+pub(super) struct NamedRegister {
     pub(super) at: Location<'static>,
     pub(super) field: Option<&'static Field>,
 }
 
 /// What `text` names: one register, or all elements of an array named without a number.
-pub(super) fn parse(map: &'static Map, text: &str) -> Result<Vec<Named>, String> {
+pub(super) fn parse(map: &'static Map, text: &str) -> Result<Vec<NamedRegister>, String> {
     let (register, field) = match text.split_once('.') {
         Some((register, field)) => (register, Some(field)),
         None => (text, None),
@@ -23,7 +23,7 @@ pub(super) fn parse(map: &'static Map, text: &str) -> Result<Vec<Named>, String>
     };
     let named = |at: Location<'static>| {
         let field = field.map(|field| field_of(at, field)).transpose()?;
-        Ok(Named { at, field })
+        Ok(NamedRegister { at, field })
     };
     locations.into_iter().map(named).collect()
 }

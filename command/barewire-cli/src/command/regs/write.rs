@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use barewire::regmap::{Access, Field, Map, Register, RegmapError};
 use serde::Serialize;
 
-use super::name::{self, Named};
+use super::name::{self, NamedRegister};
 use super::registers::Registers;
 use super::value::{hex, small};
 use super::{RegsArgs, Which};
@@ -29,7 +29,7 @@ pub(super) struct Args {
 /// A value for a register or a field, which fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Assignment {
-    to: Named,
+    to: NamedRegister,
     value: u32,
 }
 
@@ -149,7 +149,7 @@ impl Assignment {
         text: &str,
         verify: bool,
     ) -> Result<Write, Failure> {
-        let Self { to: Named { at, field }, value } = *self;
+        let Self { to: NamedRegister { at, field }, value } = *self;
         let before = field.map(|_| registers.read(at)).transpose()?;
         let written = match (field, before) {
             (Some(field), Some(before)) => field.put(before, value),

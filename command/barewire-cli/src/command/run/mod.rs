@@ -36,7 +36,9 @@ use tempfile::TempDir;
 use crate::shared::failure::Failure;
 use crate::shared::files::{Named, Output};
 use crate::shared::output::note;
-use crate::shared::session::{Begun, Figures, Place, Report, Request, Session, Settled, TellArgs};
+use crate::shared::session::{
+    EndState, Figures, Place, Report, Request, Session, StartedSession, TellArgs,
+};
 use crate::shared::text::number;
 use clock::Clock;
 use gpio::{Gpio, GpioMap};
@@ -117,13 +119,13 @@ fn cannot_start(code: u8, why: &str) -> Failure {
 
 /// A bus that was served. Nothing is printed of it: the program has printed what it had to.
 #[derive(Serialize)]
-struct Served {
+struct ServedBus {
     #[serde(flatten)]
     place: Place,
     exit_code: u8,
 }
 
-impl Report for Served {
+impl Report for ServedBus {
     fn text(&self, _: Option<&Figures>) -> String {
         String::new()
     }
@@ -156,7 +158,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let requests: Vec<_> = buses
         .iter()
-        .map(|bus| Request::at(bus, 0, &tell, Settled::AsServed).that_changes_the_chip())
+        .map(|bus| Request::at(bus, 0, &tell, EndState::AsServed).that_changes_the_chip())
         .collect();
     signals::block_ends(true);
     let report = args.report.as_deref().map(|path| Named { by: "--report", path });
@@ -164,7 +166,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut open = Vec::new();
     let served = requests
         .iter()
-        .try_for_each(|request| Begun::new(request).map(|begun| open.push(begun)))
+        .try_for_each(|request| StartedSession::new(request).map(|begun| open.push(begun)))
         .and_then(|()| {
             let sessions = buses.iter().copied().zip(open.iter().map(|begun| &begun.session));
             serve(args, &library, &program, &sessions.collect::<Vec<_>>())
@@ -174,7 +176,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     for (begun, request) in open.into_iter().zip(&requests) {
         let result = served.clone().map(|exit_code| {
             let place = begun.session.place.clone();
-            Served { place, exit_code }
+            ServedBus { place, exit_code }
         });
         if let (Some(report), Ok(served)) = (&mut report, &result) {
             ended =

@@ -26,7 +26,9 @@ use serde::Serialize;
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
-use crate::shared::session::{self, BusArgs, Figures, Place, Request, Session, Settled, Wanted};
+use crate::shared::session::{
+    self, BusArgs, ChipRequest, EndState, Figures, Place, Request, Session,
+};
 use crate::shared::text::figure;
 use line::{Line, Listener, Where};
 use protocol::{Command, Limits, Next};
@@ -83,8 +85,9 @@ impl session::Report for Report {
 
 /// Runs it: until Ctrl-C, which is its proper end.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let request =
-        Request::of(&args.bus, Settled::AsServed).for_chip(Wanted::Flash).that_changes_the_chip();
+    let request = Request::of(&args.bus, EndState::AsServed)
+        .for_chip(ChipRequest::Flash)
+        .that_changes_the_chip();
     session::run(&request, |session| serve(args, session))
 }
 

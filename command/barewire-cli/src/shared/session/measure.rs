@@ -81,9 +81,9 @@ impl Latencies {
 
 /// Statistics by name, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Named(Vec<(String, u64)>);
+pub(super) struct NamedCounts(Vec<(String, u64)>);
 
-impl Serialize for Named {
+impl Serialize for NamedCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
@@ -91,14 +91,14 @@ impl Serialize for Named {
 
 /// What was measured, as it stands in a command's JSON.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Measured {
+pub(super) struct MeasuredCosts {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) statistics: Option<Named>,
+    pub(super) statistics: Option<NamedCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_ns: Option<Latency>,
 }
 
-impl Measured {
+impl MeasuredCosts {
     /// For people, lines without their last end; nothing if nothing was asked.
     pub(super) fn text(&self) -> Option<String> {
         let mut text = String::new();
@@ -125,7 +125,7 @@ impl Measured {
 }
 
 /// The statistics by the kernel's names, in its order; those from `begin` on.
-pub(super) fn named(now: &Statistics, begin: &Statistics) -> Named {
+pub(super) fn named(now: &Statistics, begin: &Statistics) -> NamedCounts {
     let mut named = Vec::new();
     let mut add = |name: &str, now: u64, begin: u64| {
         named.push((name.into(), now - begin));
@@ -146,5 +146,5 @@ pub(super) fn named(now: &Statistics, begin: &Statistics) -> Named {
     }
     let split = (now.transfers_split_maxsize, begin.transfers_split_maxsize);
     add("transfers_split_maxsize", split.0, split.1);
-    Named(named)
+    NamedCounts(named)
 }

@@ -30,8 +30,8 @@ use barewire_sim::vcd::Capture;
 use serde::Serialize;
 
 pub(crate) use figures::Figures;
-use measure::{Latencies, Measured};
-pub(crate) use request::{BusArgs, Place, Request, Settled, TellArgs, Wanted};
+use measure::{Latencies, MeasuredCosts};
+pub(crate) use request::{BusArgs, ChipRequest, EndState, Place, Request, TellArgs};
 
 use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
 use crate::shared::costs::Costs;
@@ -42,13 +42,13 @@ use crate::shared::output::{self, note};
 use crate::shared::text::figure;
 
 /// What is to go wrong on the bus, and when.
-pub(crate) type Injected = (Fault, When);
+pub(crate) type InjectedFault = (Fault, When);
 
 /// What a self-test requests.
 #[derive(Clone, Copy, Debug)]
 struct Selftest {
     /// What is to go wrong.
-    fault: Option<Injected>,
+    fault: Option<InjectedFault>,
     /// MISO is connected to MOSI.
     wired: bool,
 }
@@ -142,9 +142,9 @@ impl Session {
         }
     }
 
-    fn measured(&self, stats: bool) -> Measured {
+    fn measured(&self, stats: bool) -> MeasuredCosts {
         let named = || measure::named(&self.open.bus().statistics(), &self.begin.get());
-        Measured {
+        MeasuredCosts {
             statistics: stats.then(named),
             latency_ns: self.latencies.as_ref().map(Latencies::latency),
         }
@@ -209,11 +209,11 @@ struct Line<'r, R> {
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_second_virtual: Option<f64>,
     #[serde(flatten)]
-    measured: &'r Measured,
+    measured: &'r MeasuredCosts,
 }
 
 impl<'r, R: Report> Line<'r, R> {
-    fn new(report: &'r R, figures: Option<&'r Figures>, measured: &'r Measured) -> Self {
+    fn new(report: &'r R, figures: Option<&'r Figures>, measured: &'r MeasuredCosts) -> Self {
         let figures = figures.filter(|_| R::FIGURES);
         let rate = |figures: &Figures| figures.bytes_per_second(report.bytes()?);
         Self { report, figures, bytes_per_second_virtual: figures.and_then(rate), measured }
@@ -225,20 +225,20 @@ pub(crate) fn run<R: Report>(
     request: &Request<'_>,
     command: impl FnOnce(&Session) -> Result<R, Failure>,
 ) -> Result<(), Failure> {
-    let begun = Begun::new(request)?;
+    let begun = StartedSession::new(request)?;
     let result = command(&begun.session);
     begun.end(request, result)
 }
 
 /// A session that has begun: a command's, or one of several that a command serves.
-pub(crate) struct Begun {
+pub(crate) struct StartedSession {
     /// What the command works with.
     pub(crate) session: Session,
     vcd: Option<Output>,
     begun: Instant,
 }
 
-impl Begun {
+impl StartedSession {
     /// Opens the bus that is asked for.
     pub(crate) fn new(request: &Request<'_>) -> Result<Self, Failure> {
         let Request { name, tell, .. } = *request;

@@ -6,7 +6,7 @@ use barewire_qemu::{BOARDS, BoardSpec, Medium};
 use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
-use super::{Injected, Selftest};
+use super::{InjectedFault, Selftest};
 use crate::shared::bus_name::{BusName, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
@@ -59,7 +59,7 @@ pub(crate) struct TellArgs {
 
 /// Whether the command promises to leave the chip unselected and write-disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum EndState {
     /// It does: whatever else happens, that is checked.
     Promised,
     /// The user's own bytes decide.
@@ -70,7 +70,7 @@ pub(crate) enum Settled {
 
 /// A chip that a command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ChipRequest {
     /// A flash chip.
     Flash,
     /// An analog-to-digital converter.
@@ -85,9 +85,9 @@ pub(crate) struct Request<'r> {
     pub(super) name: &'r str,
     chip_select: Option<u8>,
     pub(super) tell: &'r TellArgs,
-    pub(super) settled: Settled,
+    pub(super) settled: EndState,
     pub(super) selftest: Option<Selftest>,
-    wanted: Option<Wanted>,
+    wanted: Option<ChipRequest>,
     /// It programs or erases the chip, or writes its registers.
     changes: bool,
     input: Option<Named<'r>>,
@@ -100,17 +100,22 @@ pub(crate) struct Request<'r> {
 
 impl<'r> Request<'r> {
     /// What was asked on the command line.
-    pub(crate) fn of(args: &'r BusArgs, settled: Settled) -> Self {
+    pub(crate) fn of(args: &'r BusArgs, settled: EndState) -> Self {
         Self { chip_select: args.chip_select, ..Self::at(&args.bus, 0, &args.tell, settled) }
     }
 
     /// That bus, which will be left settled.
     pub(crate) fn named(name: &'r str, tell: &'r TellArgs) -> Self {
-        Self::at(name, 0, tell, Settled::Promised)
+        Self::at(name, 0, tell, EndState::Promised)
     }
 
     /// That chip select of that bus.
-    pub(crate) fn at(name: &'r str, chip_select: u8, tell: &'r TellArgs, settled: Settled) -> Self {
+    pub(crate) fn at(
+        name: &'r str,
+        chip_select: u8,
+        tell: &'r TellArgs,
+        settled: EndState,
+    ) -> Self {
         Self {
             name,
             chip_select: Some(chip_select),
@@ -127,7 +132,7 @@ impl<'r> Request<'r> {
     }
 
     /// Requires that chip: a session without it is of no use.
-    pub(crate) fn for_chip(self, wanted: Wanted) -> Self {
+    pub(crate) fn for_chip(self, wanted: ChipRequest) -> Self {
         Self { wanted: Some(wanted), ..self }
     }
 
@@ -158,14 +163,14 @@ impl<'r> Request<'r> {
 
     /// Prepares a self-test: the controller must receive what it sends. `fault`, if given, is
     /// injected.
-    pub(crate) fn for_selftest(self, fault: Option<Injected>, wired: bool) -> Self {
+    pub(crate) fn for_selftest(self, fault: Option<InjectedFault>, wired: bool) -> Self {
         Self { selftest: Some(Selftest { fault, wired }), ..self }
     }
 
     /// The chip select that was asked for; else where the chip is on a simulated board; else 0.
     pub(super) fn chip_select(&self, name: &BusName) -> u8 {
         let of_the_chip = || match (name, self.wanted) {
-            (BusName::Sim(options), Some(Wanted::Flash)) => Some(options.board.flash().cs),
+            (BusName::Sim(options), Some(ChipRequest::Flash)) => Some(options.board.flash().cs),
             _ => None,
         };
         self.chip_select.or_else(of_the_chip).unwrap_or(0)
@@ -234,7 +239,7 @@ impl Request<'_> {
             return refused(what);
         }
         match self.wanted {
-            Some(Wanted::Flash) if !holds(board, Medium::Flash) => {
+            Some(ChipRequest::Flash) if !holds(board, Medium::Flash) => {
                 let there = match board.storage {
                     Some(part) => format!("the chip is an {}", part.name),
                     None => "nothing is on the bus".into(),
@@ -242,8 +247,10 @@ impl Request<'_> {
                 let instead = boards(|board| holds(board, Medium::Flash));
                 refused(format!("{there}; a flash chip is on {instead}"))
             }
-            Some(Wanted::Registers(chip)) => refused(format!("no board of QEMU's has an {chip}")),
-            Some(Wanted::Converter) => refused("no board of QEMU's has a converter".into()),
+            Some(ChipRequest::Registers(chip)) => {
+                refused(format!("no board of QEMU's has an {chip}"))
+            }
+            Some(ChipRequest::Converter) => refused("no board of QEMU's has a converter".into()),
             _ => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barewire_open::SimBoard;
 
-use super::{Figures, Session, Settled, TellArgs};
+use super::{EndState, Figures, Session, TellArgs};
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
 
@@ -23,7 +23,7 @@ pub(super) fn broken_rules(total: u64) -> Failure {
 pub(super) fn simulated(
     session: &Session,
     tell: &TellArgs,
-    settled: Settled,
+    settled: EndState,
     figures: Option<&Figures>,
     took: Duration,
     done: bool,
@@ -50,13 +50,13 @@ pub(super) fn simulated(
             note!("  … and {} more", total - SHOWN as u64);
         }
     }
-    let left = left_open(simulated).filter(|_| settled == Settled::Promised);
+    let left = left_open(simulated).filter(|_| settled == EndState::Promised);
     if let Some(left) = left {
         note!("THE CHIP WAS LEFT {left}");
     }
     match left {
         Some(left) => Err(Failure::Failed(format!("the chip was left {left}"))),
-        None if total > 0 && settled != Settled::AsServed => Err(broken_rules(total)),
+        None if total > 0 && settled != EndState::AsServed => Err(broken_rules(total)),
         None => Ok(()),
     }
 }
@@ -78,7 +78,7 @@ fn left_open(board: &SimBoard) -> Option<&'static str> {
 /// keep to the chip's rules; the user's own bytes may break them.
 pub(super) fn emulated(
     tell: &TellArgs,
-    settled: Settled,
+    settled: EndState,
     misuse: Option<&[String]>,
 ) -> Result<(), Failure> {
     let Some(misuse) = misuse else { return Ok(()) };
@@ -96,10 +96,10 @@ pub(super) fn emulated(
         note!("  … and {} more", misuse.len() - SHOWN);
     }
     match settled {
-        Settled::Promised => Err(Failure::Failed(format!(
+        EndState::Promised => Err(Failure::Failed(format!(
             "QEMU's models complained ({}): registers or chip were used against their rules",
             misuse.len()
         ))),
-        Settled::AsSent | Settled::AsServed => Ok(()),
+        EndState::AsSent | EndState::AsServed => Ok(()),
     }
 }

@@ -10,7 +10,7 @@
 use super::fault::Report;
 use super::mode::exit;
 use super::opcode::{RDID, RDSFDP};
-use super::operation::{Begun, read_flags};
+use super::operation::{UnidentifiedChip, read_flags};
 use super::sfdp::{Ask, SIGNATURE};
 use super::{
     Addressing, Assume, Exit, Geometry, JedecId, NorError, Note, SfdpError, SpiNor, part, sfdp,
@@ -38,7 +38,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// # Errors
     /// As [`SpiNor::new`].
     pub fn assuming(mut port: P, mut timer: T, assume: &Assume) -> Result<Self, NorError> {
-        let begun = Begun::new(&mut port, &mut timer)?;
+        let begun = UnidentifiedChip::new(&mut port, &mut timer)?;
         let sharing = begun.sharing;
         let id = read_id(begun.port)?;
         let geometry = identify(id, assume, begun.port, &mut timer)?;

@@ -34,12 +34,12 @@ const READY_INTERVAL_NS: u64 = 100_000;
 const ERRORS_AFTER_NS: u64 = 1_000_000_000;
 
 /// A port between steps 1 and 5, whose chip is not identified yet.
-pub(super) struct Begun<'p, P: Port> {
+pub(super) struct UnidentifiedChip<'p, P: Port> {
     pub(super) port: &'p mut P,
     pub(super) sharing: Sharing,
 }
 
-impl<'p, P: Port> Begun<'p, P> {
+impl<'p, P: Port> UnidentifiedChip<'p, P> {
     /// Steps 1 and 2: begin, and settle.
     pub(super) fn new(port: &'p mut P, timer: &mut impl Timer) -> Result<Self, NorError> {
         let sharing = port.begin()?;
@@ -49,7 +49,7 @@ impl<'p, P: Port> Begun<'p, P> {
     }
 }
 
-impl<P: Port> Drop for Begun<'_, P> {
+impl<P: Port> Drop for UnidentifiedChip<'_, P> {
     fn drop(&mut self) {
         self.port.end();
     }

@@ -141,7 +141,7 @@ pub(super) fn map_bits_of(id: JedecId) -> u32 {
 }
 
 /// The data that SFDP does not have, or may not have.
-struct Known {
+struct PartData {
     id: JedecId,
     /// Whether this is the part whose SFDP has times; `None` if all parts with that id are alike.
     sfdp_has_times: Option<bool>,
@@ -165,7 +165,7 @@ const W25Q_ERASE: &[(u32, u64, u64)] = &[
 ];
 
 /// W25Q256JV datasheet, AC characteristics: fR (03h, 13h) 50 MHz, FR 133 MHz, tPP, tCE, tW.
-const W25Q256JV: Known = Known {
+const W25Q256JV: PartData = PartData {
     id: JedecId([0xef, 0x40, 0x19]),
     sfdp_has_times: Some(true),
     name: "W25Q256JV",
@@ -178,9 +178,9 @@ const W25Q256JV: Known = Known {
     status_write_max_ns: 15 * MS,
 };
 
-const KNOWN: &[Known] = &[
+const KNOWN: &[PartData] = &[
     // W25Q32JV datasheet, AC characteristics.
-    Known {
+    PartData {
         id: JedecId([0xef, 0x40, 0x16]),
         sfdp_has_times: None,
         name: "W25Q32JV",
@@ -191,7 +191,7 @@ const KNOWN: &[Known] = &[
     // The same id, SFDP of the first edition, 4-byte opcodes for reads only. (Linux's
     // drivers/mtd/spi-nor/winbond.c distinguishes the two parts in this way.) Its datasheet gives
     // 104 MHz.
-    Known { sfdp_has_times: Some(false), name: "W25Q256FV", max_hz: 104_000_000, ..W25Q256JV },
+    PartData { sfdp_has_times: Some(false), name: "W25Q256FV", max_hz: 104_000_000, ..W25Q256JV },
 ];
 
 /// Adds the table's data for `id` to a geometry from SFDP.
@@ -200,7 +200,7 @@ const KNOWN: &[Known] = &[
 /// multiplied by a coarse factor, so they are limited to the datasheet's.
 pub(super) fn refine(id: JedecId, geometry: Geometry) -> Geometry {
     let times = geometry.times_known;
-    let is = |part: &&Known| part.id == id && part.sfdp_has_times.is_none_or(|has| has == times);
+    let is = |part: &&PartData| part.id == id && part.sfdp_has_times.is_none_or(|has| has == times);
     let Some(part) = KNOWN.iter().find(is) else {
         return Geometry { read_max_hz: READ_MAX_HZ_UNKNOWN, max_hz: None, ..geometry };
     };

@@ -19,7 +19,7 @@ pub(super) use driver::{BlockConfig, BlockDriver, InFlight, State};
 
 use core::task::Poll;
 
-use super::deadline::Timed;
+use super::deadline::HasTimer;
 use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::stepped::{Progress, Stepped};
@@ -96,7 +96,9 @@ impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Block<B, R, G,
     }
 }
 
-impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Timed for Block<B, R, G, T, I> {
+impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> HasTimer
+    for Block<B, R, G, T, I>
+{
     type Timer = T;
 
     fn timer(&mut self) -> &mut T {

@@ -70,7 +70,7 @@ where
         preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        let abandoned = Abandoned(self);
+        let abandoned = AbandonedMessage(self);
         let mut polled = abandoned.0.start(preset, message);
         let ran = loop {
             match polled {
@@ -93,9 +93,9 @@ where
 }
 
 /// Reclaims a block whose message is abandoned by a panic while the caller slept.
-struct Abandoned<'b, C: Controller>(&'b mut C);
+struct AbandonedMessage<'b, C: Controller>(&'b mut C);
 
-impl<C: Controller> Drop for Abandoned<'_, C> {
+impl<C: Controller> Drop for AbandonedMessage<'_, C> {
     fn drop(&mut self) {
         self.0.reclaim();
     }

@@ -4,7 +4,7 @@
 use super::{Block, BlockDriver, State};
 use crate::controller::gpio::GpioBank;
 use crate::controller::plan::may_all_be_short;
-use crate::controller::wire::Selected;
+use crate::controller::wire::SelectedChip;
 use crate::controller::{Interrupt, Plan, Preset, Stopped, Unfinished};
 use crate::reg::Registers;
 use crate::spi::Transfer;
@@ -68,7 +68,7 @@ where
         }
         self.enter_short(preset);
         let line = SelectLine::of(preset);
-        let selected = Selected::again(self, preset);
+        let selected = SelectedChip::again(self, preset);
         selected.wire.drive_short(line, true);
         let ended = selected.wire.exchange_short(plan.control, len, tx, rx.as_deref_mut());
         // Without the guard: for a callee that may panic it would have to be in memory.
@@ -90,7 +90,7 @@ where
         tx: Option<&[u8]>,
         rx: Option<&mut [u8]>,
     ) -> Result<usize, Unfinished> {
-        let mut selected = Selected::again(self, preset);
+        let mut selected = SelectedChip::again(self, preset);
         if let Err(stopped) = selected.wire.exchange_rest(control, len, tx, rx) {
             return Err(Unfinished::stopped(0, stopped));
         }
@@ -121,7 +121,7 @@ where
         }
         self.enter_short(preset);
         let line = SelectLine::of(preset);
-        let selected = Selected::again(self, preset);
+        let selected = SelectedChip::again(self, preset);
         selected.wire.drive_short(line, true);
         let mut actual_length = 0;
         for (transfer_index, transfer) in message.iter_mut().enumerate() {

@@ -26,7 +26,7 @@ use serde::Serialize;
 
 use super::args::{CanArgs, Which};
 use super::far::{Far, FarArgs};
-use super::frame::{CanFrame, ErrorFrame, Logged};
+use super::frame::{CanFrame, ErrorFrame, LogLine};
 use super::node::{Counters, Node, POLL_NS};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
@@ -80,13 +80,13 @@ struct Report {
 
 /// The chip as a side of the bridge.
 impl Port for Node<'_> {
-    fn receive(&mut self, see: &mut dyn FnMut(Logged, bool)) -> Result<(), Failure> {
+    fn receive(&mut self, see: &mut dyn FnMut(LogLine, bool)) -> Result<(), Failure> {
         self.serve(|seen| {
             if seen.found.frame {
-                see(Logged::Frame(CanFrame::from_chip(&seen.received.frame)), false);
+                see(LogLine::Frame(CanFrame::from_chip(&seen.received.frame)), false);
             }
             if let Some(error) = ErrorFrame::of(seen.found, seen.counters) {
-                see(Logged::Error(error), seen.found.overflow);
+                see(LogLine::Error(error), seen.found.overflow);
             }
             Ok(())
         })

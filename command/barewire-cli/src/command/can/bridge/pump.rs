@@ -18,7 +18,7 @@ use std::io::{self, ErrorKind};
 use barewire::chip::mcp251xfd::Frame;
 use serde::Serialize;
 
-use super::super::frame::{CanFrame, Logged};
+use super::super::frame::{CanFrame, LogLine};
 use crate::shared::failure::Failure;
 
 /// What waits for the socket before the chip is no longer asked.
@@ -31,10 +31,10 @@ const ENOBUFS: i32 = 105;
 /// A socket of SocketCAN, or what stands for one. It never waits.
 pub(super) trait CanSocket {
     /// What came; `None` if nothing did.
-    fn read(&mut self) -> io::Result<Option<Logged>>;
+    fn read(&mut self) -> io::Result<Option<LogLine>>;
 
     /// Gives it a frame or an error.
-    fn write(&mut self, what: &Logged) -> io::Result<()>;
+    fn write(&mut self, what: &LogLine) -> io::Result<()>;
 
     /// Whether the interface carries frames of CAN FD.
     fn carries_fd(&self) -> bool;
@@ -43,7 +43,7 @@ pub(super) trait CanSocket {
 /// The chip.
 pub(super) trait Port {
     /// Shows what came since the last call; whether an overflow was among it.
-    fn receive(&mut self, see: &mut dyn FnMut(Logged, bool)) -> Result<(), Failure>;
+    fn receive(&mut self, see: &mut dyn FnMut(LogLine, bool)) -> Result<(), Failure>;
 
     /// Gives it a frame. False: it has no place for one.
     fn transmit(&mut self, frame: &Frame) -> Result<bool, Failure>;
@@ -70,7 +70,7 @@ pub(super) struct Counts {
 /// Moves frames between the chip and the socket.
 #[derive(Debug)]
 pub(super) struct Pump {
-    to_socket: VecDeque<Logged>,
+    to_socket: VecDeque<LogLine>,
     to_bus: Option<Frame>,
     /// Whether the bus carries frames of CAN FD.
     fd_bus: bool,
@@ -107,12 +107,14 @@ impl Pump {
 
     fn write(&mut self, socket: &mut impl CanSocket) -> Result<(), Failure> {
         while let Some(what) = self.to_socket.front() {
-            let fd = matches!(what, Logged::Frame(frame) if frame.is_fd());
+            let fd = matches!(what, LogLine::Frame(frame) if frame.is_fd());
             if fd && !socket.carries_fd() {
                 self.counts.fd_dropped += 1;
             } else {
                 match socket.write(what) {
-                    Ok(()) if matches!(what, Logged::Frame(_)) => self.counts.frames_to_socket += 1,
+                    Ok(()) if matches!(what, LogLine::Frame(_)) => {
+                        self.counts.frames_to_socket += 1
+                    }
                     Ok(()) => self.counts.errors_to_socket += 1,
                     Err(error) if is_full(&error) => {
                         self.counts.socket_full += 1;
@@ -131,7 +133,7 @@ impl Pump {
             let frame = match self.to_bus.take() {
                 Some(frame) => frame,
                 None => match socket.read() {
-                    Ok(Some(Logged::Frame(frame))) => match self.fitting(frame) {
+                    Ok(Some(LogLine::Frame(frame))) => match self.fitting(frame) {
                         Some(frame) => frame,
                         None => {
                             self.counts.refused += 1;
@@ -139,7 +141,7 @@ impl Pump {
                         }
                     },
                     // An error of another node's is none of this bus.
-                    Ok(Some(Logged::Error(_))) => {
+                    Ok(Some(LogLine::Error(_))) => {
                         self.counts.refused += 1;
                         continue;
                     }

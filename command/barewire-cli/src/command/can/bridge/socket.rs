@@ -9,7 +9,7 @@ use socketcan::{
     EmbeddedFrame, Socket, SocketOptions,
 };
 
-use super::super::frame::{CanFrame, ErrorFrame, Kind, Logged};
+use super::super::frame::{CanFrame, ErrorFrame, Kind, LogLine};
 use super::pump::CanSocket;
 use crate::shared::failure::Failure;
 
@@ -65,7 +65,7 @@ impl Interface {
 }
 
 impl CanSocket for Interface {
-    fn read(&mut self) -> io::Result<Option<Logged>> {
+    fn read(&mut self) -> io::Result<Option<LogLine>> {
         match self.socket.read_frame() {
             Ok(frame) => Ok(Some(from_socket(&frame))),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
@@ -73,7 +73,7 @@ impl CanSocket for Interface {
         }
     }
 
-    fn write(&mut self, what: &Logged) -> io::Result<()> {
+    fn write(&mut self, what: &LogLine) -> io::Result<()> {
         self.socket.write_frame(&to_socket(what)).map_err(|error| self.explain(error))
     }
 
@@ -83,12 +83,12 @@ impl CanSocket for Interface {
 }
 
 /// As the kernel has it. A classic DLC above 8 is 8 there.
-fn to_socket(what: &Logged) -> CanAnyFrame {
+fn to_socket(what: &LogLine) -> CanAnyFrame {
     let made = match what {
-        Logged::Error(ErrorFrame { class, data }) => {
+        LogLine::Error(ErrorFrame { class, data }) => {
             CanErrorFrame::new_error(*class, data).ok().map(CanAnyFrame::from)
         }
-        Logged::Frame(frame) => match frame.kind {
+        LogLine::Frame(frame) => match frame.kind {
             Kind::Data => CanDataFrame::new(frame.id, frame.data()).map(CanAnyFrame::from),
             Kind::Remote => {
                 let dlc = usize::from(frame.dlc()).min(8);
@@ -105,13 +105,13 @@ fn to_socket(what: &Logged) -> CanAnyFrame {
     made.expect("a frame that a bus carried")
 }
 
-fn from_socket(frame: &CanAnyFrame) -> Logged {
+fn from_socket(frame: &CanAnyFrame) -> LogLine {
     let (id, kind, data, dlc) = match frame {
         CanAnyFrame::Error(error) => {
             let mut data = [0; 8];
             let len = error.data().len().min(8);
             data[..len].copy_from_slice(&error.data()[..len]);
-            return Logged::Error(ErrorFrame { class: error.error_bits(), data });
+            return LogLine::Error(ErrorFrame { class: error.error_bits(), data });
         }
         CanAnyFrame::Normal(frame) => (frame.id(), Kind::Data, frame.data(), None),
         CanAnyFrame::Remote(frame) => (frame.id(), Kind::Remote, &[][..], Some(frame.dlc())),
@@ -129,7 +129,7 @@ fn from_socket(frame: &CanAnyFrame) -> Logged {
             CanFrame::new(id, kind, &bytes[..len])
         }),
     };
-    Logged::Frame(made.expect("at most 8 or 64 bytes"))
+    LogLine::Frame(made.expect("at most 8 or 64 bytes"))
 }
 
 #[cfg(test)]

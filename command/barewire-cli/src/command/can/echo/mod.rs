@@ -29,7 +29,7 @@ use crate::shared::interrupt;
 use crate::shared::output;
 use crate::shared::progress::Progress;
 use crate::shared::session::Place;
-use published::Published;
+use published::PublishedRow;
 
 /// The bit rate of the published figures.
 const PUBLISHED_BITRATE_HZ: u32 = 250_000;
@@ -252,7 +252,7 @@ struct Report {
     #[serde(flatten)]
     first: Row,
     rows: Vec<Row>,
-    published: &'static [Published],
+    published: &'static [PublishedRow],
     /// Whether the frames are those of the published figures.
     #[serde(skip)]
     as_published: bool,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// A kernel; the field names are an interface.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Published {
+pub(super) struct PublishedRow {
     pub(super) kernel: &'static str,
     pub(super) rx_eof_to_tx_sof_us: f64,
     pub(super) irq_low_us: f64,
@@ -19,8 +19,8 @@ pub(super) struct Published {
     pub(super) spi_accesses_per_frame: f64,
 }
 
-pub(super) const ALL: [Published; 3] = [
-    Published {
+pub(super) const ALL: [PublishedRow; 3] = [
+    PublishedRow {
         kernel: "A: Linux 5.18-rc1",
         rx_eof_to_tx_sof_us: 380.0,
         irq_low_us: 160.0,
@@ -30,7 +30,7 @@ pub(super) const ALL: [Published; 3] = [
         idle_percent: 78.5,
         spi_accesses_per_frame: 6.0,
     },
-    Published {
+    PublishedRow {
         kernel: "B: with polling",
         rx_eof_to_tx_sof_us: 310.0,
         irq_low_us: 144.0,
@@ -40,7 +40,7 @@ pub(super) const ALL: [Published; 3] = [
         idle_percent: 81.6,
         spi_accesses_per_frame: 6.0,
     },
-    Published {
+    PublishedRow {
         kernel: "C: with a fast path",
         rx_eof_to_tx_sof_us: 152.0,
         irq_low_us: 55.0,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::published::{self, Published};
+use super::published::{self, PublishedRow};
 use super::{By, Report, Row, Times};
 use crate::shared::text::figure;
 
@@ -36,7 +36,7 @@ fn line(
     report: &Report,
     name: &str,
     ours: impl Fn(&Row) -> String,
-    theirs: Option<fn(&Published) -> f64>,
+    theirs: Option<fn(&PublishedRow) -> f64>,
 ) -> String {
     let mut line = format!("{name:<NAME$}");
     for row in &report.rows {
@@ -58,37 +58,37 @@ fn time(row: &Row, name: &str, us: Option<f64>) -> String {
 }
 
 /// A line of the table of times: its name, the names of its ranges, ours, what was published.
-struct Timed {
+struct TimeRow {
     name: &'static str,
     p50: &'static str,
     max: &'static str,
     ours: fn(&Row) -> Option<Times>,
-    theirs: fn(&Published) -> f64,
+    theirs: fn(&PublishedRow) -> f64,
 }
 
-const TIMES: [Timed; 4] = [
-    Timed {
+const TIMES: [TimeRow; 4] = [
+    TimeRow {
         name: "RX EOF to TX SOF",
         p50: "rx_eof_to_tx_sof_p50_us",
         max: "rx_eof_to_tx_sof_max_us",
         ours: |row| row.rx_eof_to_tx_sof_us,
         theirs: |kernel| kernel.rx_eof_to_tx_sof_us,
     },
-    Timed {
+    TimeRow {
         name: "interrupt line low",
         p50: "irq_low_p50_us",
         max: "irq_low_max_us",
         ours: |row| row.irq_low_us,
         theirs: |kernel| kernel.irq_low_us,
     },
-    Timed {
+    TimeRow {
         name: "CS to first clock",
         p50: "cs_to_clock_p50_us",
         max: "cs_to_clock_max_us",
         ours: |row| row.cs_to_clock_us,
         theirs: |kernel| kernel.cs_to_clock_us,
     },
-    Timed {
+    TimeRow {
         name: "CS high, 1st to 2nd access",
         p50: "cs_high_gap_p50_us",
         max: "cs_high_gap_max_us",
@@ -133,7 +133,7 @@ pub(super) fn text(report: &Report) -> String {
         }
     }
     text += &(columns + "\n");
-    for Timed { name, p50, max, ours, theirs } in TIMES {
+    for TimeRow { name, p50, max, ours, theirs } in TIMES {
         let middle = |row: &Row| time(row, p50, ours(row).map(|times| times.p50));
         let longest = |row: &Row| time(row, max, ours(row).map(|times| times.max));
         let first = format!("{name}, p50");
@@ -166,7 +166,7 @@ pub(super) fn text(report: &Report) -> String {
     text += &line(report, "lost", count("frames_lost", |row| row.frames_lost), None);
     let reordered = count("frames_reordered", |row| row.frames_reordered);
     text += &line(report, "out of order", reordered, None);
-    let accesses = Some((|kernel| kernel.spi_accesses_per_frame) as fn(&Published) -> f64);
+    let accesses = Some((|kernel| kernel.spi_accesses_per_frame) as fn(&PublishedRow) -> f64);
     let two = |count: f64| format!("{count:.2}");
     text += &line(
         report,
@@ -179,17 +179,17 @@ pub(super) fn text(report: &Report) -> String {
     );
     if with_times {
         text += "\n\
-            Published (A, B, C): measured on an i.MX8MP at 250 kbit/s by a scope, canecho on Linux 5.18-rc1, with\n\
+            PublishedRow (A, B, C): measured on an i.MX8MP at 250 kbit/s by a scope, canecho on Linux 5.18-rc1, with\n\
             polling, and with a fast path (David Jander, linux-spi, 2022). Two sockets is the row like his.\n";
     }
     if with_shares {
-        let shares = |get: fn(&Published) -> f64| {
+        let shares = |get: fn(&PublishedRow) -> f64| {
             published::ALL.map(|kernel| format!("{:.1}", get(&kernel))).join(", ")
         };
         let _ = write!(
             text,
             "\n\
-            Published of such a bus, by top: receiving {}, idle {} % (Linux 5.18-rc1, with polling, with a\n\
+            PublishedRow of such a bus, by top: receiving {}, idle {} % (Linux 5.18-rc1, with polling, with a\n\
             fast path; David Jander, linux-spi, 2022). Of how many processors those are shares was not published,\n\
             and the board has four: no comparison with ours, of one, is possible.\n",
             shares(|kernel| kernel.receive_cpu_percent),

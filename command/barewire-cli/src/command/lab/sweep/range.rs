@@ -29,12 +29,12 @@ pub(super) enum Dimension {
 pub(super) struct Range {
     from: f64,
     to: f64,
-    divided: Divided,
+    divided: Division,
     is_whole: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Divided {
+enum Division {
     Points(usize),
     Step(f64),
 }
@@ -58,7 +58,7 @@ impl Range {
             return Err("it begins at 1 or above".into());
         }
         let divided = match divided {
-            None => Divided::Points(POINTS),
+            None => Division::Points(POINTS),
             Some(text) => dimension.divided(text, to - from)?,
         };
         let is_whole = matches!(dimension, Dimension::Count | Dimension::Bytes);
@@ -69,11 +69,11 @@ impl Range {
     pub(super) fn values(&self) -> Vec<f64> {
         let Self { from, to, .. } = *self;
         let mut values: Vec<f64> = match self.divided {
-            Divided::Step(step) => {
+            Division::Step(step) => {
                 let count = ((to - from) / step + 1e-9).floor() as usize;
                 (0..=count).map(|nth| from + nth as f64 * step).collect()
             }
-            Divided::Points(points) => {
+            Division::Points(points) => {
                 let share = |nth: usize| nth as f64 / (points - 1) as f64;
                 let by_factors = self.is_whole && to / from > FACTORS_FROM;
                 let value = |nth| match by_factors {
@@ -151,11 +151,11 @@ impl Dimension {
     }
 
     /// How a range of this width is divided: a plain number of values, or a step.
-    fn divided(self, text: &str, width: f64) -> Result<Divided, String> {
+    fn divided(self, text: &str, width: f64) -> Result<Division, String> {
         if let Ok(points) = text.parse::<usize>() {
             let ok = (2..=POINTS_MAX).contains(&points) && !text.starts_with('+');
             if ok {
-                return Ok(Divided::Points(points));
+                return Ok(Division::Points(points));
             }
             if !text.starts_with('+') {
                 return Err(format!("from 2 to {POINTS_MAX} values"));
@@ -165,7 +165,7 @@ impl Dimension {
         if step <= 0.0 || width / step >= POINTS_MAX as f64 {
             return Err(format!("such a step makes more than {POINTS_MAX} values"));
         }
-        Ok(Divided::Step(step))
+        Ok(Division::Step(step))
     }
 }
 

@@ -28,14 +28,14 @@ use crate::shared::failure::Failure;
 use crate::shared::output::note;
 use crate::shared::session::Session;
 
-struct Mapped<'s> {
+struct MappedChip<'s> {
     chip: GpioChip<BoardPins>,
     clock: Rc<Clock<'s>>,
 }
 
 /// All chips.
 pub(super) struct Gpio<'s> {
-    chips: Vec<Mapped<'s>>,
+    chips: Vec<MappedChip<'s>>,
     verbose: bool,
     told: HashSet<String>,
 }
@@ -66,7 +66,7 @@ impl<'s> Gpio<'s> {
             let label =
                 board.spec().gpio.first().map_or_else(String::new, |gpio| gpio.linux_label());
             let chip = GpioChip::new(map.chip, &label, specs(board), pins);
-            chips.push(Mapped { chip, clock: clock.clone() });
+            chips.push(MappedChip { chip, clock: clock.clone() });
         }
         Ok(Self { chips, verbose, told: HashSet::new() })
     }
@@ -104,7 +104,7 @@ impl<'s> Gpio<'s> {
         number: u32,
         body: &[u8],
     ) -> Result<Vec<u8>, Errno> {
-        let Mapped { chip, clock } = self.chips.get_mut(index).ok_or(Errno::BADF)?;
+        let MappedChip { chip, clock } = self.chips.get_mut(index).ok_or(Errno::BADF)?;
         let answer = clock.during(|| chip.ioctl(file, number, body, &now()));
         let path = chip.name().path();
         answer.map_err(|Failed { errno, why }| {
@@ -133,7 +133,7 @@ impl<'s> Gpio<'s> {
     /// Looks at all lines that are watched, now, and passes on what their files read, until `send` says that
     /// there is no room.
     pub(super) fn look(&mut self, send: &mut dyn FnMut(OpenId, &[u8]) -> bool) {
-        for Mapped { chip, clock } in &mut self.chips {
+        for MappedChip { chip, clock } in &mut self.chips {
             if chip.is_watching() {
                 clock.during(|| chip.look(&now()));
             }

@@ -64,7 +64,7 @@ impl Protection {
 }
 
 /// The write-locked blocks of an SST26 part.
-struct Locked {
+struct LockedBlocks {
     /// From the first to the last.
     range: Range<u64>,
     /// All blocks are, as at power-up; some are somebody's choice.
@@ -85,8 +85,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         if self.geometry.protection == Layout::SstBlocks {
             // Without an answer the chip is as it powers up, until it was told otherwise.
             let whole = if self.unlocked { 0..0 } else { 0..self.geometry.size };
-            let Locked { range, all } =
-                self.locked_blocks()?.unwrap_or(Locked { range: whole, all: true });
+            let LockedBlocks { range, all } =
+                self.locked_blocks()?.unwrap_or(LockedBlocks { range: whole, all: true });
             let Range { start, end } = range;
             return Ok(Protection { status, status_2: 0, start, end, power_up: all });
         }
@@ -158,7 +158,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
                 enabled.finish(0, ULBPR_MAX_NS, 0)?;
                 self.unlocked = true;
                 // Without an answer reading back decides.
-                let none = Locked { range: 0..0, all: false };
+                let none = LockedBlocks { range: 0..0, all: false };
                 let Range { start, end } = self.locked_blocks()?.unwrap_or(none).range;
                 let status = self.status_now()?;
                 return Ok(Protection { status, status_2: 0, start, end, power_up: false });
@@ -173,7 +173,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// SST26VF064B datasheet, *Block-Protection Register*: most significant bit first; a read lock and a write
     /// lock for each block of 8 KiB at the top and then at the bottom, each from its upper end; the 32 KiB below
     /// the top and above the bottom; then the blocks of 64 KiB from the top.
-    fn locked_blocks(&mut self) -> Result<Option<Locked>, NorError> {
+    fn locked_blocks(&mut self) -> Result<Option<LockedBlocks>, NorError> {
         const KIB: u64 = 1 << 10;
         let size = self.geometry.size;
         let mut register = [0; BPR_MAX];
@@ -204,6 +204,6 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let locked = (0..bits).filter(locks).filter(set).map(place);
         let around = |a: Range<u64>, b: Range<u64>| a.start.min(b.start)..a.end.max(b.end);
         let range = locked.reduce(around).unwrap_or(0..0);
-        Ok(Some(Locked { range, all: (0..bits).filter(locks).all(|bit| set(&bit)) }))
+        Ok(Some(LockedBlocks { range, all: (0..bits).filter(locks).all(|bit| set(&bit)) }))
     }
 }

@@ -14,7 +14,7 @@ use super::*;
 
 /// A socket that takes as much as it has room for.
 struct FakeSocket {
-    incoming: VecDeque<Logged>,
+    incoming: VecDeque<LogLine>,
     written: Vec<String>,
     room: usize,
     fd: bool,
@@ -28,11 +28,11 @@ impl FakeSocket {
 }
 
 impl CanSocket for FakeSocket {
-    fn read(&mut self) -> io::Result<Option<Logged>> {
+    fn read(&mut self) -> io::Result<Option<LogLine>> {
         Ok(self.incoming.pop_front())
     }
 
-    fn write(&mut self, what: &Logged) -> io::Result<()> {
+    fn write(&mut self, what: &LogLine) -> io::Result<()> {
         if self.room == 0 {
             return Err(io::Error::from_raw_os_error(ENOBUFS));
         }
@@ -48,7 +48,7 @@ impl CanSocket for FakeSocket {
 
 /// A chip with so many places to transmit from.
 struct FakePort {
-    incoming: VecDeque<Logged>,
+    incoming: VecDeque<LogLine>,
     sent: Vec<String>,
     room: usize,
     asked: u32,
@@ -62,10 +62,10 @@ impl FakePort {
 }
 
 impl Port for FakePort {
-    fn receive(&mut self, see: &mut dyn FnMut(Logged, bool)) -> Result<(), Failure> {
+    fn receive(&mut self, see: &mut dyn FnMut(LogLine, bool)) -> Result<(), Failure> {
         self.asked += 1;
         let overflow =
-            |what: &Logged| matches!(what, Logged::Error(error) if error.data[1] & 1 != 0);
+            |what: &LogLine| matches!(what, LogLine::Error(error) if error.data[1] & 1 != 0);
         self.incoming.drain(..).for_each(|what| see(what, overflow(&what)));
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Port for FakePort {
     }
 }
 
-fn logged(text: &str) -> Logged {
+fn logged(text: &str) -> LogLine {
     candump::parse_frame(text).expect(text)
 }
 
@@ -148,11 +148,11 @@ fn what_a_side_does_not_carry_is_counted() {
 fn other_errors_of_the_socket_end_it() {
     struct Down;
     impl CanSocket for Down {
-        fn read(&mut self) -> io::Result<Option<Logged>> {
+        fn read(&mut self) -> io::Result<Option<LogLine>> {
             Err(io::Error::from_raw_os_error(100))
         }
 
-        fn write(&mut self, _: &Logged) -> io::Result<()> {
+        fn write(&mut self, _: &LogLine) -> io::Result<()> {
             Err(io::Error::from_raw_os_error(100))
         }
 
