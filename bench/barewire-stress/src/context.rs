@@ -66,7 +66,7 @@ const DEVICES: [(u8, u32, u8); 4] =
 /// The chip select that the controller drives itself, where one is in use.
 const PULSES: u8 = 1;
 
-type Line<'f> = Device<'f, dyn Controller>;
+type AnyDevice<'f> = Device<'f, dyn Controller>;
 
 /// A slot and the number of its message, while it is given and not settled.
 struct Place<'f> {
@@ -81,7 +81,7 @@ pub(super) struct Context<'f> {
     index: usize,
     left: u64,
     random: Random,
-    devices: Vec<Line<'f>>,
+    devices: Vec<AnyDevice<'f>>,
     short: Vec<Prepared<'f, dyn Controller, 12>>,
     long: Prepared<'f, dyn Controller, 40>,
     places: Vec<Place<'f>>,
@@ -100,7 +100,7 @@ impl<'f> Context<'f> {
             let settings = Settings::new(floor.lines[usize::from(line)], speed_hz);
             Ok(floor.bus.device(&settings)?.with_priority(priority))
         };
-        let devices: Vec<Line<'f>> = DEVICES.iter().map(open).collect::<Result<_, Error>>()?;
+        let devices: Vec<AnyDevice<'f>> = DEVICES.iter().map(open).collect::<Result<_, Error>>()?;
         let mut short = Vec::new();
         for device in &devices {
             short.push(device.prepare([0; 12])?);
@@ -225,7 +225,7 @@ impl<'f> Context<'f> {
     }
 
     /// A random message for a random device, not yet given.
-    fn make_up(&mut self) -> Line<'f> {
+    fn make_up(&mut self) -> AnyDevice<'f> {
         let device = self.devices[self.random.below(self.devices.len())];
         let pulses = device.settings().chip_select == PULSES;
         self.message.make_up(&mut self.random, pulses);
@@ -249,7 +249,7 @@ impl<'f> Context<'f> {
     }
 
     /// Preparing waits for a turn of its own, before the message is handed over.
-    fn prepared_message(&mut self, device: &Line<'f>) {
+    fn prepared_message(&mut self, device: &AnyDevice<'f>) {
         self.counts(|counts| counts.prepared_message += 1);
         // Signed first, since preparing it lends the buffers out: nothing of this context comes in
         // between.

@@ -59,7 +59,7 @@ impl Cell {
 
 /// A line of the table.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Line {
+pub struct ThreadRow {
     /// The size that is unmapped.
     pub size: &'static str,
     /// The published iommu_map_sg, before and after, for comparison. Nothing is fitted to it.
@@ -80,7 +80,7 @@ pub struct ThreadTable {
     /// The fitted costs.
     pub costs: FittedCosts,
     /// One line per size.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ThreadRow>,
 }
 
 const SOURCE: &str = "published: S. P. Ranjan, linux-arm-kernel, 2021-06-23, PATCHv3 iommu/arm-smmu: \
@@ -153,7 +153,7 @@ impl ThreadTable {
                 + leaves as f64 * costs.page_us
                 + commands as f64 * costs.address_us
                 + gathered.contexts as f64 * costs.asid_us;
-            Line {
+            ThreadRow {
                 size: line.size.name,
                 map_sg_published_us: [line.map_sg_before_us, line.map_sg_after_us],
                 before: cell(before, Some(line.unmap_before_us)),

@@ -262,12 +262,12 @@ fn numbered(number: u32) -> Command {
     Command([0x03 | u64::from(number) << 32, u64::from(number) << 1 | 1])
 }
 
-struct World {
+struct QueueRig {
     queue: CommandQueue<'static, Ram>,
     device: Device,
 }
 
-impl World {
+impl QueueRig {
     fn run(
         &self,
         count: u32,
@@ -310,12 +310,12 @@ fn builder(bound: usize) -> loom::model::Builder {
 }
 
 /// Runs `test` with a queue of `1 << log2` commands.
-fn with_world(log2: u32, test: impl FnOnce(&'static World)) {
+fn with_world(log2: u32, test: impl FnOnce(&'static QueueRig)) {
     with_world_of(log2, false, test);
 }
 
 /// The same, with erratum 2812531 if `separate`.
-fn with_world_of(log2: u32, separate: bool, test: impl FnOnce(&'static World)) {
+fn with_world_of(log2: u32, separate: bool, test: impl FnOnce(&'static QueueRig)) {
     let ram: &'static Ram = Box::leak(Box::new(Ram::new(32)));
     let errata = Errata::NONE;
     let errata = if separate { errata.with(Erratum::Arm2812531) } else { errata };
@@ -333,7 +333,7 @@ fn with_world_of(log2: u32, separate: bool, test: impl FnOnce(&'static World)) {
         cpus: Bed::new(),
         separate,
     };
-    let world: &'static World = Box::leak(Box::new(World { queue, device }));
+    let world: &'static QueueRig = Box::leak(Box::new(QueueRig { queue, device }));
     test(world);
     // SAFETY: leaked above, and `test` has joined all threads that had it.
     drop(unsafe { Box::from_raw(std::ptr::from_ref(world).cast_mut()) });
@@ -346,7 +346,7 @@ fn model(
     bound: usize,
     log2: u32,
     count: u32,
-    test: impl Fn(&'static World) + Sync + Send + 'static,
+    test: impl Fn(&'static QueueRig) + Sync + Send + 'static,
 ) {
     builder(bound).check(move || {
         with_world(log2, |world| {

@@ -53,7 +53,7 @@ pub enum Event<'a> {
 
 /// A line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Line<'a> {
+pub struct TraceLine<'a> {
     /// On the tracer's clock, of an event that has a time.
     pub time_ns: u64,
     /// What it says.
@@ -85,8 +85,8 @@ impl fmt::Display for LineError {
 ///
 /// # Errors
 /// If it is no line of a tracer, or an event of ours without all that it should have.
-pub fn parse(line: &str) -> Result<Line<'_>, LineError> {
-    let other = |event| Ok(Line { time_ns: 0, event });
+pub fn parse(line: &str) -> Result<TraceLine<'_>, LineError> {
+    let other = |event| Ok(TraceLine { time_ns: 0, event });
     let first = line.split_ascii_whitespace().next();
     if first.is_none_or(|word| word.starts_with('#') || word.starts_with("cpus=")) {
         return other(Event::Other);
@@ -98,7 +98,7 @@ pub fn parse(line: &str) -> Result<Line<'_>, LineError> {
         let name = word.strip_suffix(':').map(|name| name.strip_prefix("spi:").unwrap_or(name));
         if let Some(name) = name.filter(|name| NAMES.contains(name)) {
             let time_ns = seconds(before).ok_or(LineError::Time)?;
-            return Ok(Line { time_ns, event: event(name, words)? });
+            return Ok(TraceLine { time_ns, event: event(name, words)? });
         }
         if word == "[LOST" {
             return other(Event::Lost);

@@ -19,6 +19,6 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
-pub use line::{Event, Line, LineError, parse};
+pub use line::{Event, LineError, TraceLine, parse};
 pub use messages::{Message, Phase, SkippedLine, Trace, read};
 pub use profile::{PhaseTime, Profile, Shape, TransferCost};

@@ -26,12 +26,12 @@ const PARENT: u32 = 1;
 const CHILD: u32 = 2;
 
 /// The chip, reduced to a shared word that names its user.
-struct Chip {
+struct FlashWord {
     words: SharedWords,
     lock: ChipLock,
 }
 
-impl Chip {
+impl FlashWord {
     fn at(place: &Path) -> Self {
         let file = File::options().read(true).write(true).open(place.join("chip")).expect("there");
         let locks = ChipLocks::Beside { lock: place.join("lock"), like: place.join("chip") };
@@ -74,7 +74,7 @@ fn place() -> tempfile::TempDir {
 #[test]
 fn child() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
-    let mut chip = Chip::at(&place);
+    let mut chip = FlashWord::at(&place);
     let parent = std::os::unix::process::parent_id();
     // It does not outlive the test, should that fail.
     while std::os::unix::process::parent_id() == parent {
@@ -112,7 +112,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 #[test]
 fn one_process_has_the_chip_and_a_killed_one_does_not_keep_it() {
     let place = place();
-    let mut chip = Chip::at(place.path());
+    let mut chip = FlashWord::at(place.path());
     let mut died_inside = 0;
     for kill in 0..KILLS {
         let child = ChildGuard::spawn(place.path());
@@ -134,7 +134,7 @@ fn one_process_has_the_chip_and_a_killed_one_does_not_keep_it() {
 #[test]
 fn a_process_that_never_rests_lets_others_in() {
     let place = place();
-    let (mut chip, other) = (Chip::at(place.path()), Chip::at(place.path()));
+    let (mut chip, other) = (FlashWord::at(place.path()), FlashWord::at(place.path()));
     let _child = ChildGuard::spawn(place.path());
     until("the child begins", || chip.begun(CHILD).load(Ordering::Relaxed) > 0);
     let begun = || other.begun(CHILD).load(Ordering::Relaxed);
@@ -156,7 +156,7 @@ fn a_process_that_never_rests_lets_others_in() {
 #[test]
 fn two_drivers_of_one_process_have_locks_of_their_own() {
     let place = place();
-    let (mut one, mut other) = (Chip::at(place.path()), Chip::at(place.path()));
+    let (mut one, mut other) = (FlashWord::at(place.path()), FlashWord::at(place.path()));
     one.lock.acquire().expect("free");
     assert_eq!(other.lock.try_acquire(), Ok(false));
     let mut told = 0;

@@ -19,7 +19,7 @@ use barewire::controller::gpio::GpioBank;
 const CONFIG: &str = "/sys/kernel/config/gpio-sim";
 
 /// A simulated chip; its directory is removed when dropped.
-struct Chip {
+struct GpioSim {
     config: PathBuf,
     label: String,
     /// `/sys/devices/platform/gpio-sim.N/gpiochipM`.
@@ -27,7 +27,7 @@ struct Chip {
     node: PathBuf,
 }
 
-impl Chip {
+impl GpioSim {
     /// A chip of eight lines, or why there can be none.
     fn new(name: &str) -> Result<Self, String> {
         let label = format!("barewire-{name}-{}", std::process::id());
@@ -69,7 +69,7 @@ impl Chip {
     }
 }
 
-impl Drop for Chip {
+impl Drop for GpioSim {
     fn drop(&mut self) {
         let _ = fs::write(self.config.join("live"), "0");
         let _ = fs::remove_dir(self.config.join("bank"));
@@ -78,8 +78,8 @@ impl Drop for Chip {
 }
 
 /// A chip, unless this machine cannot have one.
-fn chip(name: &str) -> Option<Chip> {
-    match Chip::new(name) {
+fn chip(name: &str) -> Option<GpioSim> {
+    match GpioSim::new(name) {
         Ok(chip) => Some(chip),
         Err(why) if std::env::var_os("BAREWIRE_GPIO_SIM").is_none() => {
             println!("SKIPPED: no gpio-sim on this machine ({why})");

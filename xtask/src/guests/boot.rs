@@ -14,7 +14,7 @@ use super::doc;
 use super::flash;
 use super::modules::Module;
 use super::newc::Archive;
-use super::protocol::{self, Check, Line, Verdict};
+use super::protocol::{self, Check, GuestLine, Verdict};
 
 /// How long a guest that said it is done may take to switch itself off.
 const OFF: Duration = Duration::from_secs(20);
@@ -221,13 +221,13 @@ impl GuestReport {
         self
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: GuestLine) {
         match line {
-            Line::Check(check) => self.checks.push(check),
-            Line::Count(path, count) => self.counts.push((path, count)),
-            Line::Accesses(path, calls) => self.accesses.push((path, calls)),
-            Line::Wrote { offset, length } => self.wrote.push((offset, length)),
-            Line::Done => self.done = true,
+            GuestLine::Check(check) => self.checks.push(check),
+            GuestLine::Count(path, count) => self.counts.push((path, count)),
+            GuestLine::Accesses(path, calls) => self.accesses.push((path, calls)),
+            GuestLine::Wrote { offset, length } => self.wrote.push((offset, length)),
+            GuestLine::Done => self.done = true,
         }
     }
 }

@@ -53,7 +53,7 @@ impl Check {
 
 /// A line that means something.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Line {
+pub(super) enum GuestLine {
     Check(Check),
     /// Instructions of one operation on a path.
     Count(String, f64),
@@ -70,19 +70,19 @@ pub(super) enum Line {
 ///
 /// A line of the protocol that cannot be read is a failed check, since a check that is not
 /// counted must not look like one that passed.
-pub(super) fn parse(line: &str) -> Option<Line> {
+pub(super) fn parse(line: &str) -> Option<GuestLine> {
     let line = line.trim();
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let understood = match word {
-        "CHECK" => check(rest).map(Line::Check),
-        "COUNT" => path_and_number(rest).map(|(path, count)| Line::Count(path, count)),
-        "ACCESSES" => path_and_number(rest).map(|(path, calls)| Line::Accesses(path, calls)),
+        "CHECK" => check(rest).map(GuestLine::Check),
+        "COUNT" => path_and_number(rest).map(|(path, count)| GuestLine::Count(path, count)),
+        "ACCESSES" => path_and_number(rest).map(|(path, calls)| GuestLine::Accesses(path, calls)),
         "WROTE" => wrote(rest),
-        "DONE" if rest.is_empty() => Some(Line::Done),
+        "DONE" if rest.is_empty() => Some(GuestLine::Done),
         _ => return None,
     };
     Some(understood.unwrap_or_else(|| {
-        Line::Check(Check::new("protocol", Verdict::Failed, format!("cannot read `{line}`")))
+        GuestLine::Check(Check::new("protocol", Verdict::Failed, format!("cannot read `{line}`")))
     }))
 }
 
@@ -101,9 +101,9 @@ fn path_and_number(rest: &str) -> Option<(String, f64)> {
     (value.is_finite() && value >= 0.0).then(|| (path.to_owned(), value))
 }
 
-fn wrote(rest: &str) -> Option<Line> {
+fn wrote(rest: &str) -> Option<GuestLine> {
     let (offset, length) = rest.split_once(' ')?;
-    Some(Line::Wrote { offset: offset.parse().ok()?, length: length.trim().parse().ok()? })
+    Some(GuestLine::Wrote { offset: offset.parse().ok()?, length: length.trim().parse().ok()? })
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
 
     fn check_of(line: &str) -> Check {
         match parse(line) {
-            Some(Line::Check(check)) => check,
+            Some(GuestLine::Check(check)) => check,
             other => panic!("`{line}` is no check: {other:?}"),
         }
     }
@@ -129,16 +129,20 @@ mod tests {
 
     #[test]
     fn figures_and_the_end_are_read() {
-        assert_eq!(parse("COUNT prepared 297.5"), Some(Line::Count("prepared".into(), 297.5)));
-        assert_eq!(parse("WROTE 4096 65536"), Some(Line::Wrote { offset: 4096, length: 65536 }));
-        assert_eq!(parse(" DONE \r\n"), Some(Line::Done));
+        assert_eq!(parse("COUNT prepared 297.5"), Some(GuestLine::Count("prepared".into(), 297.5)));
+        assert_eq!(
+            parse("WROTE 4096 65536"),
+            Some(GuestLine::Wrote { offset: 4096, length: 65536 })
+        );
+        assert_eq!(parse(" DONE \r\n"), Some(GuestLine::Done));
     }
 
     #[test]
     fn other_output_means_nothing() {
         for line in ["", "[    1.2] spi_imx", "CHECKS", "DONE up=3.2", "a CHECK x passed"] {
             let parsed = parse(line);
-            let failed = matches!(&parsed, Some(Line::Check(check)) if check.name == "protocol");
+            let failed =
+                matches!(&parsed, Some(GuestLine::Check(check)) if check.name == "protocol");
             assert!(parsed.is_none() || (line.starts_with("DONE") && failed), "{line}: {parsed:?}");
         }
     }

@@ -8,13 +8,13 @@ use barewire_qemu::{QemuBoard, QemuOptions, QemuTimer};
 
 use crate::support::{Random, SIZE, on_file, open};
 
-type Chip<'b, C> = SpiNor<barewire::bus::Device<'b, C>, QemuTimer>;
+type Nor<'b, C> = SpiNor<barewire::bus::Device<'b, C>, QemuTimer>;
 
 fn chip<'b, C: Controller>(
     board: &QemuBoard,
     bus: &'b barewire::bus::Bus<C>,
     speed_hz: u32,
-) -> Chip<'b, C> {
+) -> Nor<'b, C> {
     let device = bus.device(&Settings::new(0, speed_hz)).expect("opens");
     SpiNor::new(device, board.timer()).expect("identifies")
 }

@@ -12,7 +12,7 @@ use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::Nor;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
 
-type Chip<'b> = SpiNor<barewire::bus::Device<'b, Charged<AnyController>>, SimTimer>;
+type BoardNor<'b> = SpiNor<barewire::bus::Device<'b, Charged<AnyController>>, SimTimer>;
 
 struct Bench {
     board: Board,
@@ -29,7 +29,7 @@ impl Bench {
         Self { board, flash, bus }
     }
 
-    fn chip(&self, speed_hz: u32) -> Result<Chip<'_>, NorError> {
+    fn chip(&self, speed_hz: u32) -> Result<BoardNor<'_>, NorError> {
         let chip_select = self.board.spec().flash().cs;
         let device = self.bus.device(&Settings::new(chip_select, speed_hz)).expect("opens");
         SpiNor::new(device, self.board.timer())

@@ -13,7 +13,7 @@ use barewire_sim::model::nor::{Nor, NorFaults};
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
 use embedded_storage::nor_flash::{NorFlash, ReadNorFlash};
 
-type Chip<'b> = SpiNor<Device<'b, Charged<AnyController>>, SimTimer>;
+type BoardNor<'b> = SpiNor<Device<'b, Charged<AnyController>>, SimTimer>;
 
 struct Bench {
     board: Board,
@@ -31,11 +31,11 @@ impl Bench {
         Self { board, flash, bus }
     }
 
-    fn at(&self, settings: &Settings) -> Result<Chip<'_>, NorError> {
+    fn at(&self, settings: &Settings) -> Result<BoardNor<'_>, NorError> {
         SpiNor::new(self.bus.device(settings).expect("opens"), self.board.timer())
     }
 
-    fn chip(&self) -> Chip<'_> {
+    fn chip(&self) -> BoardNor<'_> {
         self.at(&Settings::new(0, 20_000_000)).expect("identifies")
     }
 
@@ -46,7 +46,7 @@ impl Bench {
     }
 }
 
-fn write(chip: &mut Chip<'_>, offset: u64, data: &[u8]) -> Result<(), NorError> {
+fn write(chip: &mut BoardNor<'_>, offset: u64, data: &[u8]) -> Result<(), NorError> {
     chip.write(offset, data, &mut [0; 4096], &mut no_observer).map(|_| ())
 }
 

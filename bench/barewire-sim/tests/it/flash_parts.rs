@@ -12,7 +12,7 @@ use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::{Left, Nor, NorFaults, Part};
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
 
-type Chip<'b> = SpiNor<Device<'b, Charged<AnyController>>, SimTimer>;
+type BoardNor<'b> = SpiNor<Device<'b, Charged<AnyController>>, SimTimer>;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -50,12 +50,12 @@ impl Bench {
         Self { board, flash, bus, expected, assume: given(name) }
     }
 
-    fn assuming(&self, assume: &Assume) -> Result<Chip<'_>, NorError> {
+    fn assuming(&self, assume: &Assume) -> Result<BoardNor<'_>, NorError> {
         let device = self.bus.device(&Settings::new(0, 20_000_000)).expect("opens");
         SpiNor::assuming(device, self.board.timer(), assume)
     }
 
-    fn chip(&self) -> Chip<'_> {
+    fn chip(&self) -> BoardNor<'_> {
         self.assuming(&self.assume).expect("identifies")
     }
 

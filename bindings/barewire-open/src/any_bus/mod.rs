@@ -38,7 +38,7 @@ pub use gate::DynController;
 pub use steady::Steady;
 pub use timer::AnyTimer;
 use timer::Kind;
-use world::{Elsewhere, Keeper, World};
+use world::{BoardInUse, Elsewhere, Keeper};
 
 use crate::confined::ConfinedGraph;
 use crate::kind::{self, Backing, NoBacking, mapped, spidev};
@@ -65,7 +65,7 @@ enum Behind {
     Own(Mutex<Box<dyn Backing + Send>>),
     /// Of a board that is confined: with the frequency of its timer.
     Board {
-        world: Arc<ConfinedGraph<World>>,
+        world: Arc<ConfinedGraph<BoardInUse>>,
         hz: u32,
         keeper: Mutex<Option<Keeper>>,
     },
@@ -77,7 +77,7 @@ impl Behind {
     }
 
     fn board(
-        world: Arc<ConfinedGraph<World>>,
+        world: Arc<ConfinedGraph<BoardInUse>>,
         keeper: Option<Keeper>,
     ) -> (Box<dyn Controller + Send>, Self) {
         let controller = Box::new(Elsewhere(Arc::clone(&world)));
@@ -99,7 +99,7 @@ impl Behind {
         match self {
             Self::Own(backing) => backing.lock().unwrap_or_else(PoisonError::into_inner).close(),
             Self::Board { world, keeper, .. } => {
-                let closed = world.with(World::close);
+                let closed = world.with(BoardInUse::close);
                 let keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
                 if let Some((end, thread)) = keeper {
                     drop(end);
@@ -159,7 +159,7 @@ impl AnyBus {
     }
 
     /// The confined board, if there is one.
-    fn world(&self) -> Option<&Arc<ConfinedGraph<World>>> {
+    fn world(&self) -> Option<&Arc<ConfinedGraph<BoardInUse>>> {
         match &self.0.behind {
             Behind::Board { world, .. } => Some(world),
             Behind::Own(_) => None,

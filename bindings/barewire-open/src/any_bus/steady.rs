@@ -7,11 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::AnyBus;
-use super::world::World;
+use super::world::BoardInUse;
 use crate::confined::ConfinedGraph;
 
 /// While it exists, a pause of the program is no pause of the board. Nothing on a bus without a board.
-pub struct Steady(Option<Arc<ConfinedGraph<World>>>);
+pub struct Steady(Option<Arc<ConfinedGraph<BoardInUse>>>);
 
 impl fmt::Debug for Steady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

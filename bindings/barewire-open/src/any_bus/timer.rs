@@ -6,7 +6,7 @@ use std::sync::Arc;
 use barewire::time::Timer;
 use barewire_linux::Monotonic;
 
-use super::world::World;
+use super::world::BoardInUse;
 use crate::confined::ConfinedGraph;
 
 /// A timer for chip drivers, of any bus. On a simulated board and on one of QEMU's a wait takes no time of the
@@ -15,7 +15,7 @@ pub struct AnyTimer(pub(super) Kind);
 
 pub(super) enum Kind {
     Process(Monotonic),
-    Board { world: Arc<ConfinedGraph<World>>, hz: u32 },
+    Board { world: Arc<ConfinedGraph<BoardInUse>>, hz: u32 },
 }
 
 impl AnyTimer {

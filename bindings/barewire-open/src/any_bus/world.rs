@@ -28,7 +28,7 @@ const PS_PER_NS: u64 = 1_000;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// A board in use.
-pub(super) struct World {
+pub(super) struct BoardInUse {
     /// None once it is closed.
     open: Option<(Box<dyn Controller>, Box<dyn Backing>)>,
     closed: ClosedController,
@@ -49,13 +49,13 @@ pub(super) fn sim(
     name: &SimOptions,
     options: OpenOptions,
     tell: &mut dyn FnMut(&str),
-) -> Result<Arc<ConfinedGraph<World>>, OpenError> {
+) -> Result<Arc<ConfinedGraph<BoardInUse>>, OpenError> {
     let OpenOptions { layers, fitted, linux_process, .. } = options;
     let mut notes = Vec::new();
     let make = || {
         let note = &mut |note: &str| notes.push(note.to_owned());
         let (controller, board) = sim::open(name, fitted, linux_process, layers, note)?;
-        Ok(World::new(controller, Box::new(board)))
+        Ok(BoardInUse::new(controller, Box::new(board)))
     };
     // SAFETY: the module's.
     let world = unsafe { ConfinedGraph::new(make) };
@@ -67,14 +67,14 @@ pub(super) fn sim(
 pub(super) fn qemu(
     name: &QemuName,
     options: OpenOptions,
-) -> Result<(Arc<ConfinedGraph<World>>, Keeper), OpenError> {
+) -> Result<(Arc<ConfinedGraph<BoardInUse>>, Keeper), OpenError> {
     let (made, making) = mpsc::channel();
     let (end, ending) = mpsc::channel();
     let (name, layers) = (name.clone(), options.layers);
     let keep = move || {
         let make = || {
             let (controller, backing) = qemu::open(&name, layers)?;
-            Ok(World::new(controller, Box::new(backing)))
+            Ok(BoardInUse::new(controller, Box::new(backing)))
         };
         // SAFETY: the module's.
         let world = unsafe { ConfinedGraph::new(make) };
@@ -89,7 +89,7 @@ pub(super) fn qemu(
     Ok((making.recv().map_err(|_| lost())??, (end, thread)))
 }
 
-impl World {
+impl BoardInUse {
     fn new(controller: Box<dyn Controller>, backing: Box<dyn Backing>) -> Self {
         let timer: Box<dyn Timer> = match backing.board() {
             Some(board) => Box::new(SimClock(board.board.clone())),
@@ -217,7 +217,7 @@ impl Timer for StoppedClock {
 }
 
 /// The controller of a confined board.
-pub(super) struct Elsewhere(pub(super) Arc<ConfinedGraph<World>>);
+pub(super) struct Elsewhere(pub(super) Arc<ConfinedGraph<BoardInUse>>);
 
 impl Controller for Elsewhere {
     fn limits(&self) -> Limits {

@@ -61,7 +61,7 @@ enum User {
 }
 
 /// A line's state.
-struct Line {
+struct LineState {
     name: String,
     user: User,
     consumer: Vec<u8>,
@@ -102,7 +102,7 @@ struct Request {
 pub struct GpioChip<P> {
     name: ChipName,
     label: String,
-    lines: Vec<Line>,
+    lines: Vec<LineState>,
     requests: BTreeMap<OpenId, Request>,
     watchers: BTreeMap<OpenId, Watcher>,
     pins: P,
@@ -118,7 +118,7 @@ impl<P: Pins> GpioChip<P> {
                 Some(used_as) => (User::Board, used_as.into_bytes(), flag::OUTPUT),
                 None => (User::Nobody, Vec::new(), flag::INPUT),
             };
-            Line { name, user, consumer, flags, debounce_us: 0 }
+            LineState { name, user, consumer, flags, debounce_us: 0 }
         });
         Self {
             name,
@@ -247,7 +247,7 @@ impl<P: Pins> GpioChip<P> {
     }
 
     fn free(&self, line: u32) -> Result<(), Failed> {
-        let Line { user, consumer, .. } = &self.lines[line as usize];
+        let LineState { user, consumer, .. } = &self.lines[line as usize];
         if *user == User::Nobody {
             return Ok(());
         }
@@ -328,7 +328,7 @@ impl<P: Pins> GpioChip<P> {
 
     /// A line's value: what a debounced one is counted as, or its level.
     fn value(&mut self, file: OpenId, index: usize, line: u32) -> bool {
-        let Line { flags, debounce_us, .. } = self.lines[line as usize];
+        let LineState { flags, debounce_us, .. } = self.lines[line as usize];
         let requested = self.requests.get(&file).and_then(|request| request.lines.get(index));
         let watched = requested.and_then(|requested| requested.watched.as_ref());
         let level = match watched.filter(|_| debounce_us > 0) {

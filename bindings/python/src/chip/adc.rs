@@ -28,10 +28,10 @@ pub(crate) struct Mcp3008 {
     shared: Arc<Shared>,
     part: &'static Part,
     vref_mv: u32,
-    chip: Exclusive<Chip>,
+    chip: Exclusive<ConverterChip>,
 }
 
-struct Chip {
+struct ConverterChip {
     port: DevicePort,
     timer: AnyTimer,
     lock: Option<ChipLock>,
@@ -52,7 +52,7 @@ fn part(name: &str) -> PyResult<&'static Part> {
     Part::find(name).ok_or_else(|| PyValueError::new_err(near::unknown("converter", name, &names)))
 }
 
-impl Chip {
+impl ConverterChip {
     fn device(&self) -> &AnyDevice {
         &self.port.device
     }
@@ -142,7 +142,7 @@ impl Mcp3008 {
         let lock = chip_lock(py, &shared, chip_select)?;
         let device = shared.device(py, &settings)?;
         let port = DevicePort { shared: Arc::clone(&shared), device };
-        let chip = Exclusive::new(Chip { port, timer: shared.any.timer(), lock });
+        let chip = Exclusive::new(ConverterChip { port, timer: shared.any.timer(), lock });
         let vref_mv = vref_mv.unwrap_or(supply_mv);
         Ok(Self { shared, part, vref_mv, chip })
     }

@@ -28,7 +28,7 @@ const PIECE: Duration = Duration::from_millis(10);
 /// Between two looks: the time of a short frame at 1 Mbit/s.
 const LOOK_NS: u64 = 50_000;
 
-type Chip = Mcp251xfd<OnPort<SharedPort, FRAME_BYTES>, AnyTimer>;
+type CanChip = Mcp251xfd<OnPort<SharedPort, FRAME_BYTES>, AnyTimer>;
 
 const MODES: [(&str, Mode); 7] = [
     ("can-fd", Mode::CanFd),
@@ -152,7 +152,7 @@ impl CanFrame {
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Mcp251xFd {
     shared: Arc<Shared>,
-    chip: Exclusive<Chip>,
+    chip: Exclusive<CanChip>,
     settings: Settings,
     part: Part,
 }
@@ -161,7 +161,7 @@ impl Mcp251xFd {
     fn operate<R: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Chip) -> Result<R, CanError> + Send,
+        work: impl FnOnce(&mut CanChip) -> Result<R, CanError> + Send,
     ) -> PyResult<R> {
         self.chip.with(py, |chip| {
             let ended = self.shared.detached(py, || work(chip))?;

@@ -19,13 +19,13 @@ use crate::shared::Shared;
 /// Bytes that are read before other threads and signals have their turn.
 const PIECE: usize = 64 << 10;
 
-type Chip = SpiNor<SharedPort, AnyTimer>;
+type NorChip = SpiNor<SharedPort, AnyTimer>;
 
 /// A SPI NOR flash chip, identified by its id and SFDP.
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Flash {
     shared: Arc<Shared>,
-    chip: Exclusive<Chip>,
+    chip: Exclusive<NorChip>,
     id: [u8; 3],
     size: u64,
     erase_size: u32,
@@ -86,7 +86,7 @@ impl Flash {
         &self,
         py: Python<'_>,
         mut watch: Watch,
-        work: impl FnOnce(&mut Chip, &mut Watch) -> Result<R, NorError> + Send,
+        work: impl FnOnce(&mut NorChip, &mut Watch) -> Result<R, NorError> + Send,
     ) -> PyResult<R> {
         self.chip.with(py, |chip| {
             let ended = self.shared.detached(py, || work(chip, &mut watch))?;

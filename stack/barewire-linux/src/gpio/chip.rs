@@ -7,7 +7,7 @@
 use rustix::io::Errno;
 
 use super::error::GpioError;
-use super::kernel::{Chip, ChipInfo, Kernel};
+use super::kernel::{ChipInfo, Kernel, KernelChip};
 use super::line::GpioChip;
 use crate::rights::Group;
 use crate::root::Root;
@@ -16,7 +16,7 @@ use crate::soc;
 /// A chip that was found and opened.
 #[derive(Debug)]
 pub(crate) struct OpenChip {
-    pub(crate) chip: Box<dyn Chip>,
+    pub(crate) chip: Box<dyn KernelChip>,
     /// Its node: `/dev/gpiochip4`.
     pub(crate) path: String,
     pub(crate) info: ChipInfo,

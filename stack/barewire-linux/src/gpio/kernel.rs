@@ -21,7 +21,7 @@ pub trait Kernel: fmt::Debug {
     ///
     /// # Errors
     /// The kernel's error.
-    fn open(&self, path: &Path) -> Result<Box<dyn Chip>, Errno>;
+    fn open(&self, path: &Path) -> Result<Box<dyn KernelChip>, Errno>;
 }
 
 /// Information about a GPIO chip.
@@ -45,7 +45,7 @@ pub struct LineInfo {
 }
 
 /// An open chip.
-pub trait Chip: fmt::Debug + Send {
+pub trait KernelChip: fmt::Debug + Send {
     /// Information about the chip.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ fn errno(error: UapiError) -> Errno {
 }
 
 impl Kernel for CharacterDevices {
-    fn open(&self, path: &Path) -> Result<Box<dyn Chip>, Errno> {
+    fn open(&self, path: &Path) -> Result<Box<dyn KernelChip>, Errno> {
         let opened = OpenOptions::new().read(true).write(true).open(path);
         let file = opened.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         Ok(Box::new(ChipFile(file)))
@@ -169,7 +169,7 @@ fn request_of(offsets: &[u32], flags: LineFlags) -> LineRequest {
     request
 }
 
-impl Chip for ChipFile {
+impl KernelChip for ChipFile {
     fn info(&self) -> Result<ChipInfo, Errno> {
         let info = get_chip_info(&self.0).map_err(errno)?;
         Ok(ChipInfo { label: String::from(&info.label), lines: info.num_lines })

@@ -58,7 +58,7 @@ mod pins;
 pub use error::{GpioError, LineUser};
 pub use hold::hold;
 pub use interrupt::{InterruptLine, Sensed};
-pub use kernel::{CharacterDevices, Chip, ChipInfo, Edge, Kernel, LineInfo, Lines, Sense};
+pub use kernel::{CharacterDevices, ChipInfo, Edge, Kernel, KernelChip, LineInfo, Lines, Sense};
 pub use line::{GpioChip, GpioLine};
 pub use pins::{CsFault, KernelPins};
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use barewire_linux::Errno;
-use barewire_linux::gpio::{Chip, ChipInfo, Edge, Kernel, LineInfo, Lines, Sense};
+use barewire_linux::gpio::{ChipInfo, Edge, Kernel, KernelChip, LineInfo, Lines, Sense};
 
 use crate::fake::{Registers, Tree};
 
@@ -163,7 +163,7 @@ impl FakeKernel {
 }
 
 impl Kernel for FakeKernel {
-    fn open(&self, path: &Path) -> Result<Box<dyn Chip>, Errno> {
+    fn open(&self, path: &Path) -> Result<Box<dyn KernelChip>, Errno> {
         let found = self.chips().iter().position(|chip| chip.node == path);
         let index = found.ok_or(Errno::NOENT)?;
         Ok(Box::new(OpenChip { kernel: self.clone(), index }))
@@ -196,7 +196,7 @@ impl OpenChip {
     }
 }
 
-impl Chip for OpenChip {
+impl KernelChip for OpenChip {
     fn info(&self) -> Result<ChipInfo, Errno> {
         self.kernel.on(self.index, |chip| {
             Ok(ChipInfo { label: chip.label.clone(), lines: chip.lines.len() as u32 })

@@ -18,7 +18,7 @@ use core::ptr;
 
 use super::Bus;
 use super::atomic::Ordering;
-use super::lock::{Held, Pump, QueueRight, Wire};
+use super::lock::{Held, Pump, QueueRight, WireRight};
 use super::node::{Node, Stage, Task};
 use super::panics::{Panics, contain};
 use super::queue::SERVE_MAX;
@@ -357,7 +357,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     }
 
     /// Keeps the wire and releases the queue.
-    pub(super) fn park(mut self, panics: &mut Panics) -> Wire<'b, C> {
+    pub(super) fn park(mut self, panics: &mut Panics) -> WireRight<'b, C> {
         let bus = self.wire.bus;
         if bus.platform.inheritance().is_none() {
             // The wire is ours, so releasing the queue cannot hand it to us.
@@ -369,7 +369,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     }
 }
 
-impl<C: Controller + ?Sized> Wire<'_, C> {
+impl<C: Controller + ?Sized> WireRight<'_, C> {
     /// Releases the wire of a lock; see the diagram of the word.
     #[inline]
     pub(super) fn release(self) {

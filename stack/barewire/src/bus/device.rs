@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::Bus;
-use super::lock::{Held, Wire};
+use super::lock::{Held, WireRight};
 use super::statistics::Path;
 use crate::controller::{Controller, Limits, Plan, Preset, plain_exchange, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
@@ -203,7 +203,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// Plans and runs a message, and keeps the bus.
     pub(super) fn run_planning(
         &self,
-        wire: &mut Wire<'_, C>,
+        wire: &mut WireRight<'_, C>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
         wire.plan_and_run(&self.preset, message, false, Path::Immediate, false)

@@ -1,12 +1,12 @@
 //! The bus: a controller, and the rights to its wire and its queue.
 //!
 //! # How it works
-//! [`Wire`] is the right to drive the controller, [`QueueRight`] the right to the queue, [`Held`] both.
+//! [`WireRight`] is the right to drive the controller, [`QueueRight`] the right to the queue, [`Held`] both.
 //! One compare-and-swap of the [word](super::word) acquires an idle bus, another releases it. Any
 //! contention makes one of the two fail; [`super::acquire`] and [`super::serve`] handle that.
 //!
 //! # Safety
-//! A bus has at most one `Wire` and one `QueueRight`. The diagram of the word says when one may be
+//! A bus has at most one `WireRight` and one `QueueRight`. The diagram of the word says when one may be
 //! made; a holder that passes its right on forgets the value instead of dropping it.
 #![allow(unsafe_code, reason = "the controller lies in an UnsafeCell that the bus word guards")]
 
@@ -201,10 +201,10 @@ impl<C: ?Sized> Bus<C> {
     /// The wire, for the thread that owns it.
     ///
     /// # Safety
-    /// The caller owns the wire and has no other `Wire`.
+    /// The caller owns the wire and has no other `WireRight`.
     #[inline]
-    pub(super) unsafe fn wire(&self) -> Wire<'_, C> {
-        Wire { bus: self }
+    pub(super) unsafe fn wire(&self) -> WireRight<'_, C> {
+        WireRight { bus: self }
     }
 
     /// The queue, for a tender.
@@ -225,16 +225,16 @@ impl<C: Controller + ?Sized> Bus<C> {
             .compare_exchange(IDLE, HOLDER, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
             // Lazily: an eager `Held` dropped here would release another holder's bus.
-            .then(|| Held { wire: Wire { bus: self } })
+            .then(|| Held { wire: WireRight { bus: self } })
     }
 
     /// Acquires the wire of an idle bus, for a lock.
     #[inline]
-    pub(super) fn try_acquire_wire(&self) -> Option<Wire<'_, C>> {
+    pub(super) fn try_acquire_wire(&self) -> Option<WireRight<'_, C>> {
         self.word
             .compare_exchange(IDLE, LOCK, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            .then_some(Wire { bus: self })
+            .then_some(WireRight { bus: self })
     }
 
     /// Runs `with` on the controller, while no message runs: waits for the bus as [`Bus::device`]
@@ -259,7 +259,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// The caller is the holder, or was just made the holder.
     #[inline]
     pub(super) unsafe fn held(&self) -> Held<'_, C> {
-        Held { wire: Wire { bus: self } }
+        Held { wire: WireRight { bus: self } }
     }
 }
 
@@ -280,25 +280,25 @@ impl<C: ?Sized> Drop for User<'_, C> {
 }
 
 /// The wire: the right to drive the controller.
-pub(super) struct Wire<'b, C: ?Sized> {
+pub(super) struct WireRight<'b, C: ?Sized> {
     pub(super) bus: &'b Bus<C>,
 }
 
-impl<C: ?Sized> Wire<'_, C> {
+impl<C: ?Sized> WireRight<'_, C> {
     #[inline]
     pub(super) fn controller(&self) -> &C {
-        // SAFETY: this is the only `Wire` of the bus (module, Safety), and it is borrowed.
+        // SAFETY: this is the only `WireRight` of the bus (module, Safety), and it is borrowed.
         unsafe { &*self.bus.controller.get() }
     }
 
     #[inline]
     pub(super) fn controller_mut(&mut self) -> &mut C {
-        // SAFETY: this is the only `Wire` of the bus (module, Safety), borrowed mutably.
+        // SAFETY: this is the only `WireRight` of the bus (module, Safety), borrowed mutably.
         unsafe { &mut *self.bus.controller.get() }
     }
 }
 
-impl<C: Controller + ?Sized> Wire<'_, C> {
+impl<C: Controller + ?Sized> WireRight<'_, C> {
     /// Runs a planned message, and counts it if the bus counts.
     #[inline]
     pub(super) fn run(
@@ -312,7 +312,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         ran
     }
 
-    /// [`Wire::run`] with the counting in a function of its own, which keeps the code of a prepared
+    /// [`WireRight::run`] with the counting in a function of its own, which keeps the code of a prepared
     /// access short.
     #[inline(always)]
     pub(super) fn run_prepared(
@@ -328,7 +328,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         ran
     }
 
-    /// Runs a planned exchange of `tx` and `rx` at once; counts as [`Wire::run_prepared`] does.
+    /// Runs a planned exchange of `tx` and `rx` at once; counts as [`WireRight::run_prepared`] does.
     #[inline(always)]
     pub(super) fn run_exchange(
         &mut self,
@@ -344,7 +344,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
         ran
     }
 
-    /// [`Wire::run`] for a caller that must not sleep: polls the wire even if interrupts were
+    /// [`WireRight::run`] for a caller that must not sleep: polls the wire even if interrupts were
     /// planned.
     pub(super) fn run_polled(
         &mut self,
@@ -367,7 +367,7 @@ impl<C: Controller + ?Sized> Wire<'_, C> {
     }
 
     /// Runs a message. Plans it first if it is not planned, and joins it if its chip select would
-    /// pulse. With `polled`, as [`Wire::run_polled`].
+    /// pulse. With `polled`, as [`WireRight::run_polled`].
     pub(super) fn plan_and_run(
         &mut self,
         preset: &Preset,
@@ -426,7 +426,7 @@ impl<C: ?Sized> QueueRight<'_, C> {
 /// Ends in [`Held::release`]. It is dropped only when a panic unwinds: then the bus is released
 /// without raising a second panic.
 pub(super) struct Held<'b, C: Controller + ?Sized> {
-    pub(super) wire: Wire<'b, C>,
+    pub(super) wire: WireRight<'b, C>,
 }
 
 impl<C: Controller + ?Sized> Held<'_, C> {

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::Device;
-use super::lock::{Held, Wire};
+use super::lock::{Held, WireRight};
 use super::statistics::Path;
 use crate::controller::{Controller, Plan, mark_all_short};
 #[cfg(doc)]
@@ -107,7 +107,10 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     }
 
     /// Runs it as planned, on the wire of a lock.
-    pub(super) fn run_locked(&mut self, wire: &mut Wire<'_, C>) -> Result<&[u8; N], MessageError> {
+    pub(super) fn run_locked(
+        &mut self,
+        wire: &mut WireRight<'_, C>,
+    ) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
         let ran = wire.run(self.device.preset(), &mut message, Path::Immediate);
         ran.map_err(|unfinished| unfinished.explain(&message))?;
@@ -181,7 +184,10 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     }
 
     /// Runs it as planned, on the wire of a lock.
-    pub(super) fn run_locked(&mut self, wire: &mut Wire<'_, C>) -> Result<usize, MessageError> {
+    pub(super) fn run_locked(
+        &mut self,
+        wire: &mut WireRight<'_, C>,
+    ) -> Result<usize, MessageError> {
         let ran = wire.run(self.device.preset(), self.message, Path::Immediate);
         ran.map_err(|unfinished| unfinished.explain(self.message))
     }

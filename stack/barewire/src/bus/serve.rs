@@ -25,7 +25,7 @@ use core::task::Waker;
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
 use super::callback::{Callback, Completed, Then};
-use super::lock::{Held, Pump, QueueRight, Wire};
+use super::lock::{Held, Pump, QueueRight, WireRight};
 use super::node::{Entry, Job, Node, Wakeup};
 use super::panics::{Panics, contain};
 use super::queue::{Queue, SERVE_MAX};
@@ -188,8 +188,8 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         Self { bus, right, entry, served: 0, budget, own, waker, panics }
     }
 
-    pub(super) fn wire(&mut self) -> Wire<'b, C> {
-        // SAFETY: the server is the holder here and has no other `Wire`.
+    pub(super) fn wire(&mut self) -> WireRight<'b, C> {
+        // SAFETY: the server is the holder here and has no other `WireRight`.
         unsafe { self.bus.wire() }
     }
 

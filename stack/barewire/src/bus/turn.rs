@@ -26,7 +26,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use super::inherit::Inheriting;
-use super::lock::{Held, Wire};
+use super::lock::{Held, WireRight};
 use super::node::{Node, Stage, Task};
 use super::panics::Panics;
 use super::{Bus, Device, Prepared, PreparedMessage};
@@ -42,7 +42,7 @@ use crate::spi::{Error, MessageError, Settings, Transfer};
 ///
 /// The lock stays with its thread, because a bus with inheritance lends that thread priority.
 pub struct Locked<'b, C: Controller + ?Sized> {
-    wire: Option<Wire<'b, C>>,
+    wire: Option<WireRight<'b, C>>,
     _of_one_thread: PhantomData<*const ()>,
 }
 
@@ -64,7 +64,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 
     #[cold]
-    fn acquire_wire_contended(&self) -> Wire<'_, C> {
+    fn acquire_wire_contended(&self) -> WireRight<'_, C> {
         let held = match self.acquire_contended(0) {
             Ok(held) => held,
             Err(error) => panic!("Bus::lock: {error}"),
@@ -87,7 +87,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 }
 
 impl<'b, C: Controller + ?Sized> Locked<'b, C> {
-    fn new(wire: Wire<'b, C>) -> Self {
+    fn new(wire: WireRight<'b, C>) -> Self {
         let bus = wire.bus;
         let lock = Self { wire: Some(wire), _of_one_thread: PhantomData };
         bus.set_user();
@@ -95,7 +95,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     }
 
     /// The wire, if the lock is of `bus`.
-    fn wire(&mut self, bus: &Bus<C>) -> &mut Wire<'b, C> {
+    fn wire(&mut self, bus: &Bus<C>) -> &mut WireRight<'b, C> {
         let wire = self.wire.as_mut().expect("a lock has its bus until it is dropped");
         // Compares addresses only: one of the two may be a trait object.
         let same = core::ptr::addr_eq(wire.bus, bus);
@@ -103,7 +103,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         wire
     }
 
-    fn into_wire(mut self) -> Wire<'b, C> {
+    fn into_wire(mut self) -> WireRight<'b, C> {
         self.wire.take().expect("a lock has its bus until it is dropped")
     }
 

@@ -7,7 +7,7 @@ use super::super::config::{flag, told_1};
 use super::super::edges::Now;
 use super::super::layout::{self, FilledStruct};
 use super::queue::{LossOrder, Queue};
-use super::{Failed, GpioChip, Kind, Line, User};
+use super::{Failed, GpioChip, Kind, LineState, User};
 use crate::protocol::OpenId;
 
 /// Packets of a file that watches lines' states, as many as the kernel keeps.
@@ -45,7 +45,7 @@ impl<P: Pins> GpioChip<P> {
 
     /// `struct gpio_v2_line_info` of a line.
     pub(super) fn info(&self, line: u32) -> Vec<u8> {
-        let Line { name, user, consumer, flags, debounce_us } = &self.lines[line as usize];
+        let LineState { name, user, consumer, flags, debounce_us } = &self.lines[line as usize];
         let used = if *user == User::Nobody { 0 } else { flag::USED };
         let info = FilledStruct::new(layout::LINE_INFO)
             .name(0, name.as_bytes())
@@ -61,7 +61,7 @@ impl<P: Pins> GpioChip<P> {
 
     /// Version 1's, `struct gpioline_info`.
     pub(super) fn info_1(&self, line: u32) -> Vec<u8> {
-        let Line { name, user, consumer, flags, .. } = &self.lines[line as usize];
+        let LineState { name, user, consumer, flags, .. } = &self.lines[line as usize];
         let used = if *user == User::Nobody { 0 } else { flag::USED };
         FilledStruct::new(layout::LINE_INFO_1)
             .u32(0, line)

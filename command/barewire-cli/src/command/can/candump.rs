@@ -25,7 +25,7 @@ const US_PER_S: u64 = 1_000_000;
 
 /// A line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct CandumpLine {
     pub(super) at_us: u64,
     pub(super) interface: String,
     pub(super) what: LogLine,
@@ -75,7 +75,7 @@ impl fmt::Display for LogLine {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for CandumpLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (s, us) = (self.at_us / US_PER_S, self.at_us % US_PER_S);
         write!(f, "({s:010}.{us:06}) {} {}", self.interface, self.what)
@@ -100,7 +100,7 @@ impl Stamp {
     /// A line for people of a frame at `at_us`; the one before and the first one were then.
     pub(super) fn console(
         stamp: Option<Self>,
-        line: &Line,
+        line: &CandumpLine,
         before_us: Option<u64>,
         first_us: u64,
     ) -> String {
@@ -147,7 +147,7 @@ fn bytes_for_people(what: &LogLine) -> String {
 }
 
 /// Reads a whole log. Nothing of a log with a bad line is used: the error names it.
-pub(super) fn read_log(text: &str) -> Result<Vec<(usize, Line)>, String> {
+pub(super) fn read_log(text: &str) -> Result<Vec<(usize, CandumpLine)>, String> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(number, line)| match parse_line(line) {
@@ -158,7 +158,7 @@ pub(super) fn read_log(text: &str) -> Result<Vec<(usize, Line)>, String> {
 }
 
 /// Reads `(seconds.micros) interface frame`.
-pub(super) fn parse_line(line: &str) -> Result<Line, String> {
+pub(super) fn parse_line(line: &str) -> Result<CandumpLine, String> {
     let mut fields = line.split_ascii_whitespace();
     let (Some(time), Some(interface), Some(frame)) = (fields.next(), fields.next(), fields.next())
     else {
@@ -170,7 +170,11 @@ pub(super) fn parse_line(line: &str) -> Result<Line, String> {
             return Err(format!("{:?} stands behind the frame", more.unwrap_or_default()));
         }
     }
-    Ok(Line { at_us: parse_time(time)?, interface: interface.into(), what: parse_frame(frame)? })
+    Ok(CandumpLine {
+        at_us: parse_time(time)?,
+        interface: interface.into(),
+        what: parse_frame(frame)?,
+    })
 }
 
 fn parse_time(text: &str) -> Result<u64, String> {
@@ -279,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    fn line(text: &str) -> Line {
+    fn line(text: &str) -> CandumpLine {
         parse_line(text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
@@ -402,7 +406,7 @@ mod tests {
         #[test]
         fn any_frame_comes_back(frame in frames(), at_us in 0..u64::MAX, error in any::<[u8; 8]>(), class in 0..1_u32 << 29) {
             for what in [LogLine::Frame(frame), LogLine::Error(ErrorFrame { class, data: error })] {
-                let line = Line { at_us, interface: "can0".into(), what };
+                let line = CandumpLine { at_us, interface: "can0".into(), what };
                 prop_assert_eq!(parse_line(&line.to_string()), Ok(line));
             }
         }

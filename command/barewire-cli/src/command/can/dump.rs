@@ -6,7 +6,7 @@ use barewire::chip::mcp251xfd::{CanError, Filter, Id};
 use serde::Serialize;
 
 use super::args::{CanArgs, Which};
-use super::candump::{Line, Stamp};
+use super::candump::{CandumpLine, Stamp};
 use super::far::{Far, FarArgs};
 use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, LogLine, id_of};
 use super::node::{Counters, Node};
@@ -161,7 +161,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn print(&mut self, at_us: u64, what: LogLine) -> Result<(), Failure> {
-        let line = Line { at_us, interface: INTERFACE.into(), what };
+        let line = CandumpLine { at_us, interface: INTERFACE.into(), what };
         let json = self.args.can.tell.json;
         let text = match self.args.log || json {
             true => line.to_string(),

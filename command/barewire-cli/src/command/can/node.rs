@@ -43,7 +43,7 @@ const PS_PER_NS: u64 = 1_000;
 const NS_PER_US: u64 = 1_000;
 
 /// The driver on any bus.
-pub(super) type Chip<'s> = Mcp251xfd<OnDevice<'s, dyn Controller + 's, FRAME_BYTES>, BoxedTimer>;
+pub(super) type CanChip<'s> = Mcp251xfd<OnDevice<'s, dyn Controller + 's, FRAME_BYTES>, BoxedTimer>;
 
 /// A session's timer for a driver that keeps it.
 pub(super) struct BoxedTimer(Box<dyn Timer>);
@@ -76,7 +76,7 @@ pub(super) struct ChipReport<'r> {
 
 /// Our chip.
 pub(super) struct Node<'s> {
-    chip: Chip<'s>,
+    chip: CanChip<'s>,
     session: &'s Session,
     timer: Box<dyn Timer>,
     on_bus: bool,
@@ -250,7 +250,7 @@ impl<'s> Node<'s> {
         mut see: impl FnMut(ChipReport<'_>) -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
         let mut broken = None;
-        let mut handle = |chip: &mut Chip<'s>, received: &Received, found: &Found| {
+        let mut handle = |chip: &mut CanChip<'s>, received: &Received, found: &Found| {
             let counters = match found.state {
                 Some(_) => Some(chip.error_counters()?),
                 None => None,

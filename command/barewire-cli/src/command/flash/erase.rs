@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Chip, FlashArgs, Which, extent, with_chip};
+use super::{FlashArgs, FlashChip, Which, extent, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::progress::Progress;
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 fn erase(
     args: &Args,
     session: &Session,
-    chip: &mut Chip<'_>,
+    chip: &mut FlashChip<'_>,
     which: Which,
 ) -> Result<Report, Failure> {
     let bytes = extent(chip.size(), args.offset, args.length)?;

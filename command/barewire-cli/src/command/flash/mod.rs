@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// A chip on any bus.
-pub(crate) type Chip<'b> =
+pub(crate) type FlashChip<'b> =
     SpiNor<ReadSpeed<ChipPort<Device<'b, dyn Controller + 'b>>>, &'b mut (dyn Timer + 'b)>;
 
 /// Which chip, and how it is talked to: the first fields of every flash command's JSON.
@@ -122,7 +122,12 @@ struct Which {
 }
 
 impl Which {
-    fn of(session: &Session, args: &FlashArgs, chip: &Chip<'_>, effective: &Effective) -> Self {
+    fn of(
+        session: &Session,
+        args: &FlashArgs,
+        chip: &FlashChip<'_>,
+        effective: &Effective,
+    ) -> Self {
         Self {
             place: session.place.clone(),
             chip_select: session.chip_select,
@@ -137,12 +142,12 @@ impl Which {
     }
 
     /// With what was noted since.
-    fn after(self, chip: &Chip<'_>) -> Self {
+    fn after(self, chip: &FlashChip<'_>) -> Self {
         Self { notes: notes_on(chip), ..self }
     }
 }
 
-fn notes_on(chip: &Chip<'_>) -> Vec<String> {
+fn notes_on(chip: &FlashChip<'_>) -> Vec<String> {
     chip.geometry().notes.iter().map(|note| note.to_string()).collect()
 }
 
@@ -150,7 +155,7 @@ fn notes_on(chip: &Chip<'_>) -> Vec<String> {
 fn with_chip<R>(
     session: &Session,
     args: &FlashArgs,
-    with: impl FnOnce(&mut Chip<'_>, Which) -> Result<R, Failure>,
+    with: impl FnOnce(&mut FlashChip<'_>, Which) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let mut timer = session.open.timer();
     let chip_select = session.chip_select;
@@ -178,7 +183,7 @@ pub(crate) fn open<'b>(
     settings: Settings,
     read_speed_hz: u32,
     assume: &Assume,
-) -> Result<(Chip<'b>, Effective), Failure> {
+) -> Result<(FlashChip<'b>, Effective), Failure> {
     let bus = session.open.bus();
     let device = bus.device(&settings)?;
     if settings.speed_hz > IDENTIFY_MAX_HZ {

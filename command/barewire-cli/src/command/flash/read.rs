@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Chip, FlashArgs, PIECE, Which, extent, with_chip};
+use super::{FlashArgs, FlashChip, PIECE, Which, extent, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::files::{Named, Output};
 use crate::shared::interrupt;
@@ -50,7 +50,7 @@ fn read(
     args: &Args,
     mut out: Output,
     session: &Session,
-    chip: &mut Chip<'_>,
+    chip: &mut FlashChip<'_>,
     which: Which,
 ) -> Result<Report, Failure> {
     let bytes = extent(chip.size(), args.offset, args.length)?;

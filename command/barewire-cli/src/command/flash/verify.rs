@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::input::Input;
-use super::{Chip, FlashArgs, PIECE, Which, with_chip};
+use super::{FlashArgs, FlashChip, PIECE, Which, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::progress::Progress;
@@ -48,7 +48,7 @@ fn verify(
     args: &Args,
     input: Input,
     session: &Session,
-    chip: &mut Chip<'_>,
+    chip: &mut FlashChip<'_>,
     which: Which,
 ) -> Result<Report, Failure> {
     let data = input.read(chip.size(), args.offset)?;

@@ -6,7 +6,7 @@ use barewire::chip::spi_nor::{NorError, Written};
 use serde::Serialize;
 
 use super::input::Input;
-use super::{Chip, FlashArgs, PIECE, Which, with_chip};
+use super::{FlashArgs, FlashChip, PIECE, Which, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::progress::Progress;
@@ -57,7 +57,7 @@ fn write(
     args: &Args,
     input: Input,
     session: &Session,
-    chip: &mut Chip<'_>,
+    chip: &mut FlashChip<'_>,
     which: Which,
 ) -> Result<Report, Failure> {
     let data = input.read(chip.size(), args.offset)?;

@@ -78,11 +78,11 @@ struct ChipSelect {
     line: Cow<'static, str>,
     driver: &'static str,
     active_high: bool,
-    chip: Option<Chip>,
+    chip: Option<BoardChip>,
 }
 
 #[derive(Serialize)]
-struct Chip {
+struct BoardChip {
     name: &'static str,
     /// Bytes of a flash.
     size: Option<usize>,
@@ -216,7 +216,7 @@ impl Cost {
     }
 }
 
-impl Chip {
+impl BoardChip {
     /// The board's chip behind a chip select; `None` if there is none, or one that is not listed, such
     /// as a touch controller.
     fn behind(chip_select: u8, spec: &BoardSpec) -> Option<Self> {
@@ -290,7 +290,7 @@ impl ChipSelect {
                 Driver::Gpio { .. } => "gpio",
             },
             active_high: cs.active_high,
-            chip: Chip::behind(chip_select, spec),
+            chip: BoardChip::behind(chip_select, spec),
         }
     }
 }

@@ -12,7 +12,7 @@ use barewire::controller::CsLine;
 use barewire_qemu::{BoardSpec, QemuProgram, Version};
 use serde::Serialize;
 
-use super::{Chip, ChipSelect};
+use super::{BoardChip, ChipSelect};
 
 /// How long a program may take to say its version.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ impl Entry {
         let loops = if self.loopback { ", loops back: `barewire selftest`" } else { "" };
         let _ = writeln!(text, "  controller    {controller} at {controller_base}{loops}");
         for ChipSelect { chip_select, line, driver, chip, .. } in &self.chip_selects {
-            let behind = chip.as_ref().map_or("nothing attached".into(), Chip::text);
+            let behind = chip.as_ref().map_or("nothing attached".into(), BoardChip::text);
             let _ = writeln!(text, "  --cs {chip_select}        {line} ({driver}): {behind}");
         }
         if self.chip_selects.is_empty() {
@@ -87,7 +87,7 @@ fn chip_selects(spec: &BoardSpec) -> Vec<ChipSelect> {
             CsLine::Gpio { bit, active_high } => (format!("GPIO bit {bit}"), "gpio", active_high),
             CsLine::Absent | CsLine::Sleeping => return None,
         };
-        let chip = spec.storage.filter(|_| chip_select == 0).map(|part| Chip {
+        let chip = spec.storage.filter(|_| chip_select == 0).map(|part| BoardChip {
             name: part.name,
             size: Some(part.size),
             channels: None,

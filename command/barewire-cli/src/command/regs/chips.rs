@@ -9,7 +9,7 @@ use crate::shared::text::near;
 
 /// A chip with registers.
 #[derive(Debug)]
-pub(super) struct Chip {
+pub(super) struct RegisterChip {
     /// What `--chip` calls it.
     pub(super) name: &'static str,
     /// Its registers.
@@ -26,7 +26,7 @@ pub(super) struct Chip {
     pub(super) hint: &'static str,
 }
 
-const CAN: Chip = Chip {
+const CAN: RegisterChip = RegisterChip {
     name: "mcp2518fd",
     map: &mcp251xfd::MAP,
     proof: &["OSC", "C1CON"],
@@ -38,10 +38,10 @@ const CAN: Chip = Chip {
 };
 
 /// All of them.
-pub(super) static CHIPS: [Chip; 2] =
-    [CAN, Chip { name: "mcp2517fd", map: &mcp251xfd::MAP_2517FD, ..CAN }];
+pub(super) static CHIPS: [RegisterChip; 2] =
+    [CAN, RegisterChip { name: "mcp2517fd", map: &mcp251xfd::MAP_2517FD, ..CAN }];
 
-impl Chip {
+impl RegisterChip {
     /// The chip of that name.
     pub(super) fn find(name: &str) -> Result<&'static Self, String> {
         let found = CHIPS.iter().find(|chip| chip.name.eq_ignore_ascii_case(name));

@@ -16,7 +16,7 @@ use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::session::{ChipRequest, EndState, Place, Request, Session, TellArgs};
 use crate::shared::text::{figure, number};
-use chips::Chip;
+use chips::RegisterChip;
 use registers::Registers;
 
 /// `barewire regs`.
@@ -43,8 +43,8 @@ struct RegsArgs {
     #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
     bus: String,
     /// The chip: mcp2518fd or mcp2517fd
-    #[arg(long, value_name = "CHIP", value_parser = Chip::find)]
-    chip: &'static Chip,
+    #[arg(long, value_name = "CHIP", value_parser = RegisterChip::find)]
+    chip: &'static RegisterChip,
     /// The chip select, by its number in `barewire list` [default: the chip's on a simulated board,
     /// else 0]
     #[arg(long = "cs", value_name = "N", value_parser = number::count::<u8>)]
@@ -94,7 +94,7 @@ struct Which {
 /// Where the chip is, and how fast it is talked to.
 struct Target<'a> {
     args: &'a RegsArgs,
-    chip: &'static Chip,
+    chip: &'static RegisterChip,
     settings: Settings,
 }
 
@@ -144,7 +144,7 @@ impl RegsArgs {
     }
 }
 
-fn is(can: &CanSpec, chip: &Chip) -> bool {
+fn is(can: &CanSpec, chip: &RegisterChip) -> bool {
     can.part.name() == chip.map.name()
 }
 

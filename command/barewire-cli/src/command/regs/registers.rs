@@ -4,7 +4,7 @@ use barewire::bus::Device;
 use barewire::controller::Controller;
 use barewire::regmap::{Access, Frames, Location, Map, OnDevice, RegMap, RegmapError};
 
-use super::chips::Chip;
+use super::chips::RegisterChip;
 use crate::shared::failure::Failure;
 
 /// A [`RegMap`] of any length of exchange.
@@ -63,7 +63,7 @@ pub(super) fn open<'b>(
 /// Fails if no chip drives MISO.
 pub(super) fn prove(
     registers: &mut dyn Registers,
-    chip: &Chip,
+    chip: &RegisterChip,
     chip_select: u8,
 ) -> Result<(), Failure> {
     let ones = chip.map.format().value_max();
@@ -82,7 +82,7 @@ pub(super) fn prove(
     }
 }
 
-fn missing(chip: &Chip, chip_select: u8, register: &str, value: u32) -> Failure {
+fn missing(chip: &RegisterChip, chip_select: u8, register: &str, value: u32) -> Failure {
     Failure::Failed(format!(
         "no {} answers on chip select {chip_select} ({register} reads {value:#x})",
         chip.map.name()

@@ -97,7 +97,7 @@ impl Listener {
     pub(super) fn next(
         &mut self,
         check: impl Fn() -> Result<(), Failure>,
-    ) -> Result<Option<Line>, Failure> {
+    ) -> Result<Option<Connection>, Failure> {
         loop {
             check()?;
             if interrupt::asked() {
@@ -112,7 +112,7 @@ impl Listener {
                             .and_then(|()| stream.set_nodelay(true));
                         // It may have gone already.
                         if set.is_ok() {
-                            return Ok(Some(Line::Stream(stream)));
+                            return Ok(Some(Connection::Stream(stream)));
                         }
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(PATIENCE),
@@ -124,7 +124,7 @@ impl Listener {
                         let copy = controller.try_clone();
                         let copy =
                             copy.map_err(|error| Failure::io("open the terminal", &error))?;
-                        return Ok(Some(Line::Terminal(copy.into())));
+                        return Ok(Some(Connection::Terminal(copy.into())));
                     }
                 }
             }
@@ -168,12 +168,12 @@ fn terminal(link: &Path) -> io::Result<Listener> {
 }
 
 /// A program's connection.
-pub(super) enum Line {
+pub(super) enum Connection {
     Stream(TcpStream),
     Terminal(File),
 }
 
-impl Read for Line {
+impl Read for Connection {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Stream(stream) => stream.read(into),
@@ -183,7 +183,7 @@ impl Read for Line {
     }
 }
 
-impl Write for Line {
+impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stream(stream) => stream.write(bytes),

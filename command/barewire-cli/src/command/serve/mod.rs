@@ -30,7 +30,7 @@ use crate::shared::session::{
     self, BusArgs, ChipRequest, EndState, Figures, Place, Request, Session,
 };
 use crate::shared::text::figure;
-use line::{Line, Listener, Where};
+use line::{Connection, Listener, Where};
 use protocol::{Command, Limits, Next};
 
 #[derive(clap::Args, Debug)]
@@ -132,7 +132,7 @@ struct Serving<'s, 'r> {
     session: &'s Session,
     settings: Settings,
     device: Device<'s, dyn Controller + 's>,
-    line: Line,
+    line: Connection,
     report: &'r mut Report,
     limits: Limits,
     /// What the program asked to wait for at the next O_EXEC.
@@ -145,7 +145,7 @@ impl<'s, 'r> Serving<'s, 'r> {
     fn new(
         session: &'s Session,
         settings: Settings,
-        line: Line,
+        line: Connection,
         report: &'r mut Report,
     ) -> Result<Self, Failure> {
         let device = session.open.bus().device(&settings)?;

@@ -201,7 +201,7 @@ fn open(
 
 /// The JSON line: the report's fields, then the figures' where there are some.
 #[derive(Serialize)]
-struct Line<'r, R> {
+struct JsonLine<'r, R> {
     #[serde(flatten)]
     report: &'r R,
     #[serde(flatten)]
@@ -212,7 +212,7 @@ struct Line<'r, R> {
     measured: &'r MeasuredCosts,
 }
 
-impl<'r, R: Report> Line<'r, R> {
+impl<'r, R: Report> JsonLine<'r, R> {
     fn new(report: &'r R, figures: Option<&'r Figures>, measured: &'r MeasuredCosts) -> Self {
         let figures = figures.filter(|_| R::FIGURES);
         let rate = |figures: &Figures| figures.bytes_per_second(report.bytes()?);
@@ -274,7 +274,7 @@ impl StartedSession {
     pub(crate) fn line(&self, report: &impl Report) -> Result<String, Failure> {
         let figures = self.session.figures();
         let measured = self.session.measured(true);
-        let line = Line::new(report, figures.as_ref(), &measured);
+        let line = JsonLine::new(report, figures.as_ref(), &measured);
         output::json_line(&line)
     }
 
@@ -297,7 +297,7 @@ impl StartedSession {
         let closed = session.open.close().map_err(Failure::from);
         let printed = match &result {
             Ok(report) if tell.json => {
-                output::json(&Line::new(report, figures.as_ref(), &measured))
+                output::json(&JsonLine::new(report, figures.as_ref(), &measured))
             }
             Ok(report) => output::text(&report.text(figures.as_ref())),
             Err(_) => Ok(()),

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::pattern::Pattern;
 use super::replayer::{Events, Refusal, Replayer};
-use super::trace::{Event, Line};
+use super::trace::{Event, TraceLine};
 
 /// The name of the domain of events without a device.
 pub(super) const UNNAMED: &str = "unnamed";
@@ -90,7 +90,7 @@ impl<'m, F: Fn() -> Result<Replayer<'m>, String>> Domains<'m, F> {
     ///
     /// # Errors
     /// What is wrong with the line. The caller adds its number.
-    pub(super) fn line(&mut self, line: &Line<'_>) -> Result<(), Refusal> {
+    pub(super) fn line(&mut self, line: &TraceLine<'_>) -> Result<(), Refusal> {
         let device = match line.event {
             Event::Blank => return Ok(()),
             Event::Other => {

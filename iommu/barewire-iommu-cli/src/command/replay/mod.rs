@@ -39,7 +39,7 @@ use pattern::Pattern;
 use read::Manner;
 use replayer::{Refusal, Replayer};
 use report::Report;
-use trace::Line;
+use trace::TraceLine;
 use window::Window;
 
 const EXAMPLES: &str = "\
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => {
             for (time_ns, event) in camera::events() {
                 domains.input.lines += 1;
-                domains.line(&Line { time_ns: Some(time_ns), event }).map_err(|refused| {
+                domains.line(&TraceLine { time_ns: Some(time_ns), event }).map_err(|refused| {
                     let (Refusal::Line(reason) | Refusal::Replay(reason)) = refused;
                     Failure::Failed(format!("camera: {reason}"))
                 })?;

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use super::domains::Domains;
 use super::replayer::{Refusal, Replayer};
-use super::trace::{self, Event, Line};
+use super::trace::{self, Event, TraceLine};
 use crate::shared::failure::Failure;
 use crate::shared::progress::Progress;
 use crate::shared::{interrupt, output};
@@ -124,7 +124,7 @@ fn next(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> {
     }
 }
 
-fn is_ours(parsed: &Result<Line<'_>, trace::LineError>) -> bool {
+fn is_ours(parsed: &Result<TraceLine<'_>, trace::LineError>) -> bool {
     let ours = |event: &Event<'_>| {
         matches!(event, Event::Map { .. } | Event::Unmap { .. } | Event::Dma { .. })
     };

@@ -183,7 +183,7 @@ mod tests {
             let once = answer(&[1; 4], 10, code, false);
             assert!(fits(once)[0], "{code:#x}");
             for repeats_where in [0_u32, 1] {
-                let mut chip = Chip(|channel: u32| {
+                let mut chip = AnsweringChip(|channel: u32| {
                     answer(&[1; 4], 10, code, channel >> 1 & 1 == repeats_where)
                 });
                 assert_eq!(probe(&mut chip), Ok(Probed::OneOf(ALIKE[0])), "{code:#x}");
@@ -192,9 +192,9 @@ mod tests {
     }
 
     /// A chip that answers each channel as the function says.
-    struct Chip<F>(F);
+    struct AnsweringChip<F>(F);
 
-    impl<F: FnMut(u32) -> u32> Port for Chip<F> {
+    impl<F: FnMut(u32) -> u32> Port for AnsweringChip<F> {
         fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
             let [transfer] = message else { panic!("one selection") };
             let sent = transfer.data.tx().expect("sends");
@@ -215,23 +215,32 @@ mod tests {
     fn one_channel_that_is_not_at_ground_tells_the_part() {
         for live in 0..8 {
             let at = |channel, code| if channel == live { code } else { 0 };
-            let mut ten = Chip(|channel: u32| answer(&[1; 6], 10, at(channel, 0x2a5), true));
+            let mut ten =
+                AnsweringChip(|channel: u32| answer(&[1; 6], 10, at(channel, 0x2a5), true));
             assert_eq!(probe(&mut ten), Ok(Probed::OneOf(ALIKE[1])));
-            let mut twelve = Chip(|channel: u32| answer(&[0; 6], 12, at(channel, 1), true));
+            let mut twelve =
+                AnsweringChip(|channel: u32| answer(&[0; 6], 12, at(channel, 1), true));
             assert_eq!(probe(&mut twelve), Ok(Probed::OneOf(ALIKE[2])));
         }
     }
 
     #[test]
     fn what_cannot_be_told_is_not_guessed() {
-        assert_eq!(probe(&mut Chip(|_| 0)), Ok(Probed::Unknown));
-        assert_eq!(probe(&mut Chip(|_| answer(&[1; 6], 10, 0, true))), Ok(Probed::Unknown));
-        assert_eq!(probe(&mut Chip(|_| u32::MAX)), Ok(Probed::NoPart { received: [0xff; 4] }));
+        assert_eq!(probe(&mut AnsweringChip(|_| 0)), Ok(Probed::Unknown));
+        assert_eq!(
+            probe(&mut AnsweringChip(|_| answer(&[1; 6], 10, 0, true))),
+            Ok(Probed::Unknown)
+        );
+        assert_eq!(
+            probe(&mut AnsweringChip(|_| u32::MAX)),
+            Ok(Probed::NoPart { received: [0xff; 4] })
+        );
         // A flash's answer to something else, and two parts that answer in turn.
         let received = [0xff, 0xef, 0x40, 0x19];
-        let mut flash = Chip(|_| u32::from_be_bytes(received));
+        let mut flash = AnsweringChip(|_| u32::from_be_bytes(received));
         assert_eq!(probe(&mut flash), Ok(Probed::NoPart { received }));
-        let mut both = Chip(|channel: u32| answer(&[1; 6], 10 + (channel & 1) * 2, 0x155, true));
+        let mut both =
+            AnsweringChip(|channel: u32| answer(&[1; 6], 10 + (channel & 1) * 2, 0x155, true));
         assert!(matches!(probe(&mut both), Ok(Probed::NoPart { .. })));
         let error = MessageError::refused(crate::spi::Error::Busy, 0);
         struct Broken(MessageError);

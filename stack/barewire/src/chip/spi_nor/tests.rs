@@ -134,10 +134,10 @@ impl Flash {
     }
 }
 
-type Intruder = Box<dyn FnOnce(&Rc<World>)>;
+type Intruder = Box<dyn FnOnce(&Rc<Scene>)>;
 
 /// The chip, its user, and the interruption.
-struct World {
+struct Scene {
     chip: RefCell<Flash>,
     sharing: Sharing,
     held: Cell<bool>,
@@ -146,7 +146,7 @@ struct World {
     intruder: RefCell<Option<(u32, Intruder)>>,
 }
 
-impl World {
+impl Scene {
     fn new(sharing: Sharing) -> Rc<Self> {
         Rc::new(Self {
             chip: RefCell::new(Flash::new()),
@@ -159,7 +159,7 @@ impl World {
 }
 
 struct User {
-    world: Rc<World>,
+    world: Rc<Scene>,
     /// The other user comes in between.
     first: bool,
     /// After this many messages nothing reaches the wire any more.
@@ -167,12 +167,16 @@ struct User {
 }
 
 impl User {
-    fn open(world: &Rc<World>, first: bool, dies_after: Option<u32>) -> Result<Chip, NorError> {
+    fn open(
+        world: &Rc<Scene>,
+        first: bool,
+        dies_after: Option<u32>,
+    ) -> Result<TestedNor, NorError> {
         SpiNor::new(Self { world: Rc::clone(world), first, dies_after }, Clock(0))
     }
 }
 
-type Chip = SpiNor<User, Clock>;
+type TestedNor = SpiNor<User, Clock>;
 
 impl Port for User {
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
@@ -252,7 +256,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// The first user: reads high and low, writes into the middle of a used sector, reads again.
-fn first(world: &Rc<World>) -> Result<bool, NorError> {
+fn first(world: &Rc<Scene>) -> Result<bool, NorError> {
     let mut chip = User::open(world, true, None)?;
     let mut right = true;
     for offset in [HIGH - 0x20, 0x1000] {
@@ -268,7 +272,7 @@ fn first(world: &Rc<World>) -> Result<bool, NorError> {
 }
 
 /// The other user: identifies the chip, reads, writes next to the first one's data, leaves.
-fn other(world: &Rc<World>, dies_after: Option<u32>) -> Result<bool, NorError> {
+fn other(world: &Rc<Scene>, dies_after: Option<u32>) -> Result<bool, NorError> {
     let mut chip = User::open(world, false, dies_after)?;
     let mut read = [0; 0x100];
     chip.read(0x5000, &mut read)?;
@@ -279,7 +283,7 @@ fn other(world: &Rc<World>, dies_after: Option<u32>) -> Result<bool, NorError> {
 }
 
 /// Whether the chip holds what both users wrote, and no other byte changed.
-fn holds(world: &World, other_wrote: bool) -> bool {
+fn holds(world: &Scene, other_wrote: bool) -> bool {
     let chip = world.chip.borrow();
     let mut expected: BTreeMap<u64, u8> = BTreeMap::new();
     expected.extend((HIGH + 0x1100..).zip(bytes(1, 600)));
@@ -299,10 +303,10 @@ fn holds(world: &World, other_wrote: bool) -> bool {
 /// Runs with the other user coming in at message `at`. Returns whether all is right; `None` beyond
 /// the last message.
 fn interleaved(sharing: Sharing, at: u32) -> Option<bool> {
-    let world = World::new(sharing);
+    let world = Scene::new(sharing);
     let outcome = Rc::new(Cell::new(None));
     let told = Rc::clone(&outcome);
-    let intrude = move |world: &Rc<World>| told.set(Some(other(world, None) == Ok(true)));
+    let intrude = move |world: &Rc<Scene>| told.set(Some(other(world, None) == Ok(true)));
     *world.intruder.borrow_mut() = Some((at, Box::new(intrude)));
     let right = first(&world) == Ok(true);
     Some(right & outcome.get()? & holds(&world, true) & world.chip.borrow().rests())
@@ -331,11 +335,11 @@ fn without_operations_they_would() {
 fn a_user_that_dies_at_any_message_leaves_nothing_behind() {
     for at in [0, 30] {
         for messages in 0.. {
-            let world = World::new(Sharing::Shared);
+            let world = Scene::new(Sharing::Shared);
             let died = Rc::new(Cell::new(None));
             let told = Rc::clone(&died);
             let intrude =
-                move |world: &Rc<World>| told.set(Some(other(world, Some(messages)).is_err()));
+                move |world: &Rc<Scene>| told.set(Some(other(world, Some(messages)).is_err()));
             *world.intruder.borrow_mut() = Some((at, Box::new(intrude)));
             assert_eq!(first(&world), Ok(true), "dies after {messages}, from message {at} on");
             assert!(holds(&world, false), "dies after {messages}, from message {at} on");
@@ -350,7 +354,7 @@ fn a_user_that_dies_at_any_message_leaves_nothing_behind() {
 
 #[test]
 fn a_user_alone_enters_the_mode_once_and_leaves_it_in_the_end() {
-    let world = World::new(Sharing::Alone);
+    let world = Scene::new(Sharing::Alone);
     let mut chip = User::open(&world, true, None).expect("opens");
     assert!(world.chip.borrow().four_byte);
     let before = world.messages.get();
@@ -364,7 +368,7 @@ fn a_user_alone_enters_the_mode_once_and_leaves_it_in_the_end() {
 #[cfg_attr(miri, ignore = "many messages, without unsafe code")]
 fn an_extended_address_register_reaches_all_and_is_left_at_0() {
     for sharing in [Sharing::Alone, Sharing::Shared] {
-        let world = World::new(sharing);
+        let world = Scene::new(sharing);
         world.chip.borrow_mut().extended = true;
         let mut chip = User::open(&world, true, None).expect("opens");
         assert_eq!(chip.geometry().addressing, Addressing::ExtendedAddress);
@@ -386,7 +390,7 @@ fn an_extended_address_register_reaches_all_and_is_left_at_0() {
 #[test]
 #[cfg_attr(miri, ignore = "ten seconds of polls, without unsafe code")]
 fn a_shared_chip_that_stays_busy_is_occupied() {
-    let world = World::new(Sharing::Shared);
+    let world = Scene::new(Sharing::Shared);
     let mut chip = User::open(&world, true, None).expect("opens");
     world.chip.borrow_mut().busy_polls = u32::MAX;
     let error = chip.read(0, &mut [0; 4]).expect_err("nobody can read it");
@@ -396,7 +400,7 @@ fn a_shared_chip_that_stays_busy_is_occupied() {
 
 #[test]
 fn a_part_known_by_its_id_has_its_datasheets_times_and_pages() {
-    let world = World::new(Sharing::Alone);
+    let world = Scene::new(Sharing::Alone);
     let chip = User::open(&world, true, None).expect("opens");
     let geometry = *chip.geometry();
     assert_eq!(geometry.name, Some("W25Q256FV"));
@@ -441,7 +445,7 @@ impl Port for Sampled {
 #[test]
 fn a_chip_that_is_sampled_late_or_not_there_is_told_from_an_unknown_one() {
     let open = |late| {
-        let user = User { world: World::new(Sharing::Alone), first: false, dies_after: None };
+        let user = User { world: Scene::new(Sharing::Alone), first: false, dies_after: None };
         SpiNor::new(Sampled { user, late, noise: 7 }, Clock(0)).map(|_| ()).expect_err("no chip")
     };
     assert!(matches!(open(true), NorError::Shifted { late: true, .. }), "{:?}", open(true));

@@ -65,7 +65,7 @@ pub(super) enum Call {
 
 /// A line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct TraceLine<'a> {
     /// When, on the tracer's clock; none if it does not say, or not in seconds.
     pub(super) time_ns: Option<u64>,
     /// What.
@@ -129,11 +129,11 @@ const NAMED: [&str; 4] = [
 ];
 
 /// Reads a line.
-pub(super) fn parse(line: &str) -> Result<Line<'_>, LineError> {
+pub(super) fn parse(line: &str) -> Result<TraceLine<'_>, LineError> {
     let mut before = None;
     let mut words = line.split_ascii_whitespace().peekable();
     if is_between_events(line) {
-        return Ok(Line { time_ns: None, event: Event::Blank });
+        return Ok(TraceLine { time_ns: None, event: Event::Blank });
     }
     let mut is_event = false;
     while let Some(word) = words.next() {
@@ -152,25 +152,29 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, LineError> {
                 }),
             };
             if let Some(event) = event {
-                return Ok(Line { time_ns, event });
+                return Ok(TraceLine { time_ns, event });
             }
         }
         // The time or a counter stands before the name of an event, and ends with a colon.
         if before.is_none_or(|before| before.ends_with(':')) {
             let name = word.strip_prefix("dma:").unwrap_or(word);
             if let Some(kind) = name.strip_suffix(':').and_then(dma::Kind::of) {
-                return Ok(Line { time_ns, event: kind.parse(words)? });
+                return Ok(TraceLine { time_ns, event: kind.parse(words)? });
             }
         }
         if matches!((before, word), (_, "[LOST") | (Some("PERF_RECORD_LOST"), "lost")) {
             // Older tracers do not say how many.
             let count = words.next().and_then(|count| count.parse().ok()).unwrap_or(1);
-            return Ok(Line { time_ns: None, event: Event::Lost(count) });
+            return Ok(TraceLine { time_ns: None, event: Event::Lost(count) });
         }
         is_event |= is_of_tracer(word);
         before = Some(word);
     }
-    if is_event { Ok(Line { time_ns: None, event: Event::Other }) } else { Err(LineError::NoEvent) }
+    if is_event {
+        Ok(TraceLine { time_ns: None, event: Event::Other })
+    } else {
+        Err(LineError::NoEvent)
+    }
 }
 
 /// Whether a line says nothing of its own: an empty one, a comment, what `trace-cmd report` begins with, a

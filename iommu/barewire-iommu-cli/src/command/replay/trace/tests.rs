@@ -64,7 +64,7 @@ fn every_tool_s_lines_are_read() {
             Event::Passed("dma_sync_single_for_cpu"),
         ),
     ] {
-        assert_eq!(parse(line), Ok(Line { time_ns, event }), "{line}");
+        assert_eq!(parse(line), Ok(TraceLine { time_ns, event }), "{line}");
     }
 }
 
@@ -77,7 +77,7 @@ fn what_no_tracer_prints_is_no_event() {
     }
     // A time, a counter or a processor is enough.
     for line in ["x 1.5: y", "x 77: y", "x [003] y"] {
-        assert_eq!(parse(line), Ok(Line { time_ns: None, event: Event::Other }), "{line}");
+        assert_eq!(parse(line), Ok(TraceLine { time_ns: None, event: Event::Other }), "{line}");
     }
 }
 
@@ -116,7 +116,7 @@ fn what_is_wrong_with_a_line_is_said() {
 #[test]
 fn fields_of_dma_events_are_read_as_the_kernel_prints_them() {
     let call = |fields: &str| match parse(&format!("nic-77 [000] 1.5: {fields}")) {
-        Ok(Line {
+        Ok(TraceLine {
             time_ns: Some(1_500_000_000),
             event: Event::Dma { device: "0000:01:00.0", call },
         }) => call,

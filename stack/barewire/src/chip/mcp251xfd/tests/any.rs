@@ -46,7 +46,7 @@ fn crc(bytes: &[u8]) -> [u8; 2] {
 
 /// Keeps written data and returns it, as far as the bytes allow: mostly a chip that the driver
 /// accepts.
-struct Chip<'a> {
+struct AnyChip<'a> {
     bytes: Bytes<'a>,
     memory: [u8; 0x1000],
     messages: u32,
@@ -54,7 +54,7 @@ struct Chip<'a> {
     clock_ns: u64,
 }
 
-impl<'a> Chip<'a> {
+impl<'a> AnyChip<'a> {
     fn new(bytes: Bytes<'a>) -> Self {
         let mut chip =
             Self { bytes, memory: [0; 0x1000], messages: 0, healthy: false, clock_ns: 0 };
@@ -122,7 +122,7 @@ impl<'a> Chip<'a> {
     }
 }
 
-impl Port for Chip<'_> {
+impl Port for AnyChip<'_> {
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         self.messages += 1;
         self.clock_ns += 1_000;
@@ -151,7 +151,7 @@ impl Port for Chip<'_> {
 }
 
 /// The chip and its time, as the driver's port and timer.
-struct Shared<'c, 'a>(&'c core::cell::RefCell<Chip<'a>>);
+struct Shared<'c, 'a>(&'c core::cell::RefCell<AnyChip<'a>>);
 
 impl Port for Shared<'_, '_> {
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
@@ -229,7 +229,7 @@ fn frame(bytes: &mut Bytes<'_>) -> Frame {
 pub(super) fn drive(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let config = config(&mut bytes);
-    let chip = core::cell::RefCell::new(Chip::new(bytes));
+    let chip = core::cell::RefCell::new(AnyChip::new(bytes));
     let up = || {
         let up = Mcp251xfd::on_port(Shared(&chip), Shared(&chip), config);
         chip.borrow_mut().messages = 0;

@@ -15,7 +15,7 @@ const MESSAGES_MAX: u32 = 200;
 const TOUCHES_MAX: u32 = 4;
 
 /// The bytes, then zeros.
-struct Chip<'a> {
+struct AnyChip<'a> {
     bytes: &'a [u8],
     messages: u32,
     slept_ns: u64,
@@ -23,7 +23,7 @@ struct Chip<'a> {
     codes: [u16; 4],
 }
 
-impl Chip<'_> {
+impl AnyChip<'_> {
     fn next(&mut self) -> u8 {
         let Some((&first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
@@ -70,7 +70,7 @@ impl Chip<'_> {
 }
 
 /// The chip and its time, as the driver's port and timer.
-struct Shared<'c, 'a>(&'c RefCell<Chip<'a>>);
+struct Shared<'c, 'a>(&'c RefCell<AnyChip<'a>>);
 
 impl Port for Shared<'_, '_> {
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
@@ -108,7 +108,7 @@ impl Timer for Shared<'_, '_> {
     }
 }
 
-fn panel<const BYTES: usize>(chip: &RefCell<Chip<'_>>, config: Config) {
+fn panel<const BYTES: usize>(chip: &RefCell<AnyChip<'_>>, config: Config) {
     let mut touch = match Tsc2046::<_, BYTES>::on_port(Shared(chip), config) {
         Ok(touch) => touch,
         Err(error) => {
@@ -173,8 +173,8 @@ fn panel<const BYTES: usize>(chip: &RefCell<Chip<'_>>, config: Config) {
 pub(super) fn drive(bytes: &[u8]) {
     const SHORT: Config = Config { settle: 0, repeats: 1, ..Config::DEFAULT };
     const LONG: Config = Config { settle: 30, repeats: 8, ..Config::DEFAULT };
-    let mut chip = Chip { bytes, messages: 0, slept_ns: 0, codes: [2_000, 1_000, 1_000, 2_000] };
-    let judged = |config: Config, chip: &mut Chip<'_>| Config {
+    let mut chip = AnyChip { bytes, messages: 0, slept_ns: 0, codes: [2_000, 1_000, 1_000, 2_000] };
+    let judged = |config: Config, chip: &mut AnyChip<'_>| Config {
         x_plate_ohms: chip.word(),
         filter: if chip.next() & 1 == 0 { Filter::Median } else { Filter::Mean },
         spread_max: u16::from(chip.next()),
