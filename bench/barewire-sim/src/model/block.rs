@@ -30,7 +30,7 @@ pub trait ControllerBlock: Debug {
     fn interrupt(&self) -> bool;
 }
 
-/// A block's registers. What each access does beside them is [`ControllerBlock`]'s, and is the same for all.
+/// A block's registers. [`ControllerBlock`] is implemented once, for all that have them.
 pub(super) trait RegisterBlock: Shift + Debug {
     /// The block as reports name it.
     const NAME: &'static str;

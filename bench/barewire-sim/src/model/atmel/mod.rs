@@ -143,7 +143,6 @@ impl AtmelSpi {
         } else if value & cr::SPIEN != 0 {
             self.enabled = true;
             self.disabling = false;
-            self.rest(now, wire);
         }
         if value & cr::LASTXFER != 0 {
             self.last_transfer(now, wire);
@@ -167,13 +166,19 @@ impl AtmelSpi {
 impl RegisterBlock for AtmelSpi {
     const NAME: &'static str = "the SPI";
 
-    fn stored(&mut self, _offset: u32) -> Option<(&mut u32, u32)> {
-        None
+    fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)> {
+        match offset {
+            regs::SPI_MR => Some((&mut self.mr.0, Mr::WRITABLE)),
+            regs::SPI_CSR0..=regs::SPI_CSR3 if offset.is_multiple_of(4) => {
+                let csr = &mut self.csr[((offset - regs::SPI_CSR0) / 4) as usize];
+                Some((&mut csr.0, u32::MAX))
+            }
+            _ => None,
+        }
     }
 
     fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32> {
         Some(match offset {
-            regs::SPI_MR => self.mr.0,
             regs::SPI_RDR => {
                 self.rdrf = false;
                 let word = self.rdr;
@@ -186,9 +191,6 @@ impl RegisterBlock for AtmelSpi {
                 status
             }
             regs::SPI_IMR => self.imr,
-            regs::SPI_CSR0..=regs::SPI_CSR3 if offset.is_multiple_of(4) => {
-                self.csr[((offset - regs::SPI_CSR0) / 4) as usize].0
-            }
             regs::SPI_WPMR => self.write_protected.into(),
             regs::SPI_WPSR => std::mem::take(&mut self.wpsr),
             // Write-only.
@@ -200,17 +202,9 @@ impl RegisterBlock for AtmelSpi {
     fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         match offset {
             regs::SPI_CR => self.write_cr(value, now, wire),
-            regs::SPI_MR => {
-                self.mr = Mr(value & Mr::WRITABLE);
-                self.rest(now, wire);
-            }
             regs::SPI_TDR => self.write_tdr(value, now, wire),
             regs::SPI_IER => self.imr |= value & sr::INTERRUPTS,
             regs::SPI_IDR => self.imr &= !value,
-            regs::SPI_CSR0..=regs::SPI_CSR3 if offset.is_multiple_of(4) => {
-                self.csr[((offset - regs::SPI_CSR0) / 4) as usize] = Csr(value);
-                self.rest(now, wire);
-            }
             regs::SPI_WPMR if value >> 8 == regs::WPKEY => self.write_protected = value & 1 != 0,
             // SPI_WPMR without its key; read-only: SPI_RDR, SPI_SR, SPI_IMR, SPI_WPSR.
             _ => return regs::name(offset).is_some(),
@@ -233,6 +227,7 @@ impl RegisterBlock for AtmelSpi {
     }
 
     fn written(&mut self, now: Ps, wire: &mut Wire) {
+        self.rest(now, wire);
         self.start(now, wire);
     }
 

@@ -192,16 +192,6 @@ impl DwSsi {
         was.into()
     }
 
-    /// Whether a register that must not be written while the block is `held` may be; if not, the
-    /// write is reported.
-    fn writable(held: bool, name: &str, why: &str, now: Ps, wire: &mut Wire) -> bool {
-        if held {
-            let detail = format!("{name} written while {why}: ignored");
-            wire.log().report(now, Rule::Disabled, None, detail);
-        }
-        !held
-    }
-
     fn write_ssienr(&mut self, value: u32, now: Ps, wire: &mut Wire) {
         let enabled = value & 1 != 0;
         if self.enabled && !enabled {
@@ -211,33 +201,20 @@ impl DwSsi {
         }
         self.enabled = enabled;
     }
-
-    /// CTRLR0, CTRLR1, MWCR and BAUDR, while the block is disabled.
-    fn write_setting(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        let name = match offset {
-            regs::CTRLR0 => "CTRLR0",
-            regs::CTRLR1 => "CTRLR1",
-            regs::MWCR => "MWCR",
-            _ => "BAUDR",
-        };
-        if !Self::writable(self.enabled, name, "SSIENR = 1", now, wire) {
-            return;
-        }
-        match offset {
-            regs::CTRLR0 => self.ctrlr0 = Ctrlr0::kept(value, self.build.wide),
-            regs::CTRLR1 => self.ctrlr1 = value & 0xffff,
-            regs::MWCR => self.mwcr = value & 0x7,
-            // Even numbers only: the least significant bit reads as zero.
-            _ => self.baudr = value & 0xfffe,
-        }
-    }
 }
 
 impl RegisterBlock for DwSsi {
     const NAME: &'static str = "the SSI";
 
     fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)> {
+        let ctrlr0 = Ctrlr0::kept(u32::MAX, self.build.wide).0;
         Some(match offset {
+            regs::CTRLR0 => (&mut self.ctrlr0.0, ctrlr0),
+            regs::CTRLR1 => (&mut self.ctrlr1, 0xffff),
+            regs::MWCR => (&mut self.mwcr, 0x7),
+            regs::SER => (&mut self.ser, (1 << self.build.lines) - 1),
+            // Even numbers only: the least significant bit reads as zero.
+            regs::BAUDR => (&mut self.baudr, 0xfffe),
             regs::IMR => (&mut self.imr, 0x3f),
             regs::DMACR => (&mut self.dmacr, 0x3),
             regs::RX_SAMPLE_DLY => (&mut self.rx_sample_dly, 0xff),
@@ -247,12 +224,7 @@ impl RegisterBlock for DwSsi {
 
     fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32> {
         Some(match offset {
-            regs::CTRLR0 => self.ctrlr0.0,
-            regs::CTRLR1 => self.ctrlr1,
             regs::SSIENR => self.enabled.into(),
-            regs::MWCR => self.mwcr,
-            regs::SER => self.ser,
-            regs::BAUDR => self.baudr,
             regs::TXFTLR => self.txftlr,
             regs::RXFTLR => self.rxftlr,
             regs::TXFLR => self.tx.count() as u32,
@@ -276,39 +248,33 @@ impl RegisterBlock for DwSsi {
 
     fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         match offset {
-            regs::CTRLR0 | regs::CTRLR1 | regs::MWCR | regs::BAUDR => {
-                self.write_setting(offset, value, now, wire);
-            }
             regs::SSIENR => self.write_ssienr(value, now, wire),
-            regs::SER if Self::writable(self.busy(), "SER", "BUSY = 1", now, wire) => {
-                self.ser = value & ((1 << self.build.lines) - 1);
-            }
             regs::TXFTLR if (value as usize) < self.build.tx_words => self.txftlr = value,
             regs::RXFTLR if (value as usize) < self.build.rx_words => self.rxftlr = value,
             regs::DMATDLR if (value as usize) < self.build.tx_words => self.dmatdlr = value,
             regs::DMARDLR if (value as usize) < self.build.rx_words => self.dmardlr = value,
             regs::DR0..=regs::DR35 if offset.is_multiple_of(4) => self.push_tx(value, now, wire),
             // Refused above, or read-only.
-            regs::SER
-            | regs::TXFTLR
-            | regs::RXFTLR
-            | regs::TXFLR
-            | regs::RXFLR
-            | regs::SR
-            | regs::ISR
-            | regs::RISR
-            | regs::TXOICR
-            | regs::RXOICR
-            | regs::RXUICR
-            | regs::MSTICR
-            | regs::ICR
-            | regs::DMATDLR
-            | regs::DMARDLR
-            | regs::IDR
-            | regs::SSI_VERSION_ID => {}
-            _ => return false,
+            _ => return offset.is_multiple_of(4) && offset <= regs::RX_SAMPLE_DLY,
         }
         true
+    }
+
+    fn ignores(&mut self, offset: u32, _value: u32, now: Ps, wire: &mut Wire) -> bool {
+        const ENABLED: &str = "SSIENR = 1";
+        let (held, name, why) = match offset {
+            regs::CTRLR0 => (self.enabled, "CTRLR0", ENABLED),
+            regs::CTRLR1 => (self.enabled, "CTRLR1", ENABLED),
+            regs::MWCR => (self.enabled, "MWCR", ENABLED),
+            regs::BAUDR => (self.enabled, "BAUDR", ENABLED),
+            regs::SER => (self.busy(), "SER", "BUSY = 1"),
+            _ => return false,
+        };
+        if held {
+            let detail = format!("{name} written while {why}: ignored");
+            wire.log().report(now, Rule::Disabled, None, detail);
+        }
+        held
     }
 
     fn written(&mut self, now: Ps, _wire: &mut Wire) {
