@@ -10,14 +10,9 @@
 //! the instructions that the bus paths execute around the register accesses. The accesses charge
 //! their own costs.
 
-mod atmel;
-mod bcm2835;
 mod bench;
-mod dw_ssi;
-mod ecspi;
+mod drivers;
 mod pin;
-mod pl022;
-mod sifive;
 
 use std::task::Poll;
 
@@ -30,46 +25,20 @@ use barewire::spi::Transfer;
 
 use crate::board::{Board, SimRegisters};
 use crate::chip::{PS_PER_NS, PS_PER_S, Ps};
-use crate::model::{self, ControllerKind};
 use crate::platform::SimPlatform;
 use crate::wire::Driver as CsDriver;
 pub use bench::{BenchError, ChipBench, Outcome, SimBus, bench};
+pub use drivers::*;
+use drivers::{DRIVERS, Driver};
 pub use pin::{AnyBank, GpioLines, SimInput, SimOutput, input, output};
-
-/// The shipped driver of a kind of controller.
-struct Driver {
-    kind: &'static ControllerKind,
-    /// Starts it with an interrupt that it can sleep until.
-    sleeping: fn(&Board, u32, AnyInterrupt<true>) -> Box<dyn Controller>,
-    /// Starts it with one that it cannot sleep until: polled, or for a bus whose handler is called.
-    awake: fn(&Board, u32, AnyInterrupt<false>) -> Box<dyn Controller>,
-    /// [`native_takes_any`].
-    native_takes_any: bool,
-}
-
-/// Lists the modules of the drivers, each called as the model of its block, and makes what is public
-/// in them public here. A module has `start` and `NATIVE_TAKES_ANY`.
-macro_rules! drivers {
-    ($($module:ident)+) => {
-        $(pub use $module::*;)+
-
-        static DRIVERS: &[Driver] = &[$(Driver {
-            kind: &model::$module::KIND,
-            sleeping: $module::start,
-            awake: $module::start,
-            native_takes_any: $module::NATIVE_TAKES_ANY,
-        }),+];
-    };
-}
-
-// A new driver is its name here and its `mod` above.
-drivers! { atmel bcm2835 dw_ssi ecspi pl022 sifive }
 
 /// The driver of the board's controller.
 fn driver(board: &Board) -> &'static Driver {
     let kind = board.spec().kind;
     let driver = DRIVERS.iter().find(|driver| driver.kind == kind);
-    driver.unwrap_or_else(|| panic!("add the driver of {kind:?} to `drivers!` in bring_up/mod.rs"))
+    driver.unwrap_or_else(|| {
+        panic!("add the driver of {kind:?} to `drivers!` in bring_up/drivers.rs")
+    })
 }
 
 /// Whether the controller's own chip select takes messages of any form, beside chips on GPIOs.

@@ -7,6 +7,8 @@ use std::any::Any;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
+use super::shifter::Shift;
+use crate::check::Rule;
 use crate::chip::{PS_PER_S, Ps};
 use crate::wire::Wire;
 
@@ -26,6 +28,81 @@ pub trait ControllerBlock: Debug {
 
     /// Whether the block raised its interrupt, as of the last access.
     fn interrupt(&self) -> bool;
+}
+
+/// A block's registers. [`ControllerBlock`] is implemented once, for all that have them.
+pub(super) trait RegisterBlock: Shift + Debug {
+    /// The block as reports name it.
+    const NAME: &'static str;
+
+    /// A register that holds what was written and does no more, and the bits that it keeps.
+    fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)>;
+
+    /// Reads any other register; `None` if there is none.
+    fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32>;
+
+    /// Writes any other register; false if there is none.
+    fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool;
+
+    /// Whether the block ignores a write, which it reports.
+    fn ignores(&mut self, _offset: u32, _value: u32, _now: Ps, _wire: &mut Wire) -> bool {
+        false
+    }
+
+    /// A register was written: what the block does without another access begins.
+    fn written(&mut self, _now: Ps, _wire: &mut Wire) {}
+
+    /// The level of the interrupt.
+    fn interrupts(&self) -> bool;
+}
+
+/// Processes what was due before an access, then the access, then what is due at once.
+impl<B: RegisterBlock> ControllerBlock for B {
+    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
+        self.run_to(now, wire);
+        if let Some((register, _)) = self.stored(offset) {
+            return *register;
+        }
+        let value = self.get(offset, now, wire).unwrap_or_else(|| {
+            let detail = format!("read of offset {offset:#x}, where {} has no register", B::NAME);
+            wire.log().report(now, Rule::BadAccess, None, detail);
+            0
+        });
+        self.run_to(now, wire);
+        value
+    }
+
+    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+        if self.ignores(offset, value, now, wire) {
+            return;
+        }
+        if let Some((register, kept)) = self.stored(offset) {
+            *register = value & kept;
+        } else if !self.set(offset, value, now, wire) {
+            let detail = format!("write to offset {offset:#x}, where {} has no register", B::NAME);
+            wire.log().report(now, Rule::BadAccess, None, detail);
+        }
+        self.written(now, wire);
+        self.run_to(now, wire);
+    }
+
+    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
+        self.run_to(now, wire);
+    }
+
+    fn due(&self) -> Ps {
+        self.next_event()
+    }
+
+    fn interrupt(&self) -> bool {
+        self.interrupts()
+    }
+}
+
+/// The bits whose conditions hold: a status or interrupt register of levels.
+pub(super) fn levels<const N: usize>(bits: [(u32, bool); N]) -> u32 {
+    bits.iter().filter(|(_, holds)| *holds).fold(0, |all, (bit, _)| all | bit)
 }
 
 /// A period of SCK, rounded up so that it is never faster than the divisor of a clock of `hz` says.

@@ -8,6 +8,7 @@ pub mod can;
 pub mod dw_ssi;
 pub mod echo;
 pub mod ecspi;
+mod fifo;
 pub mod gpio;
 pub mod jumper;
 pub mod max7219;
@@ -17,6 +18,7 @@ pub mod nor;
 pub mod pl022;
 #[cfg(test)]
 mod rig;
+mod shifter;
 pub mod sifive;
 pub mod signal;
 pub mod ssd1306;

@@ -6,7 +6,7 @@
 //!
 //! # How it works
 //! The model does nothing between accesses. Each access first processes everything due by then,
-//! word by word (`run_to`, in `shift`), and then acts on registers.
+//! word by word (by the rules in `shift`), and then acts on registers.
 //!
 //! Two words are in the pipe: one in SPI_TDR, one in the shift register. SPI_RDR holds one received
 //! word. The next word replaces it even if it was not read (OVRES; the first is lost), unless WDRBT
@@ -55,9 +55,10 @@ use regs::{Csr, Mr, Tdr, cr, sr};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::{ControllerBlock, ControllerKind};
+use crate::model::ControllerKind;
+use crate::model::block::{RegisterBlock, levels};
+use crate::model::shifter::Shifter;
 use crate::wire::Wire;
-use shift::Shifter;
 
 /// SPI of Atmel's SAM and SAMA5, without FIFOs.
 pub const KIND: ControllerKind = ControllerKind {
@@ -85,6 +86,12 @@ pub struct AtmelSpi {
     lastxfer: bool,
     write_protected: bool,
     wpsr: u32,
+    /// The NPCS that is active.
+    active: Option<u8>,
+    /// The NPCS of the current or last word.
+    line: u8,
+    /// The current or last word.
+    shifting: Tdr,
     shifter: Shifter,
 }
 
@@ -106,18 +113,22 @@ impl AtmelSpi {
             lastxfer: false,
             write_protected: false,
             wpsr: 0,
+            active: None,
+            line: 0,
+            shifting: Tdr::default(),
             shifter: Shifter::default(),
         }
     }
 
     fn status(&self) -> u32 {
-        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
         let empty = self.enabled && self.tdr.is_none();
-        set(sr::RDRF, self.rdrf)
-            | set(sr::TDRE, empty)
-            | set(sr::OVRES, self.ovres)
-            | set(sr::TXEMPTY, empty && self.shifter.done())
-            | set(sr::SPIENS, self.enabled)
+        levels([
+            (sr::RDRF, self.rdrf),
+            (sr::TDRE, empty),
+            (sr::OVRES, self.ovres),
+            (sr::TXEMPTY, empty && self.done()),
+            (sr::SPIENS, self.enabled),
+        ])
     }
 
     fn write_cr(&mut self, value: u32, now: Ps, wire: &mut Wire) {
@@ -132,7 +143,6 @@ impl AtmelSpi {
         } else if value & cr::SPIEN != 0 {
             self.enabled = true;
             self.disabling = false;
-            self.rest(now, wire);
         }
         if value & cr::LASTXFER != 0 {
             self.last_transfer(now, wire);
@@ -150,30 +160,25 @@ impl AtmelSpi {
             let detail = format!("SPI_TDR written while TDRE = 0: {:#x} is lost", lost.td());
             wire.log().report(now, Rule::TxFull, None, detail);
         }
-        self.start(now, wire);
-    }
-
-    /// Whether write protection makes the block ignore the write.
-    fn refuses(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
-        let guarded = matches!(offset, regs::SPI_MR | regs::SPI_CSR0..=regs::SPI_CSR3);
-        let refuses = guarded && self.write_protected;
-        if refuses {
-            if self.wpsr == 0 {
-                self.wpsr = offset << 8 | 1;
-            }
-            let name = regs::name(offset).unwrap_or_default();
-            let detail = format!("{name} written while WPEN = 1: {value:#010x} is ignored");
-            wire.log().report(now, Rule::Disabled, None, detail);
-        }
-        refuses
     }
 }
 
-impl ControllerBlock for AtmelSpi {
-    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
-        self.run_to(now, wire);
+impl RegisterBlock for AtmelSpi {
+    const NAME: &'static str = "the SPI";
+
+    fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)> {
         match offset {
-            regs::SPI_MR => self.mr.0,
+            regs::SPI_MR => Some((&mut self.mr.0, Mr::WRITABLE)),
+            regs::SPI_CSR0..=regs::SPI_CSR3 if offset.is_multiple_of(4) => {
+                let csr = &mut self.csr[((offset - regs::SPI_CSR0) / 4) as usize];
+                Some((&mut csr.0, u32::MAX))
+            }
+            _ => None,
+        }
+    }
+
+    fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32> {
+        Some(match offset {
             regs::SPI_RDR => {
                 self.rdrf = false;
                 let word = self.rdr;
@@ -186,61 +191,47 @@ impl ControllerBlock for AtmelSpi {
                 status
             }
             regs::SPI_IMR => self.imr,
-            regs::SPI_CSR0..=regs::SPI_CSR3 if offset.is_multiple_of(4) => {
-                self.csr[((offset - regs::SPI_CSR0) / 4) as usize].0
-            }
             regs::SPI_WPMR => self.write_protected.into(),
             regs::SPI_WPSR => std::mem::take(&mut self.wpsr),
             // Write-only.
             regs::SPI_CR | regs::SPI_TDR | regs::SPI_IER | regs::SPI_IDR => 0,
-            _ => {
-                let detail = format!("read of offset {offset:#x}, where the SPI has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-                0
-            }
-        }
+            _ => return None,
+        })
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
-        if regs::name(offset).is_none() {
-            let detail = format!("write to offset {offset:#x}, where the SPI has no register");
-            wire.log().report(now, Rule::BadAccess, None, detail);
-            return;
-        }
-        if self.refuses(offset, value, now, wire) {
-            return;
-        }
+    fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         match offset {
             regs::SPI_CR => self.write_cr(value, now, wire),
-            regs::SPI_MR => {
-                self.mr = Mr(value & Mr::WRITABLE);
-                self.rest(now, wire);
-                self.start(now, wire);
-            }
             regs::SPI_TDR => self.write_tdr(value, now, wire),
             regs::SPI_IER => self.imr |= value & sr::INTERRUPTS,
             regs::SPI_IDR => self.imr &= !value,
-            regs::SPI_CSR0..=regs::SPI_CSR3 => {
-                self.csr[((offset - regs::SPI_CSR0) / 4) as usize] = Csr(value);
-                self.rest(now, wire);
-                self.start(now, wire);
-            }
             regs::SPI_WPMR if value >> 8 == regs::WPKEY => self.write_protected = value & 1 != 0,
             // SPI_WPMR without its key; read-only: SPI_RDR, SPI_SR, SPI_IMR, SPI_WPSR.
-            _ => {}
+            _ => return regs::name(offset).is_some(),
         }
+        true
     }
 
-    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    /// Write protection.
+    fn ignores(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
+        let guarded = matches!(offset, regs::SPI_MR | regs::SPI_CSR0..=regs::SPI_CSR3);
+        let Some(name) = regs::name(offset).filter(|_| guarded && self.write_protected) else {
+            return false;
+        };
+        if self.wpsr == 0 {
+            self.wpsr = offset << 8 | 1;
+        }
+        let detail = format!("{name} written while WPEN = 1: {value:#010x} is ignored");
+        wire.log().report(now, Rule::Disabled, None, detail);
+        true
     }
 
-    fn due(&self) -> Ps {
-        self.shifter.due()
+    fn written(&mut self, now: Ps, wire: &mut Wire) {
+        self.rest(now, wire);
+        self.start(now, wire);
     }
 
-    fn interrupt(&self) -> bool {
+    fn interrupts(&self) -> bool {
         self.status() & self.imr != 0
     }
 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::regs::*;
 use super::*;
+use crate::model::ControllerBlock as _;
 use crate::model::rig;
 use crate::wire::Driver;
 

@@ -8,7 +8,7 @@
 //!
 //! # How it works
 //! The model does nothing between accesses. Each access first processes everything due by then,
-//! byte by byte (`run_to`, in `shift`), and then acts on registers and FIFOs.
+//! byte by byte (by the rules in `shift`), and then acts on registers and FIFOs.
 //!
 //! A byte takes nine clocks: SCLK rests for one clock after its eight. The manual does not mention
 //! this. A comment in Linux's driver does, and Scott Ellis saw it on an oscilloscope (*Analyzing
@@ -67,15 +67,15 @@ mod shift;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use regs::{Cs, FIFO_BYTES, stat};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::{ControllerBlock, ControllerKind};
+use crate::model::ControllerKind;
+use crate::model::block::{RegisterBlock, levels};
+use crate::model::fifo::Fifo;
+use crate::model::shifter::Shifter;
 use crate::wire::{Driver, Wire};
-use shift::Shifter;
 
 /// SPI0 of BCM2835 and its successors up to BCM2711. Its option is [`Done`].
 pub const KIND: ControllerKind = ControllerKind {
@@ -111,8 +111,8 @@ pub struct Bcm2835Spi {
     ltoh: u32,
     dc: u32,
     /// Without the byte on the wire.
-    tx: VecDeque<u8>,
-    rx: VecDeque<u8>,
+    tx: Fifo,
+    rx: Fifo,
     shifter: Shifter,
     reading: Done,
     /// A byte was sent since a 1 was written to DONE.
@@ -132,9 +132,9 @@ impl Bcm2835Spi {
             dlen: 0,
             ltoh: 1,
             dc: 0x3020_1020,
-            tx: VecDeque::with_capacity(FIFO_BYTES),
-            rx: VecDeque::with_capacity(FIFO_BYTES),
-            shifter: Shifter::IDLE,
+            tx: Fifo::new(FIFO_BYTES),
+            rx: Fifo::new(FIFO_BYTES),
+            shifter: Shifter::default(),
             reading: Done::ReadOnly,
             unacknowledged: false,
             stuck: false,
@@ -148,11 +148,11 @@ impl Bcm2835Spi {
     }
 
     fn tx_full(&self) -> bool {
-        self.tx.len() + usize::from(self.shifter.busy()) >= FIFO_BYTES
+        self.tx.count() + usize::from(self.busy()) >= FIFO_BYTES
     }
 
     fn at_rest(&self) -> bool {
-        self.tx.is_empty() && self.shifter.idle()
+        self.tx.is_empty() && self.shifter.is_idle()
     }
 
     fn done(&self) -> bool {
@@ -160,44 +160,43 @@ impl Bcm2835Spi {
     }
 
     fn rxr(&self) -> bool {
-        self.cs.ta() && self.rx.len() >= regs::RXR_BYTES
+        self.cs.ta() && self.rx.count() >= regs::RXR_BYTES
     }
 
     fn status(&self) -> u32 {
-        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
-        set(stat::DONE, self.done())
-            | set(stat::RXD, !self.rx.is_empty())
-            | set(stat::TXD, !self.tx_full())
-            | set(stat::RXR, self.rxr())
-            | set(stat::RXF, self.rx.len() == FIFO_BYTES)
+        levels([
+            (stat::DONE, self.done()),
+            (stat::RXD, !self.rx.is_empty()),
+            (stat::TXD, !self.tx_full()),
+            (stat::RXR, self.rxr()),
+            (stat::RXF, self.rx.is_full()),
+        ])
     }
 
     fn pop_rx(&mut self, now: Ps, wire: &mut Wire) -> u32 {
-        let Some(byte) = self.rx.pop_front() else {
+        let Some(byte) = self.rx.pop() else {
             wire.log().report(now, Rule::RxEmpty, None, "FIFO read while RX FIFO is empty");
             return UNDEFINED_FIFO;
         };
         self.start(now, wire);
-        byte.into()
+        byte
     }
 
     fn push_tx(&mut self, value: u32, now: Ps, wire: &mut Wire) {
-        let byte = value as u8;
+        let byte = value & 0xff;
         if !self.cs.ta() {
             let detail = format!("FIFO written while TA = 0: {byte:#04x} is lost");
             wire.log().report(now, Rule::Disabled, None, detail);
             return;
         }
-        if self.tx_full() {
+        let ended = self.at_rest() && self.rx.is_empty();
+        if self.tx_full() || !self.tx.push(byte) {
             let detail = format!("FIFO written while TX FIFO is full: {byte:#04x} is lost");
             wire.log().report(now, Rule::TxFull, None, detail);
             return;
         }
-        let ended = self.at_rest() && self.rx.is_empty();
         self.stuck |= self.reading == Done::Needed && self.unacknowledged && ended;
         self.unacknowledged = true;
-        self.tx.push_back(byte);
-        self.start(now, wire);
     }
 
     fn write_cs(&mut self, value: u32, now: Ps, wire: &mut Wire) {
@@ -217,12 +216,11 @@ impl Bcm2835Spi {
             self.stop(now, wire);
         }
         self.rest(now, wire);
-        self.start(now, wire);
     }
 
     /// Ordering 1, write to CS: the lines take their levels. SCLK waits for the end of its byte.
     fn rest(&mut self, now: Ps, wire: &mut Wire) {
-        if !self.shifter.busy() {
+        if !self.busy() {
             wire.set_sck(self.cs.cpol(), now);
         }
         for line in 0..LINES {
@@ -232,49 +230,41 @@ impl Bcm2835Spi {
     }
 }
 
-impl ControllerBlock for Bcm2835Spi {
-    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
-        self.run_to(now, wire);
+impl RegisterBlock for Bcm2835Spi {
+    const NAME: &'static str = "SPI0";
+
+    fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)> {
+        Some(match offset {
+            regs::CLK => (&mut self.clk, 0xffff),
+            regs::DLEN => (&mut self.dlen, 0xffff),
+            regs::LTOH => (&mut self.ltoh, 0xf),
+            regs::DC => (&mut self.dc, u32::MAX),
+            _ => return None,
+        })
+    }
+
+    fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32> {
         match offset {
-            regs::CS => self.cs.bits() | self.status(),
-            regs::FIFO => self.pop_rx(now, wire),
-            regs::CLK => self.clk,
-            regs::DLEN => self.dlen,
-            regs::LTOH => self.ltoh,
-            regs::DC => self.dc,
-            _ => {
-                let detail = format!("read of offset {offset:#x}, where SPI0 has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-                0
-            }
+            regs::CS => Some(self.cs.bits() | self.status()),
+            regs::FIFO => Some(self.pop_rx(now, wire)),
+            _ => None,
         }
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         match offset {
             regs::CS => self.write_cs(value, now, wire),
             regs::FIFO => self.push_tx(value, now, wire),
-            regs::CLK => self.clk = value & 0xffff,
-            regs::DLEN => self.dlen = value & 0xffff,
-            regs::LTOH => self.ltoh = value & 0xf,
-            regs::DC => self.dc = value,
-            _ => {
-                let detail = format!("write to offset {offset:#x}, where SPI0 has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-            }
+            _ => return false,
         }
+        true
     }
 
-    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    fn written(&mut self, now: Ps, wire: &mut Wire) {
+        self.start(now, wire);
     }
 
-    fn due(&self) -> Ps {
-        self.shifter.due()
-    }
-
-    fn interrupt(&self) -> bool {
+    fn interrupts(&self) -> bool {
         self.cs.intd() && self.done() || self.cs.intr() && self.rxr()
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! # How it works
 //! The model stands still between accesses. Each access first lets everything happen that is due
-//! by then (`run_to`, in `shift`), frame by frame, and then acts on registers and FIFOs.
+//! by then (by the rules in `shift`), frame by frame, and then acts on registers and FIFOs.
 //!
 //! The block is built to measure: [`Build`] says how many words the FIFOs hold and how long a frame
 //! may be.
@@ -47,15 +47,15 @@ mod shift;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use regs::{Ctrlr0, int, sr};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::{ControllerBlock, ControllerKind};
+use crate::model::ControllerKind;
+use crate::model::block::{RegisterBlock, levels};
+use crate::model::fifo::Fifo;
+use crate::model::shifter::Shifter;
 use crate::wire::Wire;
-use shift::Shifter;
 
 /// Synopsys' DW_apb_ssi as RP1 has it.
 pub const KIND: ControllerKind = ControllerKind {
@@ -109,8 +109,8 @@ pub struct DwSsi {
     dmardlr: u32,
     rx_sample_dly: u32,
     /// Without the word that is on the wire.
-    tx: VecDeque<u32>,
-    rx: VecDeque<u32>,
+    tx: Fifo,
+    rx: Fifo,
     shifter: Shifter,
 }
 
@@ -141,31 +141,33 @@ impl DwSsi {
             dmatdlr: 0,
             dmardlr: 0,
             rx_sample_dly: 0,
-            tx: VecDeque::with_capacity(build.tx_words),
-            rx: VecDeque::with_capacity(build.rx_words),
+            tx: Fifo::new(build.tx_words),
+            rx: Fifo::new(build.rx_words),
             shifter: Shifter::default(),
         }
     }
 
     fn status(&self) -> u32 {
-        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
-        set(sr::BUSY, self.shifter.busy())
-            | set(sr::TFNF, self.tx.len() < self.build.tx_words)
-            | set(sr::TFE, self.tx.is_empty())
-            | set(sr::RFNE, !self.rx.is_empty())
-            | set(sr::RFF, self.rx.len() == self.build.rx_words)
+        levels([
+            (sr::BUSY, self.busy()),
+            (sr::TFNF, !self.tx.is_full()),
+            (sr::TFE, self.tx.is_empty()),
+            (sr::RFNE, !self.rx.is_empty()),
+            (sr::RFF, self.rx.is_full()),
+        ])
     }
 
     /// RISR. TXE is set while the block is enabled only.
     fn raw_interrupts(&self) -> u32 {
-        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
-        self.sticky
-            | set(int::TXE, self.enabled && self.tx.len() <= self.txftlr as usize)
-            | set(int::RXF, self.rx.len() > self.rxftlr as usize)
+        let levels = levels([
+            (int::TXE, self.enabled && self.tx.count() <= self.txftlr as usize),
+            (int::RXF, self.rx.count() > self.rxftlr as usize),
+        ]);
+        self.sticky | levels
     }
 
     fn pop_rx(&mut self, now: Ps, wire: &mut Wire) -> u32 {
-        self.rx.pop_front().unwrap_or_else(|| {
+        self.rx.pop().unwrap_or_else(|| {
             self.sticky |= int::RXU;
             wire.log().report(now, Rule::RxEmpty, None, "DR read while the receive FIFO is empty");
             UNDEFINED_DR
@@ -176,13 +178,10 @@ impl DwSsi {
         if !self.enabled {
             let detail = format!("DR written while SSIENR = 0: {value:#x} is lost");
             wire.log().report(now, Rule::Disabled, None, detail);
-        } else if self.tx.len() == self.build.tx_words {
+        } else if !self.tx.push(value) {
             self.sticky |= int::TXO;
             let detail = format!("DR written while the transmit FIFO is full: {value:#x} is lost");
             wire.log().report(now, Rule::TxFull, None, detail);
-        } else {
-            self.tx.push_back(value);
-            self.start(now);
         }
     }
 
@@ -191,16 +190,6 @@ impl DwSsi {
         let was = self.sticky & bits != 0;
         self.sticky &= !bits;
         was.into()
-    }
-
-    /// Whether a register that must not be written while the block is `held` may be; if not, the
-    /// write is reported.
-    fn writable(held: bool, name: &str, why: &str, now: Ps, wire: &mut Wire) -> bool {
-        if held {
-            let detail = format!("{name} written while {why}: ignored");
-            wire.log().report(now, Rule::Disabled, None, detail);
-        }
-        !held
     }
 
     fn write_ssienr(&mut self, value: u32, now: Ps, wire: &mut Wire) {
@@ -212,44 +201,35 @@ impl DwSsi {
         }
         self.enabled = enabled;
     }
-
-    /// CTRLR0, CTRLR1, MWCR and BAUDR, while the block is disabled.
-    fn write_setting(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        let name = match offset {
-            regs::CTRLR0 => "CTRLR0",
-            regs::CTRLR1 => "CTRLR1",
-            regs::MWCR => "MWCR",
-            _ => "BAUDR",
-        };
-        if !Self::writable(self.enabled, name, "SSIENR = 1", now, wire) {
-            return;
-        }
-        match offset {
-            regs::CTRLR0 => self.ctrlr0 = Ctrlr0::kept(value, self.build.wide),
-            regs::CTRLR1 => self.ctrlr1 = value & 0xffff,
-            regs::MWCR => self.mwcr = value & 0x7,
-            // Even numbers only: the least significant bit reads as zero.
-            _ => self.baudr = value & 0xfffe,
-        }
-    }
 }
 
-impl ControllerBlock for DwSsi {
-    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
-        self.run_to(now, wire);
-        match offset {
-            regs::CTRLR0 => self.ctrlr0.0,
-            regs::CTRLR1 => self.ctrlr1,
+impl RegisterBlock for DwSsi {
+    const NAME: &'static str = "the SSI";
+
+    fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)> {
+        let ctrlr0 = Ctrlr0::kept(u32::MAX, self.build.wide).0;
+        Some(match offset {
+            regs::CTRLR0 => (&mut self.ctrlr0.0, ctrlr0),
+            regs::CTRLR1 => (&mut self.ctrlr1, 0xffff),
+            regs::MWCR => (&mut self.mwcr, 0x7),
+            regs::SER => (&mut self.ser, (1 << self.build.lines) - 1),
+            // Even numbers only: the least significant bit reads as zero.
+            regs::BAUDR => (&mut self.baudr, 0xfffe),
+            regs::IMR => (&mut self.imr, 0x3f),
+            regs::DMACR => (&mut self.dmacr, 0x3),
+            regs::RX_SAMPLE_DLY => (&mut self.rx_sample_dly, 0xff),
+            _ => return None,
+        })
+    }
+
+    fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32> {
+        Some(match offset {
             regs::SSIENR => self.enabled.into(),
-            regs::MWCR => self.mwcr,
-            regs::SER => self.ser,
-            regs::BAUDR => self.baudr,
             regs::TXFTLR => self.txftlr,
             regs::RXFTLR => self.rxftlr,
-            regs::TXFLR => self.tx.len() as u32,
-            regs::RXFLR => self.rx.len() as u32,
+            regs::TXFLR => self.tx.count() as u32,
+            regs::RXFLR => self.rx.count() as u32,
             regs::SR => self.status(),
-            regs::IMR => self.imr,
             regs::ISR => self.raw_interrupts() & self.imr,
             regs::RISR => self.raw_interrupts(),
             regs::TXOICR => self.clear(int::TXO),
@@ -257,74 +237,51 @@ impl ControllerBlock for DwSsi {
             regs::RXUICR => self.clear(int::RXU),
             regs::MSTICR => self.clear(int::MST),
             regs::ICR => self.clear(int::TXO | int::RXO | int::RXU | int::MST),
-            regs::DMACR => self.dmacr,
             regs::DMATDLR => self.dmatdlr,
             regs::DMARDLR => self.dmardlr,
             regs::IDR => regs::ID,
             regs::SSI_VERSION_ID => regs::VERSION,
             regs::DR0..=regs::DR35 if offset.is_multiple_of(4) => self.pop_rx(now, wire),
-            regs::RX_SAMPLE_DLY => self.rx_sample_dly,
-            _ => {
-                let detail = format!("read of offset {offset:#x}, where the SSI has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-                0
-            }
-        }
+            _ => return None,
+        })
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         match offset {
-            regs::CTRLR0 | regs::CTRLR1 | regs::MWCR | regs::BAUDR => {
-                self.write_setting(offset, value, now, wire);
-            }
             regs::SSIENR => self.write_ssienr(value, now, wire),
-            regs::SER if Self::writable(self.shifter.busy(), "SER", "BUSY = 1", now, wire) => {
-                self.ser = value & ((1 << self.build.lines) - 1);
-                self.start(now);
-            }
             regs::TXFTLR if (value as usize) < self.build.tx_words => self.txftlr = value,
             regs::RXFTLR if (value as usize) < self.build.rx_words => self.rxftlr = value,
-            regs::IMR => self.imr = value & 0x3f,
-            regs::DMACR => self.dmacr = value & 0x3,
             regs::DMATDLR if (value as usize) < self.build.tx_words => self.dmatdlr = value,
             regs::DMARDLR if (value as usize) < self.build.rx_words => self.dmardlr = value,
             regs::DR0..=regs::DR35 if offset.is_multiple_of(4) => self.push_tx(value, now, wire),
-            regs::RX_SAMPLE_DLY => self.rx_sample_dly = value & 0xff,
             // Refused above, or read-only.
-            regs::SER
-            | regs::TXFTLR
-            | regs::RXFTLR
-            | regs::TXFLR
-            | regs::RXFLR
-            | regs::SR
-            | regs::ISR
-            | regs::RISR
-            | regs::TXOICR
-            | regs::RXOICR
-            | regs::RXUICR
-            | regs::MSTICR
-            | regs::ICR
-            | regs::DMATDLR
-            | regs::DMARDLR
-            | regs::IDR
-            | regs::SSI_VERSION_ID => {}
-            _ => {
-                let detail = format!("write to offset {offset:#x}, where the SSI has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-            }
+            _ => return offset.is_multiple_of(4) && offset <= regs::RX_SAMPLE_DLY,
         }
+        true
     }
 
-    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    fn ignores(&mut self, offset: u32, _value: u32, now: Ps, wire: &mut Wire) -> bool {
+        const ENABLED: &str = "SSIENR = 1";
+        let (held, name, why) = match offset {
+            regs::CTRLR0 => (self.enabled, "CTRLR0", ENABLED),
+            regs::CTRLR1 => (self.enabled, "CTRLR1", ENABLED),
+            regs::MWCR => (self.enabled, "MWCR", ENABLED),
+            regs::BAUDR => (self.enabled, "BAUDR", ENABLED),
+            regs::SER => (self.busy(), "SER", "BUSY = 1"),
+            _ => return false,
+        };
+        if held {
+            let detail = format!("{name} written while {why}: ignored");
+            wire.log().report(now, Rule::Disabled, None, detail);
+        }
+        held
     }
 
-    fn due(&self) -> Ps {
-        self.shifter.due()
+    fn written(&mut self, now: Ps, _wire: &mut Wire) {
+        self.start(now);
     }
 
-    fn interrupt(&self) -> bool {
+    fn interrupts(&self) -> bool {
         self.raw_interrupts() & self.imr != 0
     }
 }

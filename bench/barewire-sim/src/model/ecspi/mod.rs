@@ -6,7 +6,7 @@
 //!
 //! # How it works
 //! The model does nothing between accesses. Each access first processes everything due by then,
-//! word by word (`run_to`, in `shift`), and then acts on registers and FIFOs.
+//! word by word (by the rules in `shift`), and then acts on registers and FIFOs.
 //!
 //! Where the manual contradicts what users and other drivers saw there is a switch, see
 //! [`Readings`]. The default is the manual's text, and a driver must be correct under each reading.
@@ -48,13 +48,16 @@ mod shift;
 #[cfg(test)]
 mod tests;
 
-use regs::{Configreg, Conreg, Fifo, Periodreg, stat};
+use regs::{Configreg, Conreg, FIFO_WORDS, Periodreg, stat};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::{ControllerBlock, ControllerKind};
+use crate::model::ControllerKind;
+use crate::model::block::{RegisterBlock, levels};
+use crate::model::fifo::Fifo;
+use crate::model::shifter::Shifter;
 use crate::wire::{Driver, Wire};
-use shift::Shifter;
+use shift::Burst;
 
 /// ECSPI of i.MX 6, 7 and 8M. Its options are [`Readings`].
 pub const KIND: ControllerKind = ControllerKind {
@@ -140,6 +143,7 @@ pub struct Ecspi {
     sticky: u32,
     tx: Fifo,
     rx: Fifo,
+    burst: Burst,
     shifter: Shifter,
 }
 
@@ -165,24 +169,26 @@ impl Ecspi {
             periodreg: Periodreg::default(),
             loopback: false,
             sticky: 0,
-            tx: Fifo::new(),
-            rx: Fifo::new(),
+            tx: Fifo::new(FIFO_WORDS),
+            rx: Fifo::new(FIFO_WORDS),
+            burst: Burst::default(),
             shifter: Shifter::default(),
         }
     }
 
     fn status(&self) -> u32 {
-        let (tx, rx) = (self.tx.count(), self.rx.count());
-        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
+        let (tx, rx) = (self.tx.count() as u32, self.rx.count() as u32);
         // The text of TDR in STATREG contradicts that of TDREN in INTREG; the reset value of 3
         // (TXFIFO empty, TX_THRESHOLD 0) only agrees with "not more than TX_THRESHOLD words".
-        set(stat::TE, tx == 0)
-            | set(stat::TDR, tx <= self.dmareg & 0x3f)
-            | set(stat::TF, tx == regs::FIFO_WORDS)
-            | set(stat::RR, rx > 0)
-            | set(stat::RDR, rx > self.dmareg >> 16 & 0x3f)
-            | set(stat::RF, rx == regs::FIFO_WORDS)
-            | self.sticky
+        let levels = levels([
+            (stat::TE, tx == 0),
+            (stat::TDR, tx <= self.dmareg & 0x3f),
+            (stat::TF, self.tx.is_full()),
+            (stat::RR, rx > 0),
+            (stat::RDR, rx > self.dmareg >> 16 & 0x3f),
+            (stat::RF, self.rx.is_full()),
+        ]);
+        levels | self.sticky
     }
 
     fn pop_rx(&mut self, now: Ps, wire: &mut Wire) -> u32 {
@@ -205,17 +211,6 @@ impl Ecspi {
             self.start(false, now);
         }
         self.resume(now);
-        self.run_to(now, wire);
-    }
-
-    #[cold]
-    fn ignore(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        // To write a register's reset value loses nothing.
-        if value != 0 || offset == regs::TXDATA {
-            let name = regs::name(offset);
-            let detail = format!("{name} written while EN = 0: {value:#010x} is ignored");
-            wire.log().report(now, Rule::Disabled, None, detail);
-        }
     }
 
     fn write_conreg(&mut self, value: Conreg, now: Ps, wire: &mut Wire) {
@@ -228,10 +223,9 @@ impl Ecspi {
             return;
         }
         self.rest(now, wire);
-        let asked = if value.smc() { self.tx.count() > 0 } else { value.0 & Conreg::XCH != 0 };
+        let asked = if value.smc() { !self.tx.is_empty() } else { value.0 & Conreg::XCH != 0 };
         if asked {
             self.start(!value.smc(), now);
-            self.run_to(now, wire);
         }
     }
 
@@ -245,7 +239,7 @@ impl Ecspi {
 
     /// Outside a burst the lines take the levels that the registers give them.
     fn rest(&mut self, now: Ps, wire: &mut Wire) {
-        let asserted = self.shifter.asserted();
+        let asserted = self.asserted();
         for channel in 0..4 {
             if asserted != Some(channel) {
                 let level = !self.configreg.ss_pol(channel);
@@ -254,7 +248,7 @@ impl Ecspi {
         }
         if asserted.is_none() {
             let channel = self.conreg.channel_select();
-            if !self.shifter.settling() {
+            if !self.settling() {
                 wire.set_sck(self.configreg.sclk_rests(channel), now);
             }
             wire.set_mosi(self.configreg.data_rests(channel), now);
@@ -262,72 +256,63 @@ impl Ecspi {
     }
 }
 
-impl ControllerBlock for Ecspi {
-    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
-        self.run_to(now, wire);
-        let enabled = self.conreg.en();
-        match offset {
-            regs::RXDATA if enabled => self.pop_rx(now, wire),
-            regs::CONREG => self.conreg.0 | if self.xch() { Conreg::XCH } else { 0 },
-            regs::CONFIGREG => self.configreg.0,
-            regs::INTREG => self.intreg,
-            regs::DMAREG => self.dmareg,
-            regs::STATREG => self.status(),
-            regs::PERIODREG => self.periodreg.0,
-            regs::TESTREG => {
-                let loopback = if self.loopback { regs::LBC } else { 0 };
-                loopback | self.rx.count() << 8 | self.tx.count()
-            }
-            regs::RXDATA | regs::TXDATA | regs::MSGDATA => 0,
-            _ => {
-                let detail = format!("read of offset {offset:#x}, where the ECSPI has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-                0
-            }
-        }
+impl RegisterBlock for Ecspi {
+    const NAME: &'static str = "the ECSPI";
+
+    fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)> {
+        Some(match offset {
+            regs::INTREG => (&mut self.intreg, 0xff),
+            regs::DMAREG => (&mut self.dmareg, 0xbfbf_00bf),
+            regs::PERIODREG => (&mut self.periodreg.0, 0x003f_ffff),
+            _ => return None,
+        })
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
-        if offset == regs::CONREG {
-            self.write_conreg(Conreg(value), now, wire);
-            return;
-        }
-        if !self.conreg.en() && regs::name(offset) != "no register" {
-            self.ignore(offset, value, now, wire);
-            return;
-        }
+    fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32> {
+        Some(match offset {
+            regs::RXDATA if self.conreg.en() => self.pop_rx(now, wire),
+            regs::CONREG => self.conreg.0 | if self.xch() { Conreg::XCH } else { 0 },
+            regs::CONFIGREG => self.configreg.0,
+            regs::STATREG => self.status(),
+            regs::TESTREG => {
+                let loopback = if self.loopback { regs::LBC } else { 0 };
+                loopback | (self.rx.count() << 8 | self.tx.count()) as u32
+            }
+            regs::RXDATA | regs::TXDATA | regs::MSGDATA => 0,
+            _ => return None,
+        })
+    }
+
+    fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         match offset {
+            regs::CONREG => self.write_conreg(Conreg(value), now, wire),
             regs::TXDATA => self.push_tx(value, now, wire),
             regs::CONFIGREG => {
                 self.configreg = Configreg(value & 0x1fff_ffff);
-                self.settle(now);
+                self.follow(now);
                 self.rest(now, wire);
             }
-            regs::INTREG => self.intreg = value & 0xff,
-            regs::DMAREG => self.dmareg = value & 0xbfbf_00bf,
             regs::STATREG => self.sticky &= !value,
-            regs::PERIODREG => self.periodreg = Periodreg(value & 0x003f_ffff),
             regs::TESTREG => self.loopback = value & regs::LBC != 0,
             // Read-only, and the FIFO of an unsupported mode.
             regs::RXDATA | regs::MSGDATA => {}
-            _ => {
-                let detail =
-                    format!("write to offset {offset:#x}, where the ECSPI has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-            }
+            _ => return false,
         }
+        true
     }
 
-    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    fn ignores(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
+        let Some(name) = regs::name(offset) else { return false };
+        let ignores = !self.conreg.en() && offset != regs::CONREG;
+        // To write a register's reset value loses nothing.
+        if ignores && (value != 0 || offset == regs::TXDATA) {
+            let detail = format!("{name} written while EN = 0: {value:#010x} is ignored");
+            wire.log().report(now, Rule::Disabled, None, detail);
+        }
+        ignores
     }
 
-    fn due(&self) -> Ps {
-        self.shifter.due()
-    }
-
-    fn interrupt(&self) -> bool {
+    fn interrupts(&self) -> bool {
         self.status() & self.intreg != 0
     }
 }

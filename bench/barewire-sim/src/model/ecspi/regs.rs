@@ -1,4 +1,4 @@
-//! The ECSPI's registers as the manual lays them out, and its FIFOs.
+//! The ECSPI's registers as the manual lays them out.
 //!
 //! *Read first*: i.MX 6Dual/Quad reference manual, chapter ECSPI, memory map and register
 //! definition. This file is written from there only, not from a driver.
@@ -14,9 +14,9 @@ pub(super) const PERIODREG: u32 = 0x1c;
 pub(super) const TESTREG: u32 = 0x20;
 pub(super) const MSGDATA: u32 = 0x40;
 
-/// The name of the register at `offset`, for reports.
-pub(super) fn name(offset: u32) -> &'static str {
-    match offset {
+/// The name of the register at `offset`, for reports; `None` if there is none.
+pub(super) fn name(offset: u32) -> Option<&'static str> {
+    Some(match offset {
         RXDATA => "RXDATA",
         TXDATA => "TXDATA",
         CONREG => "CONREG",
@@ -27,8 +27,8 @@ pub(super) fn name(offset: u32) -> &'static str {
         PERIODREG => "PERIODREG",
         TESTREG => "TESTREG",
         MSGDATA => "MSGDATA",
-        _ => "no register",
-    }
+        _ => return None,
+    })
 }
 
 /// CONREG.
@@ -145,45 +145,4 @@ pub(super) mod stat {
 pub(super) const LBC: u32 = 1 << 31;
 
 /// The words each FIFO holds.
-pub(super) const FIFO_WORDS: u32 = 64;
-
-/// A FIFO of [`FIFO_WORDS`] words.
-#[derive(Clone, Debug)]
-pub(super) struct Fifo {
-    words: [u32; FIFO_WORDS as usize],
-    head: u32,
-    count: u32,
-}
-
-impl Fifo {
-    pub(super) const fn new() -> Self {
-        Self { words: [0; FIFO_WORDS as usize], head: 0, count: 0 }
-    }
-
-    #[inline]
-    pub(super) fn count(&self) -> u32 {
-        self.count
-    }
-
-    /// Adds a word. Returns false if it was lost.
-    #[inline]
-    pub(super) fn push(&mut self, word: u32) -> bool {
-        let fits = self.count < FIFO_WORDS;
-        if fits {
-            self.words[((self.head + self.count) % FIFO_WORDS) as usize] = word;
-            self.count += 1;
-        }
-        fits
-    }
-
-    #[inline]
-    pub(super) fn pop(&mut self) -> Option<u32> {
-        if self.count == 0 {
-            return None;
-        }
-        let word = self.words[(self.head % FIFO_WORDS) as usize];
-        self.head = (self.head + 1) % FIFO_WORDS;
-        self.count -= 1;
-        Some(word)
-    }
-}
+pub(super) const FIFO_WORDS: usize = 64;

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::regs::*;
 use super::stat::*;
 use super::*;
+use crate::model::ControllerBlock as _;
 use crate::model::rig;
 
 /// 20 MHz at the dividers used here: a period of 50 ns.

@@ -5,7 +5,7 @@
 //!
 //! # How it works
 //! The model does nothing between accesses. Each access first processes everything due by then,
-//! word by word (`run_to`, in `shift`), and then acts on registers and FIFOs.
+//! word by word (by the rules in `shift`), and then acts on registers and FIFOs.
 //!
 //! With SPH = 0 SSPFSSOUT is high for a period of SSPCLKOUT between two words, so a word of n bits
 //! takes n + 2 periods. With SPH = 1 it stays low, and words follow without a gap while the
@@ -49,13 +49,15 @@ mod shift;
 #[cfg(test)]
 mod tests;
 
-use regs::{FIFO_WORDS, Fifo, HALF_FIFO_WORDS, Sspcr0, Sspcr1, int, sr};
+use regs::{FIFO_WORDS, HALF_FIFO_WORDS, Sspcr0, Sspcr1, int, sr};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::{ControllerBlock, ControllerKind};
+use crate::model::ControllerKind;
+use crate::model::block::{RegisterBlock, levels};
+use crate::model::fifo::Fifo;
+use crate::model::shifter::Shifter;
 use crate::wire::{Driver, Wire};
-use shift::Shifter;
 
 /// ARM PrimeCell SSP PL022.
 pub const KIND: ControllerKind = ControllerKind {
@@ -98,29 +100,30 @@ impl Pl022 {
             sspimsc: 0,
             sspdmacr: 0,
             sticky: 0,
-            tx: Fifo::default(),
-            rx: Fifo::default(),
+            tx: Fifo::new(FIFO_WORDS),
+            rx: Fifo::new(FIFO_WORDS),
             shifter: Shifter::default(),
             timeout_at: Ps::MAX,
         }
     }
 
     fn status(&self) -> u32 {
-        let (tx, rx) = (self.tx.count(), self.rx.count());
-        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
-        set(sr::TFE, tx == 0)
-            | set(sr::TNF, tx < FIFO_WORDS)
-            | set(sr::RNE, rx > 0)
-            | set(sr::RFF, rx == FIFO_WORDS)
-            | set(sr::BSY, tx > 0 || self.shifter.busy())
+        levels([
+            (sr::TFE, self.tx.is_empty()),
+            (sr::TNF, !self.tx.is_full()),
+            (sr::RNE, !self.rx.is_empty()),
+            (sr::RFF, self.rx.is_full()),
+            (sr::BSY, !self.tx.is_empty() || self.busy()),
+        ])
     }
 
     /// SSPRIS. TX is not qualified by SSE: it is set at reset.
     fn raw_interrupts(&self) -> u32 {
-        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
-        self.sticky
-            | set(int::RX, self.rx.count() >= HALF_FIFO_WORDS)
-            | set(int::TX, self.tx.count() <= HALF_FIFO_WORDS)
+        let levels = levels([
+            (int::RX, self.rx.count() >= HALF_FIFO_WORDS),
+            (int::TX, self.tx.count() <= HALF_FIFO_WORDS),
+        ]);
+        self.sticky | levels
     }
 
     fn pop_rx(&mut self, now: Ps, wire: &mut Wire) -> u32 {
@@ -129,22 +132,20 @@ impl Pl022 {
             wire.log().report(now, Rule::RxEmpty, None, detail);
             return UNDEFINED_SSPDR;
         };
-        if self.rx.count() == 0 {
+        if self.rx.is_empty() {
             self.sticky &= !int::RT;
         }
         self.arm_timeout(now);
-        word.into()
+        word
     }
 
     fn push_tx(&mut self, value: u32, now: Ps, wire: &mut Wire) {
-        if !self.tx.push(value as u16) {
+        // Words have 16 bits.
+        if !self.tx.push(value & 0xffff) {
             let detail =
                 format!("SSPDR written while the transmit FIFO is full: {value:#x} is lost");
             wire.log().report(now, Rule::TxFull, None, detail);
-            return;
         }
-        self.start(now);
-        self.run_to(now, wire);
     }
 
     fn write_sspcr1(&mut self, value: u32, now: Ps, wire: &mut Wire) {
@@ -157,8 +158,6 @@ impl Pl022 {
                 wire.set_sck(self.sspcr0.spo(), now);
                 wire.set_mosi(false, now);
                 self.arm_timeout(now);
-                self.start(now);
-                self.run_to(now, wire);
             }
             (true, false) => self.stop(now, wire),
             _ => {}
@@ -173,74 +172,59 @@ impl Pl022 {
     }
 }
 
-impl ControllerBlock for Pl022 {
-    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
-        self.run_to(now, wire);
-        match offset {
-            regs::SSPCR0 => self.sspcr0.0,
+impl RegisterBlock for Pl022 {
+    const NAME: &'static str = "the PL022";
+
+    fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)> {
+        Some(match offset {
+            regs::SSPCR0 => (&mut self.sspcr0.0, 0xffff),
+            // Even numbers only: the least significant bit reads as zero.
+            regs::SSPCPSR => (&mut self.sspcpsr, 0xfe),
+            regs::SSPIMSC => (&mut self.sspimsc, 0xf),
+            regs::SSPDMACR => (&mut self.sspdmacr, 0x3),
+            _ => return None,
+        })
+    }
+
+    fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32> {
+        Some(match offset {
             regs::SSPCR1 => self.sspcr1.0,
             regs::SSPDR => self.pop_rx(now, wire),
             regs::SSPSR => self.status(),
-            regs::SSPCPSR => self.sspcpsr,
-            regs::SSPIMSC => self.sspimsc,
             regs::SSPRIS => self.raw_interrupts(),
             regs::SSPMIS => self.raw_interrupts() & self.sspimsc,
-            regs::SSPDMACR => self.sspdmacr,
             // Write-only.
             regs::SSPICR => 0,
             regs::SSP_PERIPH_ID0..=regs::SSP_PCELL_ID3 if offset.is_multiple_of(4) => {
                 regs::IDS[((offset - regs::SSP_PERIPH_ID0) / 4) as usize]
             }
-            _ => {
-                let detail = format!("read of offset {offset:#x}, where the PL022 has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-                0
-            }
-        }
+            _ => return None,
+        })
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         match offset {
             regs::SSPDR => self.push_tx(value, now, wire),
-            regs::SSPCR0 => {
-                self.sspcr0 = Sspcr0(value & 0xffff);
-                self.start(now);
-            }
             regs::SSPCR1 => self.write_sspcr1(value, now, wire),
-            regs::SSPCPSR => {
-                // Even numbers only: the least significant bit reads as zero.
-                self.sspcpsr = value & 0xfe;
-                self.start(now);
-            }
-            regs::SSPIMSC => self.sspimsc = value & 0xf,
             regs::SSPICR => {
                 if value & int::RT != 0 {
                     self.timeout_at = Ps::MAX;
                 }
                 self.sticky &= !value;
             }
-            regs::SSPDMACR => self.sspdmacr = value & 0x3,
             // Read-only.
             regs::SSPSR | regs::SSPRIS | regs::SSPMIS => {}
             regs::SSP_PERIPH_ID0..=regs::SSP_PCELL_ID3 if offset.is_multiple_of(4) => {}
-            _ => {
-                let detail =
-                    format!("write to offset {offset:#x}, where the PL022 has no register");
-                wire.log().report(now, Rule::BadAccess, None, detail);
-            }
+            _ => return false,
         }
+        true
     }
 
-    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    fn written(&mut self, now: Ps, _wire: &mut Wire) {
+        self.start(now);
     }
 
-    fn due(&self) -> Ps {
-        self.shifter.due().min(self.timeout_at)
-    }
-
-    fn interrupt(&self) -> bool {
+    fn interrupts(&self) -> bool {
         self.raw_interrupts() & self.sspimsc != 0
     }
 }

@@ -1,4 +1,4 @@
-//! The PL022's registers as the manual lays them out, and its FIFOs.
+//! The PL022's registers as the manual lays them out.
 //!
 //! *Read first*: ARM DDI 0194, chapter 3, Programmers Model. This file is written from there only,
 //! not from a driver.
@@ -99,40 +99,3 @@ pub(super) const FIFO_WORDS: usize = 8;
 
 /// With this many words or more SSPRXINTR is asserted, with this many or fewer SSPTXINTR.
 pub(super) const HALF_FIFO_WORDS: usize = 4;
-
-/// A FIFO of [`FIFO_WORDS`] words of 16 bits.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Fifo {
-    words: [u16; FIFO_WORDS],
-    head: usize,
-    count: usize,
-}
-
-impl Fifo {
-    #[inline]
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Adds a word. Returns false if it was lost.
-    #[inline]
-    pub(super) fn push(&mut self, word: u16) -> bool {
-        let fits = self.count < FIFO_WORDS;
-        if fits {
-            self.words[(self.head + self.count) % FIFO_WORDS] = word;
-            self.count += 1;
-        }
-        fits
-    }
-
-    #[inline]
-    pub(super) fn pop(&mut self) -> Option<u16> {
-        if self.count == 0 {
-            return None;
-        }
-        let word = self.words[self.head % FIFO_WORDS];
-        self.head = (self.head + 1) % FIFO_WORDS;
-        self.count -= 1;
-        Some(word)
-    }
-}

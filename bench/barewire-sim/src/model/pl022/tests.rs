@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::regs::*;
 use super::*;
+use crate::model::ControllerBlock as _;
 use crate::model::rig;
 
 /// 40 MHz over the least divisor: a period of 50 ns.

@@ -8,7 +8,7 @@
 //!
 //! # How it works
 //! The model does nothing between accesses. Each access first processes everything due by then,
-//! frame by frame (`run_to`, in `shift`), and then acts on registers and FIFOs.
+//! frame by frame (by the rules in `shift`), and then acts on registers and FIFOs.
 //!
 //! "Selected" is a state of the block, not of a line: under OFF it is selected and no line is active.
 //!
@@ -42,15 +42,15 @@ mod shift;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use regs::{AUTO, Clock, FIFO_BYTES, FLAG, OFF, RXWM, TXWM};
 
 use crate::check::Rule;
 use crate::chip::Ps;
-use crate::model::{ControllerBlock, ControllerKind};
+use crate::model::ControllerKind;
+use crate::model::block::{RegisterBlock, levels};
+use crate::model::fifo::Fifo;
+use crate::model::shifter::Shifter;
 use crate::wire::Wire;
-use shift::Shifter;
 
 /// SiFive SPI, as the FU540-C000's SPI0: with the flash interface and one select line.
 pub const KIND: ControllerKind = ControllerKind {
@@ -62,6 +62,13 @@ pub const KIND: ControllerKind = ControllerKind {
 
 /// What RXDATA holds beside its flag while the receive FIFO is empty.
 pub const UNDEFINED_RXDATA: u32 = 0xa5;
+
+/// The select line that was taken, and the level that makes it active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Taken {
+    line: u32,
+    active: bool,
+}
 
 /// One block.
 #[derive(Debug)]
@@ -81,8 +88,15 @@ pub struct SiFive {
     fctrl: u32,
     ffmt: u32,
     ie: u32,
-    tx: VecDeque<u8>,
-    rx: VecDeque<u8>,
+    tx: Fifo,
+    rx: Fifo,
+    /// SCKDIV and SCKMODE as they were taken over.
+    clock: Clock,
+    taken: Option<Taken>,
+    /// The block is to be released after the frame.
+    release: bool,
+    /// The frame is received.
+    receives: bool,
     shifter: Shifter,
 }
 
@@ -112,31 +126,35 @@ impl SiFive {
             fctrl: 1,
             ffmt: 0x0003_0007,
             ie: 0,
-            tx: VecDeque::new(),
-            rx: VecDeque::new(),
-            shifter: Shifter::new(Clock { sckdiv, sckmode }),
+            tx: Fifo::new(FIFO_BYTES),
+            rx: Fifo::new(FIFO_BYTES),
+            clock: Clock { sckdiv, sckmode },
+            taken: None,
+            release: false,
+            receives: true,
+            shifter: Shifter::default(),
         }
     }
 
     fn pending(&self) -> u32 {
-        let set = |bit: u32, condition: bool| if condition { bit } else { 0 };
-        set(TXWM, self.tx.len() < self.txmark as usize)
-            | set(RXWM, self.rx.len() > self.rxmark as usize)
+        levels([
+            (TXWM, self.tx.count() < self.txmark as usize),
+            (RXWM, self.rx.count() > self.rxmark as usize),
+        ])
     }
 
     fn pop_rx(&mut self) -> u32 {
         // An empty FIFO is a question that the manual answers: no complaint.
-        self.rx.pop_front().map_or(FLAG | UNDEFINED_RXDATA, u32::from)
+        self.rx.pop().unwrap_or(FLAG | UNDEFINED_RXDATA)
     }
 
     fn push_tx(&mut self, value: u32, now: Ps, wire: &mut Wire) {
-        if self.tx.len() == FIFO_BYTES {
+        if !self.tx.push(value & 0xff) {
             let detail =
                 format!("TXDATA written while the transmit FIFO is full: {value:#x} is lost");
             wire.log().report(now, Rule::TxFull, None, detail);
             return;
         }
-        self.tx.push_back(value as u8);
         self.wake(now);
     }
 
@@ -145,86 +163,69 @@ impl SiFive {
             return;
         }
         self.csmode = value;
-        self.shifter.release_wanted();
+        self.release_wanted();
         self.wake(now);
-    }
-
-    fn bad_access(what: &str, offset: u32, now: Ps, wire: &mut Wire) {
-        let detail = format!("{what} offset {offset:#x}, where SiFive SPI has no register");
-        wire.log().report(now, Rule::BadAccess, None, detail);
     }
 }
 
-impl ControllerBlock for SiFive {
-    fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
-        self.run_to(now, wire);
-        match offset {
-            regs::SCKDIV => self.sckdiv,
-            regs::SCKMODE => self.sckmode,
-            regs::CSID => self.csid,
-            regs::CSDEF => self.csdef,
-            regs::CSMODE => self.csmode,
-            regs::DELAY0 => self.delay0,
-            regs::DELAY1 => self.delay1,
-            regs::FMT => self.fmt,
-            regs::TXDATA if self.tx.len() == FIFO_BYTES => FLAG,
-            regs::TXDATA => 0,
-            regs::RXDATA => self.pop_rx(),
-            regs::TXMARK => self.txmark,
-            regs::RXMARK => self.rxmark,
-            regs::FCTRL => self.fctrl,
-            regs::FFMT => self.ffmt,
-            regs::IE => self.ie,
-            regs::IP => self.pending(),
-            _ => {
-                Self::bad_access("read of", offset, now, wire);
-                0
-            }
-        }
+impl RegisterBlock for SiFive {
+    const NAME: &'static str = "SiFive SPI";
+
+    fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)> {
+        let lines = u32::MAX >> (32 - self.lines);
+        Some(match offset {
+            regs::SCKDIV => (&mut self.sckdiv, 0xfff),
+            regs::SCKMODE => (&mut self.sckmode, 3),
+            // As wide as the number of lines needs.
+            regs::CSID => (&mut self.csid, self.lines.next_power_of_two() - 1),
+            regs::CSDEF => (&mut self.csdef, lines),
+            regs::DELAY0 => (&mut self.delay0, 0x00ff_00ff),
+            regs::DELAY1 => (&mut self.delay1, 0x00ff_00ff),
+            regs::FMT => (&mut self.fmt, 0x000f_000f),
+            regs::TXMARK => (&mut self.txmark, 0xf),
+            regs::RXMARK => (&mut self.rxmark, 0xf),
+            regs::FFMT => (&mut self.ffmt, u32::MAX),
+            regs::IE => (&mut self.ie, TXWM | RXWM),
+            _ => return None,
+        })
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
+    fn get(&mut self, offset: u32, _now: Ps, _wire: &mut Wire) -> Option<u32> {
+        Some(match offset {
+            regs::CSMODE => self.csmode,
+            regs::TXDATA if self.tx.is_full() => FLAG,
+            regs::TXDATA => 0,
+            regs::RXDATA => self.pop_rx(),
+            regs::FCTRL => self.fctrl,
+            regs::IP => self.pending(),
+            _ => return None,
+        })
+    }
+
+    fn set(&mut self, offset: u32, value: u32, now: Ps, wire: &mut Wire) -> bool {
         match offset {
-            regs::SCKDIV => self.sckdiv = value & 0xfff,
-            regs::SCKMODE => self.sckmode = value & 3,
-            // As wide as the number of lines needs.
-            regs::CSID => self.csid = value & (self.lines.next_power_of_two() - 1),
-            regs::CSDEF => self.csdef = value & u32::MAX >> (32 - self.lines),
             regs::CSMODE if value & 3 == 1 => {
                 let detail = "CSMODE written with 1, which is reserved";
                 wire.log().report(now, Rule::BadAccess, None, detail);
             }
             regs::CSMODE => self.write_csmode(value & OFF, now),
-            regs::DELAY0 => self.delay0 = value & 0x00ff_00ff,
-            regs::DELAY1 => self.delay1 = value & 0x00ff_00ff,
-            regs::FMT => self.fmt = value & 0x000f_000f,
             regs::TXDATA => self.push_tx(value, now, wire),
-            regs::TXMARK => self.txmark = value & 0xf,
-            regs::RXMARK => self.rxmark = value & 0xf,
             regs::FCTRL => {
                 self.fctrl = value & 1;
                 self.wake(now);
             }
-            regs::FFMT => self.ffmt = value,
-            regs::IE => self.ie = value & (TXWM | RXWM),
             // Read-only.
             regs::RXDATA | regs::IP => {}
-            _ => Self::bad_access("write to", offset, now, wire),
+            _ => return false,
         }
+        true
+    }
+
+    fn written(&mut self, now: Ps, wire: &mut Wire) {
         self.follow(now, wire);
-        self.run_to(now, wire);
     }
 
-    fn catch_up(&mut self, now: Ps, wire: &mut Wire) {
-        self.run_to(now, wire);
-    }
-
-    fn due(&self) -> Ps {
-        self.shifter.due()
-    }
-
-    fn interrupt(&self) -> bool {
+    fn interrupts(&self) -> bool {
         self.pending() & self.ie != 0
     }
 }

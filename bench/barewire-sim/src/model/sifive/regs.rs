@@ -76,9 +76,4 @@ impl Fmt {
     pub(super) fn receives(self) -> bool {
         self.0 & 1 << 3 == 0
     }
-
-    /// A byte of a FIFO as the wire has it, most significant bit first, or the reverse.
-    pub(super) fn ordered(self, byte: u8) -> u8 {
-        if self.lsb_first() { byte.reverse_bits() } else { byte }
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::regs::*;
 use super::*;
+use crate::model::ControllerBlock as _;
 use crate::model::rig;
 use crate::wire::Driver;
 

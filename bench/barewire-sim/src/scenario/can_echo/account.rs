@@ -65,34 +65,37 @@ fn is_echo(echo: &CanFrame, frame: &CanFrame) -> bool {
     *echo == expected
 }
 
-/// What became of them, and the time from each one's end to its echo's beginning. Of an `interrupted`
-/// run, what came after the last one echoed had no turn any more, and is not lost.
-fn tally(records: &[Record], far: NodeId, interrupted: bool) -> (Tally, Vec<Ps>) {
-    let (mut tally, mut times, mut open) = (Tally::default(), Vec::new(), VecDeque::new());
-    let mut last_echoed = 0;
-    for record in records {
-        if !record.is_taken() {
-            tally.destroyed += 1;
-        } else if record.sender == far {
-            tally.sent += 1;
-            open.push_back(record);
-        } else {
-            let asked = open.iter().position(|asked| is_echo(&record.frame, &asked.frame));
-            let Some(asked) = asked.and_then(|at| {
-                tally.reordered += u64::from(at != 0);
-                open.remove(at)
-            }) else {
-                tally.unasked += 1;
-                continue;
-            };
-            tally.echoed += 1;
-            last_echoed = last_echoed.max(asked.eof);
-            times.push(record.sof - asked.eof);
+impl Tally {
+    /// What became of the frames that `far` sent, and the time from each one's end to its echo's beginning.
+    /// Of an `interrupted` run, what came after the last one echoed had no turn any more, and is not lost.
+    #[must_use]
+    pub fn of(records: &[Record], far: NodeId, interrupted: bool) -> (Self, Vec<Ps>) {
+        let (mut tally, mut times, mut open) = (Self::default(), Vec::new(), VecDeque::new());
+        let mut last_echoed = 0;
+        for record in records {
+            if !record.is_taken() {
+                tally.destroyed += 1;
+            } else if record.sender == far {
+                tally.sent += 1;
+                open.push_back(record);
+            } else {
+                let asked = open.iter().position(|asked| is_echo(&record.frame, &asked.frame));
+                let Some(asked) = asked.and_then(|at| {
+                    tally.reordered += u64::from(at != 0);
+                    open.remove(at)
+                }) else {
+                    tally.unasked += 1;
+                    continue;
+                };
+                tally.echoed += 1;
+                last_echoed = last_echoed.max(asked.eof);
+                times.push(record.sof - asked.eof);
+            }
         }
+        let lost = |asked: &&&Record| !interrupted || asked.eof < last_echoed;
+        tally.lost = open.iter().filter(lost).count() as u64;
+        (tally, times)
     }
-    let lost = |asked: &&&Record| !interrupted || asked.eof < last_echoed;
-    tally.lost = open.iter().filter(lost).count() as u64;
-    (tally, times)
 }
 
 /// Chip select high between the first and the second access of each service.
@@ -118,7 +121,7 @@ pub(super) fn account(
     kernel_ps: Ps,
     violations: Vec<Violation>,
 ) -> Echoed {
-    let (tally, eof_to_sof) = tally(&heard.records, heard.far, ran.interrupted);
+    let (tally, eof_to_sof) = Tally::of(&heard.records, heard.far, ran.interrupted);
     let interrupts = ran.services.len() as u64;
     let lead = |one: &Selection| one.first_clock_at + heard.half_a_clock_ps - one.selected_at;
     let lows = heard.int_lows.iter().filter_map(|&(from, until)| Some(until? - from));
