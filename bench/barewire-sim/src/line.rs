@@ -34,9 +34,10 @@ use crate::chip::Ps;
 pub use crate::chip::pin::Source;
 use crate::engine::{Engine, Line, Look};
 
-/// What moves a line besides its holders: a board, whose chips may.
+/// Changes lines besides their holders: a board, whose chips may drive them.
 pub(crate) trait World {
-    /// Lets everything happen until `now`; when something happens next, [`Ps::MAX`] for never.
+    /// Runs everything that is due until `now`. Returns the time of the next event, [`Ps::MAX`] for
+    /// never.
     fn settle(&self, now: Ps) -> Ps;
 }
 

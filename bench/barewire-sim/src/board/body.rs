@@ -46,7 +46,7 @@ pub(super) struct Output {
     pub(super) source: Rc<dyn Source>,
 }
 
-/// What a board's handles share.
+/// State shared by all handles of a board.
 pub(super) struct Shared {
     pub(super) engine: Engine,
     /// The wire's log: readable while the world is in use.
@@ -103,7 +103,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Gives the pads that chips drive the chips' levels at `now`.
+    /// Sets each pad that a chip drives to the chip's level at `now`.
     #[inline]
     pub(super) fn follow_outputs(&self, now: Ps) {
         if !self.outputs.borrow().is_empty() {

@@ -68,7 +68,7 @@ impl CostLevel {
 /// sheet states, has no range: both ends are the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// What is charged.
+    /// The value charged.
     pub value: u64,
     /// The lowest value that the sources allow.
     pub low: u64,
@@ -264,7 +264,7 @@ impl Profile {
         at
     }
 
-    /// What simulated threads cost.
+    /// The costs of simulated threads.
     #[must_use]
     pub fn thread_costs(&self) -> Costs {
         Costs {

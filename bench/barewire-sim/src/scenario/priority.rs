@@ -45,12 +45,12 @@ const STREAMS: usize = 6;
 /// The urgent device's priority; the others' is 0.
 const URGENT: u8 = 7;
 
-/// What [`inversion`] gave: calls of the high thread, from the call to the result.
+/// The result of [`inversion`]: times of the high thread's calls, from the call to the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inversion {
-    /// Of most.
+    /// The median.
     pub median_ns: u64,
-    /// Of the slowest.
+    /// The slowest call's.
     pub longest_ns: u64,
     /// The longest that a message of the low thread is on the wire, undisturbed.
     pub message_ns: u64,
@@ -58,7 +58,7 @@ pub struct Inversion {
     pub own_ns: u64,
 }
 
-/// What [`queueing`] gave.
+/// The result of [`queueing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queueing {
     /// From the call until its message begins: the median.

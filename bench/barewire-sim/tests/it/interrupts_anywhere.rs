@@ -39,11 +39,11 @@ struct Bench {
     board: Board,
     chip: Rc<RefCell<Echo>>,
     bus: Bus<Controller>,
-    /// What the chip is to receive.
+    /// The bytes that the chip must receive.
     expected: RefCell<Vec<u8>>,
     entries: Cell<u64>,
     ended: Cell<bool>,
-    /// What a thread of higher priority waits for.
+    /// The word that a thread of higher priority waits on.
     high_goes: AtomicU32,
 }
 

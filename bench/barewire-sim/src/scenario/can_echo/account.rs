@@ -1,4 +1,4 @@
-//! What was on the CAN bus and on SPI's wire, held against what was to be.
+//! Compares the traffic on the CAN bus and on SPI's wire with the expected traffic.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::chip::Ps;
 use crate::model::can::{CanFrame, NodeId, Record};
 use crate::selection::Selection;
 
-/// What a time was, over many.
+/// The median and the maximum of many times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The middle one; of two the shorter.
@@ -27,26 +27,27 @@ impl Spread {
     }
 }
 
-/// What became of the frames.
+/// Frames, counted by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The far node's frames that were acknowledged.
     pub sent: u64,
-    /// Of those echoed.
+    /// Those of `sent` that were echoed.
     pub echoed: u64,
-    /// Of those not; of an interrupted run, of those before the last one echoed.
+    /// Those of `sent` that were not echoed. In an interrupted run, only frames before the last
+    /// echoed one count.
     pub lost: u64,
-    /// Echoed, but not in their turn.
+    /// Echoed out of order.
     pub reordered: u64,
-    /// On the bus, and an echo of nothing.
+    /// On the bus without being an echo of any frame.
     pub unasked: u64,
     /// Destroyed by an error, from any sender.
     pub destroyed: u64,
-    /// Of the lost: no place was free to send them from.
+    /// Those of `lost` for which the chip had no free place to send from.
     pub dropped: u64,
 }
 
-/// What was on the wires.
+/// The recorded traffic.
 pub(super) struct Heard {
     pub(super) records: Vec<Record>,
     /// The node that sends the frames to echo.
@@ -57,7 +58,7 @@ pub(super) struct Heard {
     pub(super) half_a_clock_ps: Ps,
 }
 
-/// Whether `echo` is that of `frame`.
+/// Whether `echo` is the echo of `frame`.
 fn is_echo(echo: &CanFrame, frame: &CanFrame) -> bool {
     let largest = if frame.extended { (1 << 29) - 1 } else { 0x7ff };
     let mut expected = *frame;
@@ -65,8 +66,8 @@ fn is_echo(echo: &CanFrame, frame: &CanFrame) -> bool {
     *echo == expected
 }
 
-/// What became of them, and the time from each one's end to its echo's beginning. Of an `interrupted`
-/// run, what came after the last one echoed had no turn any more, and is not lost.
+/// Counts the far node's frames by outcome, and returns the time from each frame's end to the start
+/// of its echo. In an `interrupted` run, frames after the last echoed one do not count as lost.
 fn tally(records: &[Record], far: NodeId, interrupted: bool) -> (Tally, Vec<Ps>) {
     let (mut tally, mut times, mut open) = (Tally::default(), Vec::new(), VecDeque::new());
     let mut last_echoed = 0;

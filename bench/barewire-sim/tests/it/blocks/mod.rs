@@ -97,13 +97,13 @@ pub(crate) struct Block {
     pub long: Start,
     /// The first is the usual one.
     pub ways: &'static [Way],
-    /// What random messages ask. Chip select 0 is on a GPIO, 1 is the block's own line.
+    /// The ranges that random messages draw from. Chip select 0 is on a GPIO, 1 is the block's own line.
     pub asks: Asks,
     /// Whether the block's own line holds for messages of any form at one speed.
     pub holds: bool,
     /// Bytes of a message that does not fit its FIFO, and takes several interrupts.
     pub longer: usize,
-    /// Where it is active for one burst: which it takes.
+    /// For a block whose own line is active for one burst: the bursts it takes.
     pub bursts: &'static [Burst],
     /// Whether a reset empties the transmit FIFO of a block whose clock stands still.
     pub forgets: bool,

@@ -53,7 +53,7 @@ struct State {
     claim: Option<Claim>,
 }
 
-/// What a board and its judge share. It lies in leaked memory, because a board's options must be `Send`.
+/// State shared by a board and its judge. It lies in leaked memory, because a board's options must be `Send`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tape(&'static Mutex<State>);
 
@@ -131,7 +131,7 @@ impl Tape {
     }
 }
 
-/// What the wrapper of a block needs: [`BlockOptions`] carry it.
+/// The data of a block's wrapper; [`BlockOptions`] carry it.
 #[derive(Clone, Copy)]
 struct Watch {
     kind: &'static ControllerKind,
