@@ -11,7 +11,7 @@ use barewire::spi::MessageError;
 
 use super::platform::{BoxedFuture, called_back};
 
-/// What a message ends with.
+/// The result of a message.
 pub(super) type Ran = Result<usize, MessageError>;
 
 /// A message of its own bytes that can be submitted, whatever its length.

@@ -51,7 +51,8 @@ impl Console {
     }
 }
 
-/// What a wait while a bus is opened calls: names the lock's holder once, and asks `console` whether to go on.
+/// Returns the callback of a wait while a bus is being opened. It names the lock's holder once, and asks `console`
+/// whether to go on.
 pub(crate) fn while_opening(
     path: &Path,
     console: Option<Console>,

@@ -43,7 +43,8 @@ pub const BODY_MAX: u32 = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpenId(pub u32);
 
-/// What an open file is of: three bits of its [`OpenId`], so that a library which finds a descriptor knows.
+/// The kind of an open file. Three bits of its [`OpenId`] hold it, so that a library which finds a descriptor
+/// knows the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A spidev node.
@@ -81,7 +82,7 @@ impl OpenId {
         Self(self.0 & !(7 << KIND_SHIFT) | (kind as u32) << KIND_SHIFT)
     }
 
-    /// What the file is of.
+    /// The kind of the file.
     #[must_use]
     pub fn kind(self) -> FileKind {
         let kind = self.0 >> KIND_SHIFT & 7;

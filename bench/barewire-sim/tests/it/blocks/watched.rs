@@ -261,7 +261,8 @@ const LINE_MAX: usize = 105;
 /// The longest cycle of words that is folded.
 const CYCLE_MAX: usize = 8;
 
-/// The entries, with a note where nothing happened for longer than an access takes. What a caller sleeps is no news.
+/// The entries, with a note where nothing happened for longer than an access takes. A caller's sleep gets no such
+/// note: it has an entry of its own.
 fn with_waits(entries: Vec<(Ps, Entry)>) -> Vec<Entry> {
     let mut all = Vec::new();
     let mut before: Option<(Ps, bool)> = None;

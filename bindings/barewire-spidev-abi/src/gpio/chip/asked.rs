@@ -85,7 +85,7 @@ impl<P: Pins> GpioChip<P> {
         }
     }
 
-    /// One of a file that has requested lines.
+    /// Runs an ioctl on a file that has requested lines.
     pub(super) fn lines_ioctl(
         &mut self,
         file: OpenId,
