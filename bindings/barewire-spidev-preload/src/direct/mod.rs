@@ -45,7 +45,7 @@ const NODES: usize = 8;
 const UNKNOWN: u8 = files::UNKNOWN;
 const SERVED: u8 = u8::MAX;
 
-/// The name of each node plus 1, by the node's number; 0 for none.
+/// The names of the nodes, each as its number plus 1; 0 for none.
 static NAMES: [AtomicU32; NODES] = [const { AtomicU32::new(0) }; NODES];
 /// The nodes that were opened.
 static OPEN: [AtomicPtr<Node>; NODES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; NODES];

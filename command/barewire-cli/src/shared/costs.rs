@@ -42,7 +42,7 @@ impl Costs {
         }
     }
 
-    /// What `board` costs then.
+    /// The costs of `board` at this level.
     pub(crate) fn profile(self, board: &BoardSpec) -> Profile {
         board.profile.at(self.level())
     }
@@ -105,7 +105,7 @@ pub(crate) fn low_and_high<R: Send>(
     })
 }
 
-/// What the runs at the ends of all ranges gave.
+/// The results of the runs at the ends of all ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct LowHigh<R> {
     pub(crate) low: R,
@@ -130,7 +130,7 @@ struct Range {
 pub(crate) struct Ranges(BTreeMap<&'static str, Range>);
 
 impl Ranges {
-    /// Those of `used`.
+    /// The ranges of the headlines in `used`.
     pub(crate) fn of<R>(used: &R, low: &R, high: &R, headlines: &[Headline<R>]) -> Self {
         let range = |&(name, get): &Headline<R>| {
             let [value, low, high] = [get(used)?, get(low)?, get(high)?];

@@ -38,7 +38,8 @@ pub(super) const CALL_US: f64 = 5.0;
 /// His clock: 3.6 MHz asked, 3.571 made.
 const SPEED_HZ: RangeInclusive<u32> = 3_570_000..=3_600_000;
 
-/// What was published of that many conversions a message, if `which` is what it was measured on.
+/// The published figures for that many conversions a message, if `which` is the set-up they were
+/// measured on.
 pub(super) fn of(which: &Which, channels: usize, batch: usize) -> Option<Published> {
     let Which { place, chip, effective_speed_hz, .. } = which;
     let his_board = !place.simulated || place.bus == "sim:rpi3";

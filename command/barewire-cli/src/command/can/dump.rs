@@ -179,7 +179,7 @@ impl Printer<'_> {
     }
 }
 
-/// What has come.
+/// Counts of what has arrived.
 #[derive(Default)]
 struct Came {
     frames: u64,

@@ -194,14 +194,14 @@ mod protocol {
 /// Something that went wrong, as Linux tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ErrorFrame {
-    /// What kinds of errors, without the flag.
+    /// The kinds of errors, without the flag.
     pub(super) class: u32,
-    /// What about them.
+    /// Details of the errors.
     pub(super) data: [u8; 8],
 }
 
 impl ErrorFrame {
-    /// What a look at the chip found besides frames; `counters` are asked for where the state changed.
+    /// The errors that one service of the chip found. `counters` were read if the state changed.
     pub(super) fn of(found: &Found, counters: Option<ErrorCounters>) -> Option<Self> {
         let mut error = Self::default();
         if found.overflow {

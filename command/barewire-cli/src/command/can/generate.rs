@@ -50,7 +50,7 @@ struct Report {
     #[serde(flatten)]
     which: Which,
     frames_sent: u64,
-    /// By the far node.
+    /// The frames that the far node received.
     frames_received: Option<u64>,
     frames_lost: Option<u64>,
     frames_reordered: Option<u64>,
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     session::run(&request, |session| generate(args, &far, session))
 }
 
-/// What went out so far.
+/// The frames sent so far.
 struct SentFrames {
     times: BitTimes,
     /// Given to the chip, and not yet confirmed.
@@ -228,7 +228,7 @@ fn send(
     Ok(true)
 }
 
-/// What became of what was sent.
+/// The sent frames, counted by outcome.
 struct EchoComparison {
     received: u64,
     lost: u64,

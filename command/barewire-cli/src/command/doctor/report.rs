@@ -57,7 +57,7 @@ pub(super) enum Level {
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) level: Level,
-    /// What it is about, in a word or two.
+    /// The subject, in a word or two.
     pub(super) about: String,
     pub(super) text: String,
     pub(super) steps: Vec<Step>,
@@ -80,9 +80,9 @@ pub(super) struct Way {
     /// For `--bus`; `None` where a part of it is not known yet.
     pub(super) bus: Option<String>,
     pub(super) ready: bool,
-    /// What stands in the way and cannot be helped by commands.
+    /// Obstacles that no command removes.
     pub(super) obstacles: Vec<String>,
-    /// What to do first, in this order.
+    /// Steps to take first, in this order.
     pub(super) steps: Vec<Step>,
     /// Commands that try it.
     #[serde(rename = "try")]

@@ -51,7 +51,7 @@ struct Write {
     to: String,
     name: String,
     address: u32,
-    /// What the register held: only where a field was changed.
+    /// The register's value before, if a field was changed.
     before: Option<String>,
     /// Null if it was so already.
     written: Option<String>,

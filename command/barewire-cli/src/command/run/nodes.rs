@@ -18,7 +18,7 @@ use crate::shared::failure::Failure;
 use crate::shared::output::note;
 use crate::shared::session::Session;
 
-/// What a call returns: its value and the bytes behind it.
+/// The answer to a call: its value and the bytes after it.
 pub(super) type Answer = Result<(u32, Vec<u8>), Errno>;
 
 struct Node<'s> {
@@ -28,7 +28,7 @@ struct Node<'s> {
     clock: Rc<Clock<'s>>,
     lock: RefCell<Option<ChipLock>>,
     chip: RefCell<Chip>,
-    /// What the program needs to run messages itself.
+    /// The files by which the program runs messages itself.
     direct: Option<Direct>,
 }
 
@@ -110,7 +110,7 @@ impl<'s> Nodes<'s> {
         }
     }
 
-    /// One less.
+    /// Counts one opener less.
     pub(super) fn closed(&self, index: usize) {
         if let Some(node) = self.nodes.get(index) {
             node.chip.borrow_mut().close(node.session.open.bus());
