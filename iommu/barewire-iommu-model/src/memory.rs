@@ -49,7 +49,7 @@ struct Cleaning {
     thread: ThreadId,
     table: u64,
     index: usize,
-    /// What the processors had there when it began.
+    /// The entry's value for the processors when the clean began.
     value: u64,
 }
 

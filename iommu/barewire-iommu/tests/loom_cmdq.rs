@@ -90,8 +90,8 @@ unsafe impl Pool for Ram {
 
 /// Where threads sleep until something has been done: one that spins multiplies the interleavings.
 ///
-/// Who has looked in vain is in order with all that was done until then, and so sees it when looking
-/// again; a first look has nothing but the driver's own fences.
+/// A thread that has looked in vain is ordered after everything done until then, and so sees it at
+/// its next look. For a first look, only the driver's own fences order memory.
 struct Bed {
     done: AtomicU32,
     /// The same behind std's mutex, which the model does not know, and who sleeps.
@@ -409,7 +409,7 @@ fn two_cpus_wrap_around() {
     });
 }
 
-/// Three CPUs that look once and give up; only then does the SMMU begin. Nobody's batch is forgotten.
+/// Three CPUs look once and give up; only then does the SMMU begin. No CPU's batch is forgotten.
 #[test]
 fn three_cpus() {
     builder(3).check(|| {

@@ -173,7 +173,7 @@ mod tests {
         machine.threads().context_switch_ps
     }
 
-    /// What doubling the costs of threads adds to `once`, in hand-overs.
+    /// The time that doubling the costs of threads adds to `once`, in hand-overs.
     fn hand_overs(once: &Costs, of: impl Fn(&Costs) -> Ps) -> f64 {
         let mut twice = once.clone();
         twice.set("context-switch", 2.0 * once.get("context-switch"));

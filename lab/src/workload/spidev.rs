@@ -16,7 +16,7 @@
 //! goes to the first edge, as on an oscilloscope, and *cs-hold* begins at the last. *clocks* are whole bits.
 //!
 //! # Not supported
-//! What a timer tick does to a batch that it interrupts: a tick that is due waits for the next `ioctl`.
+//! Timer ticks that interrupt a batch: a tick that is due waits for the next `ioctl`.
 
 use std::cell::RefCell;
 
@@ -38,7 +38,7 @@ const TICK_PS: Ps = 10_000_000_000;
 const COMMAND: u8 = 0x60;
 /// The bytes of a conversion.
 pub const CONVERSION_BYTES: usize = 3;
-/// What is at the input: neither all zeros nor all ones, nor the same backwards.
+/// The input's level. Its code is neither all zeros nor all ones, nor the same backwards.
 const LEVEL_UV: i64 = 1_234_000;
 /// Ioctls before anything is measured.
 const WARM_UP: usize = 2;

@@ -232,7 +232,8 @@ impl Owner<'_, '_> {
         }
     }
 
-    /// Nothing waits: what is cached is what is mapped, and all tables are hooked.
+    /// If nothing waits, checks that exactly the mapped entries are cached, and that all tables are
+    /// hooked.
     fn settle(&self) {
         if self.domain.waiting() == (0, 0) && self.held.is_empty() {
             self.machine.settle(self.context);

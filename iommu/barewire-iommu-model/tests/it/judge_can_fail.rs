@@ -545,7 +545,7 @@ fn a_clean_without_a_barrier_is_seen() {
 /// The bit of a table descriptor that hardware ignores.
 const MARK: u64 = 1 << 55;
 
-/// What the second processor finds in the entry that leads to its table, and does.
+/// The second processor's case: the entry it finds on the way to its table, and its reaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Second {
     /// The first processor has not cleaned the entry, and the second does.

@@ -27,7 +27,7 @@ pub(super) enum Plan {
     EachWalk { walk: Strategy },
     /// A call unhooks all its tables, then invalidates once.
     Gathered(Strategy),
-    /// What calls removed waits, until one flush of the context is for all of it.
+    /// Mappings that calls removed wait until one flush of the context invalidates them all.
     Deferred(Bounds),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Bounds {
     pub(super) age_ns: u64,
 }
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Counts {
     pub(super) calls: u64,
@@ -64,7 +64,7 @@ impl Counts {
     }
 }
 
-/// What waits for a deferred flush.
+/// The removed ranges and tables that wait for a deferred flush.
 struct Pending {
     gather: Gather,
     ranges: Vec<Range<u64>>,

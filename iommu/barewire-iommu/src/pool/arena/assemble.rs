@@ -74,7 +74,7 @@ impl Arena<'_> {
         })
     }
 
-    /// Steps 1 and 2. What others free meanwhile may stay where it is.
+    /// Steps 1 and 2. Tables that others free meanwhile may stay where they are.
     fn move_aside(&self, search: u32) {
         self.moves.fetch_add(1, Ordering::AcqRel);
         // A chain as long as the longest run, so none is left in pieces.

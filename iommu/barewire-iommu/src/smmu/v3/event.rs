@@ -232,7 +232,7 @@ impl fmt::Display for Event {
 }
 
 impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
-    /// What goes wrong, as the SMMU tells it. There is one reader at a time.
+    /// The reader of faults that the SMMU reports. There is one reader at a time.
     ///
     /// # Errors
     /// [`SmmuError::Taken`].

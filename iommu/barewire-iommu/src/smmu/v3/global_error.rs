@@ -156,7 +156,7 @@ impl GlobalErrors {
         (0..32).filter(move |bit| self.0 >> bit & 1 != 0).map(GlobalError::from_bit)
     }
 
-    /// Those that stay when the errors have been reported.
+    /// The errors that stay active after they have been reported.
     pub(super) const TERMINAL: u32 = 1 << SFM;
 }
 

@@ -46,8 +46,8 @@
 //! A command whose fetch was aborted (CERROR_ABT) is fetched again. Its batch fails nevertheless. A
 //! CMD_SYNC after an ATS invalidation that timed out (CERROR_ATC_INV_SYNC) is executed again.
 //!
-//! Whoever acknowledges does so for all active errors of SMMU_GERROR, and one CPU at a time. A call
-//! that must not wait, and finds another CPU at it, leaves one more round to that CPU.
+//! One CPU at a time acknowledges errors, and it acknowledges all active errors of SMMU_GERROR. If
+//! a call that must not wait finds another CPU doing this, it leaves one more round to that CPU.
 
 use core::fmt;
 
@@ -111,7 +111,7 @@ pub struct CommandQueue<'p, P: Pool> {
     separate: bool,
 }
 
-/// What is reserved at once.
+/// The part of a batch that is reserved at once.
 struct Piece {
     commands: u32,
     /// Whether a CMD_SYNC follows.

@@ -54,7 +54,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// One that does not snoop.
+    /// Options of an SMMU that does not snoop caches.
     pub(crate) fn not_coherent(mut self) -> Self {
         self.idr0 &= !(1 << 4);
         self

@@ -68,7 +68,7 @@ pub(super) enum Call {
 pub(super) struct TraceLine<'a> {
     /// When, on the tracer's clock; none if it does not say, or not in seconds.
     pub(super) time_ns: Option<u64>,
-    /// What.
+    /// The event.
     pub(super) event: Event<'a>,
 }
 
