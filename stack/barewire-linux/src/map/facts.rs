@@ -1,5 +1,5 @@
-//! What a block's own module gives and gets: its [`Facts`], and the [`Parts`] and the [`Board`] from
-//! which its driver is made.
+//! The interface of a block's own module. It gives its [`Facts`], and gets the [`Parts`] and the
+//! [`Board`] from which its driver is made.
 
 use barewire::controller::CsLine;
 use barewire::controller::atmel::Pipe;
@@ -8,7 +8,7 @@ use super::MappedInterrupt;
 use super::cs::Selects;
 use crate::sys::MappedRegisters;
 
-/// What is known of a block on every board.
+/// The facts of a block that hold on every board.
 pub(super) struct Facts {
     /// Its name in a bus's text.
     pub(super) name: &'static str,

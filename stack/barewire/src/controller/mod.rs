@@ -82,12 +82,12 @@ pub struct Preset {
     pub cs_hold_ticks: u32,
     /// Ticks to wait after CS is driven inactive.
     pub cs_inactive_ticks: u32,
-    /// What is special about its selections.
+    /// Special properties of its selections.
     pub selection: Selection,
 }
 
-/// What is special about a device's selections, in one byte: flags of their own made a sync message
-/// one to four instructions longer on 32-bit Arm.
+/// Special properties of a device's selections, in one byte. Separate flags made a sync message one
+/// to four instructions longer on 32-bit Arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Selection(u8);
@@ -152,7 +152,7 @@ impl Selection {
     }
 }
 
-/// What a controller can do. Fields may be added: make one with [`Limits::new`].
+/// The limits of a controller. Fields may be added: make one with [`Limits::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -222,7 +222,7 @@ impl Limits {
 
 /// A controller: its select lines, its registers, its clock.
 pub trait Controller {
-    /// What this controller can do.
+    /// The limits of this controller.
     fn limits(&self) -> Limits;
 
     /// Turns a device's settings into register values.

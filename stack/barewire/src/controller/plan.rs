@@ -66,7 +66,7 @@ impl Preset {
         (plain && len != 0 && len <= self.poll_bytes_max).then_some(&self.plan)
     }
 
-    /// The preset of a device whose messages leave the chip selected, if its line can.
+    /// The preset of a device whose messages leave the chip selected; `None` if its line cannot stay active.
     pub(crate) fn keeping_cs(self) -> Option<Self> {
         // As if it had waits: the shortest path, which does not look at the flag, is for others.
         let plan = self.plan.timed();

@@ -42,7 +42,7 @@ pub struct Block<B: State, R, G, T, I = NoInterrupt> {
     progress: Progress,
     /// The transfer that was left in flight.
     pub(super) flight: B::Flight,
-    /// What the driver keeps.
+    /// The driver's state.
     pub(super) state: B,
 }
 

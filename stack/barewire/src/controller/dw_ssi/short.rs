@@ -107,7 +107,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         }
     }
 
-    /// Exchanges frames, and what is left behind them, for as long as each look finds some received.
+    /// Exchanges frames, and the rest of the bytes after them, as long as each look finds received frames.
     #[inline(never)]
     fn exchange_load(
         &mut self,
