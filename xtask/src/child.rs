@@ -23,7 +23,7 @@ pub(crate) struct Task {
 pub(crate) struct Ran {
     /// Whether it could be started and exited with zero.
     pub(crate) success: bool,
-    /// What its output said.
+    /// The counts in its output.
     pub(crate) tally: Tally,
     /// The processor time, user and system, of the child and of the children it waited for; zero
     /// where there is no `/proc`.

@@ -1,4 +1,4 @@
-//! What a human sees: headers, colours, and lines that never stop the run.
+//! Output for people: headers, colours, and lines that never stop the run.
 
 use std::io::{self, IsTerminal, Write};
 

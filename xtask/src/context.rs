@@ -11,7 +11,7 @@ use crate::child::{Ran, Task};
 use crate::console::Console;
 use crate::tally::{SKIPPED, Tally};
 
-/// What every step may know. Each has one of its own.
+/// The context of a step. Each step has one of its own.
 #[derive(Debug)]
 pub(crate) struct Context {
     /// The workspace's root, where children run.

@@ -1,4 +1,4 @@
-//! What a step of CI is: when it runs, what it needs, what it does. [`ci`](crate::ci) lists and runs them.
+//! A step of CI: when it runs, its needs and its work. [`ci`](crate::ci) lists and runs them.
 
 use crate::context::{Context, Outcome};
 use crate::needs::{self, Need};
@@ -21,19 +21,19 @@ pub(crate) enum Lane {
 /// One step of CI.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// What `--step` calls it.
+    /// Its name for `--step`.
     pub(crate) name: &'static str,
-    /// What it checks, for headers and help.
+    /// The subject of its checks, for headers and help.
     pub(crate) about: &'static str,
     /// When it runs.
     pub(crate) lane: Lane,
     /// Minutes on two quiet cores, for the list of what did not run.
     pub(crate) minutes: u8,
-    /// What it needs beside the pinned compiler.
+    /// The tools it needs besides the pinned compiler.
     pub(crate) needs: &'static [Need],
     /// Where a change asks for it (`--changed`): beginnings of paths. Empty: anywhere.
     pub(crate) paths: &'static [&'static str],
-    /// What it does.
+    /// Its work.
     pub(crate) run: fn(&Context) -> Outcome,
 }
 

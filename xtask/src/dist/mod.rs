@@ -72,9 +72,9 @@ struct Plan {
 struct Dirs {
     /// The workspace.
     root: PathBuf,
-    /// What is shipped.
+    /// The directory of the files to ship.
     out: PathBuf,
-    /// What it is made of.
+    /// The directory of intermediate files.
     work: PathBuf,
     /// Cargo's directory for these builds.
     cargo: PathBuf,

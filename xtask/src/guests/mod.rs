@@ -120,7 +120,7 @@ impl Options {
     }
 }
 
-/// What all guests came to.
+/// The results of all guests.
 #[derive(Debug, Default)]
 struct Results {
     rows: Vec<Row>,

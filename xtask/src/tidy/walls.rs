@@ -29,7 +29,7 @@ const DOORS: [(&str, &str); 5] = [
 /// Files that both workspaces have, so that a copy of either builds as it does here, and may be passed on.
 const TWINS: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "rust-toolchain.toml", "rustfmt.toml"];
 
-/// The model that judges the page tables. Of our crates it may use only theirs.
+/// The model that judges the page tables. Of our crates it may use only `barewire-iommu`.
 const IOMMU_MODEL: &str = "iommu/barewire-iommu-model/";
 
 /// Types of the format that the model defines itself, and must not import from the crate it judges.
