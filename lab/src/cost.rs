@@ -1,4 +1,4 @@
-//! What the steps of kernel paths cost: each with its unit, its range and its source.
+//! The costs of the steps of kernel paths, each with its unit, its range and its source.
 //!
 //! *Read first*: `lab/costs.toml`.
 //!

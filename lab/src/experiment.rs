@@ -15,7 +15,7 @@ const EMBEDDED: &[&str] = &[
     include_str!("../experiments/touch.toml"),
 ];
 
-/// What was done with the kernel.
+/// The workload of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {

@@ -421,7 +421,7 @@ impl Machine {
         }
     }
 
-    /// Waits, the processor `busy` or given away.
+    /// Runs `wait` as a span. The processor is `busy` meanwhile, or free for other threads.
     pub fn wait<R>(&self, what: &'static str, busy: bool, wait: impl FnOnce() -> R) -> R {
         self.span(what, (Class::Wait, busy, false), || (wait(), Expense::default()))
     }

@@ -1,6 +1,6 @@
 //! The kept fit is the one that the fit set gives, and what it is worth.
 //!
-//! Set `BAREWIRE_BLESS=1` to write `fitted.toml` anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write `fitted.toml` anew, then review the difference.
 
 use std::collections::BTreeMap;
 use std::path::Path;

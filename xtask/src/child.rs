@@ -50,7 +50,7 @@ impl Task {
         linted::VARIABLES.iter().fold(self, |task, (name, value)| task.env(name, *value))
     }
 
-    /// The task as somebody would type it.
+    /// The task as a user would type it.
     pub(crate) fn line(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
         let args = self.args.iter().map(|arg| quoted(arg));

@@ -203,7 +203,7 @@ impl Outcome {
         Self { tally, ..Self::new(Verdict::Skipped) }
     }
 
-    /// A check left out because it could only repeat an earlier failure, or would find what it found before.
+    /// A check that is left out because it would only repeat an earlier failure or an earlier result.
     pub(crate) fn not_run(why: &str) -> Self {
         Self::new(Verdict::NotRun).with_note(why.into())
     }

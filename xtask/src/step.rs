@@ -8,11 +8,13 @@ use crate::needs::{self, Need};
 pub(crate) enum Lane {
     /// `cargo xtask test`: before all others, and alone.
     Test,
-    /// With the target directory that builds share, or of another workspace, beside [`Lane::Own`].
+    /// Steps that use the shared target directory, or that of another workspace. Runs beside
+    /// [`Lane::Own`].
     Shared,
-    /// With target directories of its own, beside [`Lane::Shared`].
+    /// Steps with target directories of their own. Runs beside [`Lane::Shared`].
     Own,
-    /// After [`Lane::Own`], on the same core: what is shipped, built and used as its users do.
+    /// Runs after [`Lane::Own`], on the same core: builds the shipped files, and uses them as users
+    /// do.
     Programs,
     /// After all others.
     Apart,

@@ -18,12 +18,12 @@ pub const LENGTHS_MAX: &[usize] = &[
 /// Offsets from 0 below this are tried.
 const OFFSETS: usize = 4;
 
-/// Where a buffer begins in its area, before the iteration's offset.
+/// The place in its area where a buffer begins. The iteration's offset is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// At a fixed byte.
     At(usize),
-    /// Behind a first buffer of the iterated length.
+    /// After a first buffer, which has the iteration's length.
     Second,
 }
 

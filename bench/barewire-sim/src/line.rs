@@ -131,8 +131,8 @@ impl IntLine {
         Self { engine: engine.clone(), pin: Rc::new(pin) }
     }
 
-    /// Raises it at `at`, at once if that has passed. A chip's pin is its chip's alone: there it does
-    /// nothing.
+    /// Raises the line at `at`, or at once if `at` has passed. Has no effect on a chip's pin, which
+    /// only the chip drives.
     pub fn raise_at(&self, at: Ps) {
         self.pin.rises.borrow_mut().insert(at);
         self.engine.look_again();

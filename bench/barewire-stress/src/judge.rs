@@ -117,7 +117,7 @@ impl Judge {
         }
     }
 
-    /// A further message of `context`; its number.
+    /// Registers a further message of `context`, and returns its number.
     pub(super) fn give(&mut self, context: usize, priority: u8) -> u32 {
         let given = self.given;
         self.given += 1;

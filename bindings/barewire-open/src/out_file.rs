@@ -40,10 +40,10 @@ enum Sink {
 }
 
 impl OutFile {
-    /// Begins `path`. That it can be written is known from here on, disk space aside.
+    /// Begins the output `path`. If this succeeds, only a full disk can keep the file from being written.
     ///
     /// # Errors
-    /// It cannot be written, it is a socket, or its links lead round.
+    /// It cannot be written, it is a socket, or its links form a loop.
     pub fn create(path: &Path) -> Result<Self, OpenError> {
         Self::try_create(path).map_err(|error| {
             let link = match fs::read_link(path) {

@@ -1,4 +1,4 @@
-//! Waiting for another process that has a bus or a chip: who it is, told once, and how the wait ends.
+//! Waits for another process that has a bus or a chip: names that process once, and decides how the wait ends.
 //!
 //! How it works: the lock calls back every 100 ms. After a second its holder is named. While a bus is opened, the opener
 //! is told; while messages run, the program's [`Console`].

@@ -1,4 +1,4 @@
-//! One node: the settings that all who have it open share, and messages run on a bus.
+//! One node: the settings that all its openers share, and messages run on a bus.
 //!
 //! # How it works
 //! A program's mode, word length and clock become a device's [`Settings`] for each message, so that all
@@ -79,7 +79,7 @@ pub struct Chip {
 }
 
 impl Chip {
-    /// A node of that bus which nobody has open.
+    /// A node of that bus, without openers.
     ///
     /// # Errors
     /// The bus does not support the node's chip select, mode or clock.
@@ -127,7 +127,7 @@ impl Chip {
     /// Writes a setting. After an error it has its old value.
     ///
     /// # Errors
-    /// `EINVAL` for what the interface or the controller does not know.
+    /// `EINVAL` for a setting that the interface or the controller does not know.
     pub fn write(&mut self, bus: &AnyBus<'_>, setting: Setting, value: u32) -> Result<(), Failed> {
         let (mut mode, mut bits_per_word) = (self.mode, self.bits_per_word);
         match setting {

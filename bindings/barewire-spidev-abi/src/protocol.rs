@@ -129,7 +129,7 @@ impl OpenId {
     }
 }
 
-/// What a request asks for.
+/// The action that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// A process has loaded the library. The argument is its process id.
@@ -165,7 +165,7 @@ const OPEN_LINES: u32 = 7;
 pub struct Head {
     /// The open file.
     pub id: OpenId,
-    /// What it asks for.
+    /// The action asked for.
     pub call: Call,
     /// Bytes of the body that follows.
     pub body: u32,

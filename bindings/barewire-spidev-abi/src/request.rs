@@ -70,7 +70,7 @@ impl Setting {
     }
 }
 
-/// What a program asks of a node.
+/// A program's request to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// `SPI_IOC_RD_…`.

@@ -6,7 +6,7 @@
 //! mapped node; if not, it calls the C library's own. An open node is a socket to the server, `barewire run`,
 //! and each call on it is a request there ([`protocol`](barewire_spidev_abi::protocol)).
 //!
-//! * `config`: what `barewire run` tells. `start`: what happens when the library is loaded.
+//! * `config`: the configuration from `barewire run`. `start`: runs when the library is loaded.
 //! * `paths`: which paths are about a mapped node, and what is used in their place.
 //! * `out_of_reach`: files by which a program would go around a mapped GPIO chip.
 //! * `files`: which descriptors are open nodes.

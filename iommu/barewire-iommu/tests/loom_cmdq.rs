@@ -28,7 +28,7 @@ const CMDQ_CONS: u32 = 0x9c;
 const GERROR: u32 = 0x60;
 const GERRORN: u32 = 0x64;
 
-/// What a command's number says, beside which one it is.
+/// A flag in a command's number: the command is illegal.
 const ILLEGAL: u32 = 1 << 8;
 /// Numbers of one CPU.
 const EACH: u32 = 4;
@@ -429,7 +429,7 @@ fn three_cpus() {
     });
 }
 
-/// An illegal command is its CPU's error, whoever finds it.
+/// An illegal command is reported to the CPU that issued it, whichever CPU finds the error.
 #[test]
 fn an_error_is_told_to_its_own() {
     model(1, 2, 4, |world| {

@@ -63,7 +63,7 @@ impl Word {
     }
 }
 
-/// The lock of a bus. Its price when nobody else has it is in the steps; a thread that finds it taken sleeps.
+/// The lock of a bus. The steps contain its cost when it is free. A thread that finds it taken sleeps.
 #[derive(Debug, Default)]
 pub struct Mutex {
     taken: AtomicU32,

@@ -93,7 +93,7 @@ pub enum Metric {
     CsHigh,
 }
 
-/// What came of it.
+/// The result of a run.
 pub struct EchoRun {
     /// Where the time went.
     pub record: Record,

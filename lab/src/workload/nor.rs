@@ -36,7 +36,7 @@ pub const SIMULATED_MAX: usize = 4;
 /// The longest block: spi-atmel splits what is longer than a DMA transfer, which is not modelled.
 pub(crate) const BLOCK_MAX: usize = 65_535;
 
-/// What came of it.
+/// The result of a run.
 pub struct Read {
     /// Where the time went.
     pub record: Record,

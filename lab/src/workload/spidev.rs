@@ -43,7 +43,7 @@ const LEVEL_UV: i64 = 1_234_000;
 /// Ioctls before anything is measured.
 const WARM_UP: usize = 2;
 
-/// What the experiment measures.
+/// The metrics of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -92,7 +92,7 @@ impl Options {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 pub struct SamplingRun {
     /// Where the time went.
     pub record: Record,

@@ -40,7 +40,7 @@ pub(crate) const STEP: Step = Step {
     run: step,
 };
 
-/// What the command line asked for.
+/// The options of the command line.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
     /// Which clients; all unless told

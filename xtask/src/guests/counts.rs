@@ -22,7 +22,8 @@ const FLUTTER: f64 = 6.0;
 /// The suffix of rows of register accesses; the other rows count instructions.
 const ACCESSES: &str = "-accesses";
 
-/// Whether a path is the kernel's, whose count only informs, or was counted in another boot than instructions are.
+/// Whether a path's count only informs: paths of the kernel, and register accesses, which are counted in another boot
+/// than instructions.
 fn informs(path: &str) -> bool {
     let kernels = ["chardev", "spidev", "mtd", "libc", "served", "run-handled"];
     path.ends_with(ACCESSES) || kernels.iter().any(|kernel| path.starts_with(kernel))

@@ -106,8 +106,8 @@ fn iommu(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// The SPI product uses what it needs of the page tables, and no more: not the crates that they are measured
-/// beside.
+/// The SPI product uses only the crates of `iommu/` that it needs, not those that the page tables are
+/// measured beside.
 fn doors(source: &Source) -> Vec<Finding> {
     let is_manifest = source.path == "Cargo.toml" || source.path.ends_with("/Cargo.toml");
     if !is_manifest || source.path.starts_with(IOMMU) {

@@ -57,7 +57,7 @@ pub struct BoardOptions {
     pub profile: Option<Profile>,
     /// Faults of the wire.
     pub faults: Faults,
-    /// What one turn of a spin loop costs, see [`Engine::relax`].
+    /// The cost of one turn of a spin loop, see [`Engine::relax`].
     pub relax_ps: Ps,
     /// Every access takes up to this much longer, at random: to try other orders of events.
     pub jitter_ps: Ps,
@@ -91,7 +91,7 @@ pub struct AccessCounts {
     pub barriers: u64,
 }
 
-/// What is beyond the processor: blocks and wire.
+/// The hardware outside the processor: blocks and wire.
 struct World {
     wire: Wire,
     controller: Box<dyn ControllerBlock>,

@@ -31,7 +31,8 @@ pub const LONG_BYTES: usize = 256;
 const LONG: [u8; LONG_BYTES] = [0xa5; LONG_BYTES];
 const SHORT: [u8; 4] = [0x9f, 0, 0, 0];
 const ACCESSES: u32 = 200;
-/// Where streams pause: what is rare there is to happen, too.
+/// The number of accesses in runs whose streams pause: larger, so that rare events happen there
+/// too.
 const ACCESSES_PAUSING: u32 = 1_000;
 /// Up to this passes before the next access.
 const PAUSE_PS: Ps = 1_000_000 * PS_PER_NS;

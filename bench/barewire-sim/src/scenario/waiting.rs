@@ -146,8 +146,8 @@ pub fn run(board: &'static BoardSpec, cs: u8, speed_hz: u32, bytes: usize, waits
     }
 }
 
-/// The shortest exchange from which waiting as `waits` takes less processor time than polling, to
-/// the byte and at most `max_bytes`; `None` if there is none.
+/// The break-even length in bytes: from this length on, waiting as `waits` takes less processor
+/// time than polling. `None` if it is above `max_bytes`.
 #[must_use]
 pub fn break_even(
     board: &'static BoardSpec,

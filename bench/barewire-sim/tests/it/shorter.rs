@@ -15,7 +15,7 @@ use barewire_sim::model::echo::Echo;
 
 use crate::blocks::{Access, Block, Start, on_every_block};
 
-/// What a transfer moves, and how many bytes.
+/// The direction of a transfer, and its number of bytes.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Write(usize),
@@ -27,7 +27,7 @@ enum Part {
 }
 use Part::{Exchange, InPlace, Read, Slower, Write};
 
-/// What happens to the message.
+/// The trouble injected into the message.
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
     None,

@@ -46,7 +46,7 @@ impl Guard {
         self.taken.get().cloned().or_else(now)
     }
 
-    /// Ends the thread; returns who took the controller, if anything did by now.
+    /// Ends the thread. Returns the driver that took the controller, if one did by now.
     pub(super) fn end(&mut self) -> Option<String> {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

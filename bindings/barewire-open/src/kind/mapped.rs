@@ -64,7 +64,7 @@ pub(crate) fn open(
 
 /// Brings the controller up, under its lock if other processes may use it.
 struct Sharing<'t> {
-    /// None if it is had alone.
+    /// `None` if this process has the controller alone.
     lock: Option<SharedLock>,
     console: Option<Console>,
     stopped: Arc<AtomicBool>,

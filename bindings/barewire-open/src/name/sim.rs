@@ -94,7 +94,7 @@ impl SimOptions {
 /// The faults to inject: in the chip, and on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimFaults {
-    /// With the chip.
+    /// Faults of the chip.
     pub chip: NorFaults,
     /// A broken timing rule corrupts the data.
     pub timing_corrupts: bool,
@@ -105,7 +105,8 @@ const PS_PER_NS: u64 = 1_000;
 /// BP3 to BP0 of status register 1, which the boards' parts have in bits 5 to 2.
 const PROTECT_ALL: u8 = 0x3c;
 
-/// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
+/// The longest jitter of a register access: a millisecond. With more, a controller does nothing but
+/// time out.
 const JITTER_MAX_NS: u64 = 1_000_000;
 
 /// As long as the longest jitter.

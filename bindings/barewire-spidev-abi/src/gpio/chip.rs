@@ -110,7 +110,7 @@ pub struct GpioChip<P> {
 }
 
 impl<P: Pins> GpioChip<P> {
-    /// A chip with these pins, of which nobody has requested any. Lines without a spec have no name.
+    /// A chip with these pins, none of them requested. Lines without a spec have no name.
     pub fn new(name: ChipName, label: &str, specs: Vec<LineSpec>, pins: P) -> Self {
         let mut specs = specs.into_iter();
         let lines = (0..pins.lines().min(LINES_MAX)).map(|_| {

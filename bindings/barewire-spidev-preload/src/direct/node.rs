@@ -34,7 +34,7 @@ const TEXT_BYTES: usize = 4096;
 pub(super) struct Node {
     bus: &'static OpenBus,
     gate: &'static Gate,
-    /// What the board says of it.
+    /// The node's properties on its board.
     board: (u8, Mode),
     bufsiz: u32,
     /// The longest exchange that `bufsiz` and [`SMALL`] have room for, however the kernel rounds it.

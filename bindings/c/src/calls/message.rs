@@ -76,7 +76,7 @@ impl CallbackTarget {
 type CoreMessage = Queued<'static, DynController, OwnedMessage>;
 type Closure = dyn Fn(&mut Completed<'_>) -> Then + Send + Sync;
 
-/// The core's message, with what it calls.
+/// The core's message, with the callback that it calls.
 struct Inner {
     // Dropped before what it calls, and before the bus.
     queued: ManuallyDrop<Pin<Box<CoreMessage>>>,

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// One thing given back; its field names are an interface.
+/// One device given back. Scripts rely on the field names.
 #[derive(Debug, Serialize)]
 struct Action {
     device: String,

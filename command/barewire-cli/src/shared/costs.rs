@@ -115,11 +115,11 @@ pub(crate) struct LowHigh<R> {
 /// A figure's name, and the figure in a result; `None` where there is none.
 pub(crate) type Headline<R> = (&'static str, fn(&R) -> Option<f64>);
 
-/// A figure, and what low and high costs make of it; the names are an interface.
+/// A figure at the used, the low and the high costs. Scripts rely on the names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Range {
     value: f64,
-    /// With low costs: of a rate, the larger one.
+    /// The figure at low costs. For a rate, this is the larger value.
     low: f64,
     high: f64,
 }

@@ -19,7 +19,7 @@ pub(crate) fn install() -> Result<(), Failure> {
         .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))
 }
 
-/// Whether somebody asked to stop.
+/// Whether the user asked to stop.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

@@ -18,13 +18,13 @@ use crate::bench::{Kind, machine};
 
 const CONTEXT: Context = Context::Asid(21);
 
-/// An allocator that tells the judge what is going to be mapped, and that addresses are given back.
+/// An allocator that tells the judge of mappings before they are made, and of released addresses.
 struct Watched<'m> {
     machine: &'m Machine,
     context: Context,
     window: IovaWindow<Vec<u64>>,
     map: RefCell<Naive>,
-    /// What is about to be mapped.
+    /// The mappings about to be made.
     wanted: RefCell<Vec<(u64, u64, Kind)>>,
     stage: Stage,
     given_back: Cell<u64>,
@@ -241,7 +241,7 @@ impl Owner<'_, '_> {
         }
     }
 
-    /// Unmaps all, and finds everything given back.
+    /// Unmaps all, and asserts that all tables and addresses were released.
     fn clear(&mut self) {
         self.machine.set_shortage(Shortage::Never);
         while !self.mapped.is_empty() {

@@ -90,7 +90,7 @@ impl<'m> Actor<'m> {
         self.machine.end(CONTEXT, self.map.clone());
     }
 
-    /// Page 5 of a fresh table at level 2's entry 1; the table.
+    /// Maps page 5 of a new table at entry 1 of level 2. Returns the table.
     fn page_in_table(&mut self) -> PhysAddr {
         let level_3 = table(self.machine, 4096, &[(5, 0x5000 | LEAF | 3)]);
         self.mapping(BLOCK + 5 * PAGE, 0x5000, PAGE, |actor| actor.set(1, level_3.0 | TABLE));

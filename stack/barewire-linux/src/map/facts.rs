@@ -55,7 +55,8 @@ pub(super) struct Facts {
 /// The chip selects that Linux's driver has before `cs-gpios` adds to them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinuxSelects {
-    /// Their number without `num-cs`, or the most that the block can have if the driver asks it.
+    /// Their number if there is no `num-cs`. If the driver asks the block, the most that the block
+    /// can have.
     pub(crate) default: u8,
     /// Whether the driver reads `num-cs`.
     pub(crate) reads_num_cs: bool,

@@ -50,8 +50,8 @@ fn address(cells: &[u32]) -> Option<(u32, u64)> {
     }
 }
 
-/// The entries of a property: as many cells as `parts` say, of which all must be there. None if the first part, an
-/// address, cannot be read.
+/// The complete entries of a property; each has as many cells as `parts` add up to. There are none if the first
+/// part, an address, cannot be read.
 fn entries<const N: usize>(cells: &[u32], parts: [usize; N]) -> impl Iterator<Item = [&[u32]; N]> {
     let readable = parts.iter().all(|&part| part <= 3) && parts[0] > 0;
     let width = if readable { parts.iter().sum() } else { usize::MAX };

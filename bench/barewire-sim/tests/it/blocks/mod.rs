@@ -32,7 +32,7 @@ pub(crate) struct Way {
     pub options: fn() -> BlockOptions,
     /// The longest that an access may take longer in random messages, in nanoseconds.
     pub late_ns: u64,
-    /// Where software that is not polling would be too late.
+    /// Whether only polling software is fast enough.
     pub polled_only: bool,
     /// Whether its register accesses differ from those of the other ways.
     pub scripted: bool,
@@ -90,7 +90,7 @@ pub(crate) struct Block {
     pub board: &'static str,
     /// Its registers: offsets in hexadecimal, and names.
     pub registers: &'static str,
-    /// Where words are read and written.
+    /// The registers for reading and writing words.
     pub data_in: u32,
     pub data_out: u32,
     /// Starts the usual driver on a bank of pins that takes it to the loop for any message.

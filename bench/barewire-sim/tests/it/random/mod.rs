@@ -49,7 +49,7 @@ pub(crate) struct Asks {
     /// short it is. It does on Atmel's SPI, where DLYBS = 0 alone stands for half a clock ("SAMA5D3
     /// Series", SPI_CSR).
     pub setup_is_first_half: bool,
-    /// Whether somebody waits while a line stays inactive within a message, however little follows.
+    /// Whether the inactive time of a line within a message is waited for, however little follows.
     pub waits_inactive: bool,
     /// Whether the block's own line falls for a transfer without words.
     pub selects_without_words: bool,
@@ -242,7 +242,7 @@ impl Message {
         clocks_ns + gaps_ns + u64::from(piece.delay_ns) + u64::from(inactive_ns)
     }
 
-    /// A chip that asks of the wire exactly what the device is asked to give.
+    /// The limits of a strict chip: exactly the times that the device is asked to keep.
     fn limits(&self) -> WireLimits {
         let speeds_hz = self.pieces.iter().map(|piece| self.speed_of(piece));
         WireLimits {

@@ -9,7 +9,7 @@
 //! to an urgent device before anything else. So the worst case is the idle one's and the longest
 //! flash message, which is the chunk's clocks, and what the hand-over costs.
 //!
-//! Set `BAREWIRE_BLESS=1` to write the table anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write the table anew, then review the difference.
 
 use std::cell::Cell;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What each ioctl asks of a chip, or of lines that were requested.
+//! The ioctls on a chip, and on requested lines.
 
 use rustix::io::Errno;
 

@@ -11,7 +11,7 @@ use super::Which;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Published {
     pub(super) batch: usize,
-    /// As the kernel was.
+    /// With the unchanged kernel.
     pub(super) stock_samples_per_s: u32,
     /// The delay removed.
     pub(super) patched_samples_per_s: u32,

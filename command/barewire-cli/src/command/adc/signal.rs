@@ -1,4 +1,4 @@
-//! What the samples of an input say of its signal: its range, and the sine that fits it best.
+//! The signal behind an input's samples: its range, and the sine that fits it best.
 //!
 //! # How it works
 //! 1. The mean's crossings, with a hysteresis of an eighth of the range, give a first frequency:

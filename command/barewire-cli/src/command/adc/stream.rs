@@ -73,7 +73,7 @@ fn batch(text: &str) -> Result<usize, String> {
     count(text, BATCH_MAX)
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

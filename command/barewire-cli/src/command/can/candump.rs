@@ -97,7 +97,8 @@ pub(super) enum Stamp {
 }
 
 impl Stamp {
-    /// A line for people of a frame at `at_us`; the one before and the first one were then.
+    /// A line for people about a frame at `at_us`. The other times are those of the previous frame and of
+    /// the first one.
     pub(super) fn console(
         stamp: Option<Self>,
         line: &CandumpLine,

@@ -44,7 +44,7 @@ pub(super) struct Args {
     far: FarArgs,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -362,7 +362,7 @@ mod tests {
     use super::super::rig;
     use super::*;
 
-    /// Sends on a bus that `prepare` has set up, for 20 ms of patience; how that failed.
+    /// Sends on a bus that `prepare` has set up, with 20 ms of patience. Returns the error's text.
     fn fails(prepare: impl FnOnce(&Node<'_>)) -> String {
         let far = Far { gap_ps: 0, patience_ps: 20_000_000_000, ..Far::default() };
         let mut text = String::new();

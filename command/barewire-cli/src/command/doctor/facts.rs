@@ -1,4 +1,4 @@
-//! What is found about a controller: clock, power, pins, interrupt, chip selects, and who has it.
+//! Findings about a controller: clock, power, pins, interrupt, chip selects, and its present user.
 
 use barewire_linux::map::clock::{Clock, ClockState};
 use barewire_linux::survey::{Child, Controller, Machine, Pins, Refused, Select, SelectAt, Use};

@@ -1,10 +1,10 @@
-//! What doctor says, as data and as text.
+//! Doctor's report, as data and as text.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(super) machine: Machine,
@@ -31,7 +31,7 @@ pub(super) struct Controller {
     pub(super) name: String,
     /// The address of its registers, if it has any.
     pub(super) base: Option<String>,
-    /// What `controller=` calls it, if barewire drives it.
+    /// Its name for `controller=`, if barewire drives it.
     pub(super) block: Option<&'static str>,
     pub(super) driver: Option<String>,
     pub(super) kernel_bus: Option<u32>,
@@ -45,7 +45,7 @@ pub(super) struct Controller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
-    /// As it should be.
+    /// The fact is as it should be.
     Ok,
     /// Worth knowing.
     Note,

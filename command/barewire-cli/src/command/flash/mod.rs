@@ -115,7 +115,7 @@ struct Which {
     mode: u8,
     speed_hz: u32,
     effective_speed_hz: u32,
-    /// Of messages that read, if it was asked for.
+    /// The clock of messages that read, if the user asked for one.
     read_speed_hz: Option<u32>,
     /// Contradictions, unknowns, and actions that were not asked for.
     notes: Vec<String>,
@@ -141,7 +141,7 @@ impl Which {
         }
     }
 
-    /// With what was noted since.
+    /// Adds the notes made since.
     fn after(self, chip: &FlashChip<'_>) -> Self {
         Self { notes: notes_on(chip), ..self }
     }

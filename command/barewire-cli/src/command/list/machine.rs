@@ -53,7 +53,7 @@ struct Controller {
     name: String,
     /// The address of its registers, if it has any.
     base: Option<String>,
-    /// What `controller=` calls it, if it is one that can be mapped.
+    /// Its name for `controller=`, if it can be mapped.
     block: Option<&'static str>,
     driver: Option<String>,
     kernel_bus: Option<u32>,

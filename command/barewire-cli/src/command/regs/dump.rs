@@ -27,7 +27,7 @@ pub(super) struct Args {
     raw: bool,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

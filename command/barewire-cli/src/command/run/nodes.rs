@@ -41,8 +41,8 @@ pub(super) struct Nodes<'s> {
 
 impl<'s> Nodes<'s> {
     /// The nodes of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`. `setup` has
-    /// what is alike in all. The program may run messages itself where that can be, if there is a `tree` for
-    /// what it needs.
+    /// the settings common to all nodes. With a `tree` for the files that this needs, the program may run
+    /// messages itself where the bus allows it.
     pub(super) fn open(
         maps: &[Map],
         sessions: &[(&str, &'s Session)],
@@ -103,7 +103,7 @@ impl<'s> Nodes<'s> {
         }
     }
 
-    /// One more program has the node open.
+    /// Counts one more opener.
     pub(super) fn opened(&self, index: usize) {
         if let Some(node) = self.nodes.get(index) {
             node.chip.borrow_mut().open();

@@ -1,4 +1,4 @@
-//! What a simulated board counted: virtual time, use of the wire, register accesses.
+//! A simulated board's counts: virtual time, use of the wire, register accesses.
 
 use barewire_open::SimBoard;
 use serde::Serialize;

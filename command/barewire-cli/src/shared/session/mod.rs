@@ -232,7 +232,7 @@ pub(crate) fn run<R: Report>(
 
 /// A session that has begun: a command's, or one of several that a command serves.
 pub(crate) struct StartedSession {
-    /// What the command works with.
+    /// The bus that the command works with.
     pub(crate) session: Session,
     vcd: Option<Output>,
     begun: Instant,

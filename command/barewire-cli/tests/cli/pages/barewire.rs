@@ -96,7 +96,7 @@ pub(super) fn fixtures(dir: &Path) {
 }
 
 impl Run {
-    /// Runs it in `dir`; why it is wrong.
+    /// Runs it in `dir`. Returns the reason if it is wrong.
     pub(super) fn run(&self, dir: &Path) -> Option<String> {
         let mut words = self.words[1..].to_vec();
         for at in 1..words.len() {

@@ -123,7 +123,7 @@ impl Findings {
         if missing { Err(format!("there is no {path}")) } else { Ok(()) }
     }
 
-    /// Runs what can be run, two pages at a time; how many commands those were.
+    /// Runs the commands that can be run, two pages at a time. Returns their number.
     fn run(&mut self) -> usize {
         let (pages, wrong) = (Mutex::new(self.runs.iter()), Mutex::new(Vec::new()));
         let next = || pages.lock().expect("no thread panics").next();

@@ -1,4 +1,4 @@
-//! What a call, a page and an invalidation cost, each with its source.
+//! The costs of a call, a page and an invalidation, each with its source.
 
 use barewire_iommu::Costs;
 use serde::Serialize;

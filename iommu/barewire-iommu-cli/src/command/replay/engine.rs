@@ -214,7 +214,7 @@ impl<'m> Engine<'m> {
         Ok(())
     }
 
-    /// Removes a range from the table; the time that takes.
+    /// Removes a range from the table. Returns the time that takes.
     fn remove(&mut self, range: &Range<u64>, gather: &mut Gather) -> Result<u64, UnmapError> {
         if range.is_empty() {
             return Ok(0);
@@ -239,7 +239,7 @@ impl<'m> Engine<'m> {
         self.leaves(range).iter().filter(|leaf| stays(leaf)).count() as u64
     }
 
-    /// Tells the TLB of all that was gathered, in one flush; the time that takes.
+    /// Invalidates everything gathered in one flush. Returns the time that takes.
     fn flush(&mut self, strategy: &Strategy, gather: &mut Gather, live: u64) -> u64 {
         if gather.is_empty() {
             return 0;
@@ -255,7 +255,7 @@ impl<'m> Engine<'m> {
         ps
     }
 
-    /// One flush of these operations; the time that takes.
+    /// Makes one flush of these operations. Returns the time that takes.
     fn tell(&mut self, operations: &[Tlbi]) -> u64 {
         let costs = &self.prices.strategy;
         let mut ps = u64::from(costs.wait_ps);

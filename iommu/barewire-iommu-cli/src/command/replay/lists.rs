@@ -15,7 +15,7 @@ const LISTS_MAX: usize = 1 << 20;
 /// The lists of a device.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// Ranges of IOVAs by what the list's addresses hash to; the same memory may be mapped twice.
+    /// Ranges of IOVAs, by the hash of the list's addresses. The same memory may be mapped twice.
     ranges: HashMap<u64, Vec<Vec<Range<u64>>>>,
     count: usize,
 }

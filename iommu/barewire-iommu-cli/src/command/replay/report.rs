@@ -1,4 +1,4 @@
-//! What a replay found, for readers and for programs.
+//! The result of a replay, for readers and for programs.
 
 use std::fmt::Write as _;
 
@@ -225,7 +225,7 @@ impl Report {
         text
     }
 
-    /// What is odd in the trace as a whole.
+    /// Text about irregularities of the trace as a whole.
     fn input_text(&self, text: &mut String) {
         let input = &self.input;
         for (count, what) in [
@@ -261,7 +261,7 @@ impl Report {
         );
     }
 
-    /// What is known of the device's IOMMU.
+    /// Text about the device's IOMMU, as far as it is known.
     fn kind_text(&self, text: &mut String, device: &DeviceReport) {
         let Events { located_maps, identity_maps, .. } = device.input;
         let _ = match device.translated {
@@ -352,7 +352,7 @@ fn events_text(events: &Events, duration_ns: Option<u64>) -> String {
     }
 }
 
-/// What is odd in a device's events.
+/// Text about irregularities in a device's events.
 fn counts_text(text: &mut String, events: &Events) {
     for (count, what) in [
         (events.unmatched_unmaps, "unmaps of what no line had mapped"),

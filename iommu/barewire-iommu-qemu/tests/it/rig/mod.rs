@@ -149,7 +149,7 @@ pub(crate) fn with_stage2(test: impl FnOnce(&Rig<'_>)) {
 }
 
 impl<'r> Rig<'r> {
-    /// What the SMMU has recorded since this was last asked.
+    /// The events that the SMMU has recorded since the last call.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = self.events.borrow_mut();
         std::iter::from_fn(|| events.pop()).collect()
@@ -248,7 +248,7 @@ impl<'r> Rig<'r> {
         self.smmu.features().config(stage, granule).expect("the SMMU has it")
     }
 
-    /// A new table with nothing but the mailbox in it, and nobody behind it.
+    /// A new table with only the mailbox in it, and no device attached.
     pub(crate) fn prepare(&self, config: Config, tag: u16) -> Attached<'_, 'r> {
         let table = PageTable::new(config, self.machine.pool()).expect("a table");
         let context = match config.stage {
@@ -274,7 +274,7 @@ impl<'r> Rig<'r> {
     }
 }
 
-/// What lies in a page of data.
+/// The message in a page of data.
 pub(crate) fn message(index: u64) -> [u8; MESSAGE] {
     let mut bytes = *b"page 0000 of 999";
     bytes[5..9].copy_from_slice(format!("{index:04}").as_bytes());
@@ -332,7 +332,7 @@ impl<'r> Attached<'_, 'r> {
         Attributes::new(self.table().geometry().config().stage, access)
     }
 
-    /// Unmaps, and leaves the invalidation to whoever called.
+    /// Unmaps, and leaves the invalidation to the caller.
     pub(crate) fn unmap(&mut self, iova: Iova, size: u64) -> u64 {
         let mut gather = std::mem::take(&mut self.gather);
         let unmapped = self.table().whole().unmap(iova, size, &mut gather).expect("unmapped");

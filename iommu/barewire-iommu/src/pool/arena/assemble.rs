@@ -13,7 +13,8 @@
 //!    [`TRIES`] times.
 //!
 //! All tables but the one being moved and those that are kept stay in a list, where other threads can
-//! allocate them. So a search blocks nobody, and costs time in proportion to the free tables.
+//! allocate them. So a search blocks no other thread, and costs time in proportion to the free
+//! tables.
 
 use super::{Arena, Ordering, RUNS};
 

@@ -31,8 +31,8 @@ pub enum GlobalError {
     CommandQueueMsiAbort,
     /// MSI_EVENTQ_ABT_ERR: the event queue's MSI was aborted.
     ///
-    /// Events wait without an interrupt: read the queue. This driver configures no MSI; whoever did
-    /// gave it an address that cannot be written.
+    /// Events wait without an interrupt: read the queue. This driver configures no MSI; other
+    /// software has set an address that cannot be written.
     EventQueueMsiAbort,
     /// MSI_PRIQ_ABT_ERR: the PRI queue's MSI was aborted.
     PageRequestQueueMsiAbort,

@@ -228,8 +228,8 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
     /// SMMU_GERROR. Returns those, and those acknowledged since the last call, each once;
     /// [`GlobalError::ServiceFailure`](super::GlobalError::ServiceFailure) at every call.
     ///
-    /// It waits for no other CPU, so that an interrupt handler may call it. If another CPU is at it,
-    /// that CPU looks once more, and the errors it finds then are returned by the next call.
+    /// It waits for no other CPU, so that an interrupt handler may call it. If another CPU is
+    /// recovering, that CPU looks once more, and the next call returns the errors it finds.
     ///
     /// A refused command is the error of the call that issued it, and is not returned here.
     pub fn recover(&self, registers: &impl Registers) -> GlobalErrors {

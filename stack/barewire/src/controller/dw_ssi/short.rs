@@ -15,7 +15,8 @@ use crate::controller::{Interrupt, Stopped};
 use crate::reg::Registers;
 use crate::time::Timer;
 
-/// How many of `len` bytes are left behind frames of `frame` bytes. Frames of 3 are equal: none is left.
+/// The number of bytes that remain of `len` after whole frames of `frame` bytes. With frames of 3 bytes all frames are
+/// equal, and none remains.
 #[inline(always)]
 fn tail_of(len: usize, frame: u8) -> usize {
     if frame == 3 { 0 } else { len & (usize::from(frame) - 1) }

@@ -42,7 +42,8 @@ pub(super) trait CanSocket {
 
 /// The chip.
 pub(super) trait Port {
-    /// Shows what came since the last call; whether an overflow was among it.
+    /// Shows each frame and error since the last call, with whether the chip's overflow was among
+    /// them.
     fn receive(&mut self, see: &mut dyn FnMut(LogLine, bool)) -> Result<(), Failure>;
 
     /// Gives the chip a frame. Returns false if the chip has no free place.
@@ -55,7 +56,7 @@ pub(super) struct Counts {
     pub(super) frames_to_socket: u64,
     pub(super) errors_to_socket: u64,
     pub(super) frames_to_bus: u64,
-    /// Frames of CAN FD for an interface without.
+    /// CAN FD frames that the interface cannot carry.
     pub(super) fd_dropped: u64,
     /// Frames from the socket that the bus cannot carry.
     pub(super) refused: u64,

@@ -234,7 +234,7 @@ impl Row {
     }
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -248,7 +248,7 @@ struct Report {
     rates: Rates,
     gap_ms: Option<f64>,
     full_load: bool,
-    /// Of what the percentages are.
+    /// The whole that the percentages refer to.
     percent_of: &'static str,
     #[serde(flatten)]
     first: Row,

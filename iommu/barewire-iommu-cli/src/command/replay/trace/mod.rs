@@ -26,7 +26,7 @@ mod iommu;
 
 use std::fmt;
 
-/// What a line says.
+/// The event of a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event<'a> {
     /// `size` bytes from `iova` were mapped to `phys`, in a domain without a name.
