@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What a figure is to the lab.
+/// The role of a figure in the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// What the thread's experiment is made of: a histogram, a delay in the code. Not scored.
+    /// An input of the thread's experiment: a histogram, a delay in the code. Not scored.
     Input,
-    /// What the thread computed or counted by hand. Replayed by counting, not scored.
+    /// The thread computed or counted it by hand. Replayed by counting, not scored.
     Arithmetic,
     /// A cost was fitted to it, or to its thread before the rules were written.
     Fitted,

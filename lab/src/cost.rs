@@ -1,4 +1,4 @@
-//! What the steps of kernel paths cost: each with its unit, its range and its source.
+//! The costs of the steps of kernel paths, each with its unit, its range and its source.
 //!
 //! *Read first*: `lab/costs.toml`.
 //!
@@ -47,7 +47,7 @@ pub struct Cost {
     pub low: Option<f64>,
     /// The highest.
     pub high: Option<f64>,
-    /// Where it is from.
+    /// The kind of its source.
     #[serde(default)]
     pub basis: Basis,
     /// The same in words.
@@ -62,7 +62,7 @@ impl Cost {
     }
 }
 
-/// What a charge takes.
+/// The amount of a charge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Amount {
     /// Instructions.
@@ -102,14 +102,14 @@ struct FittedFile {
     check: Checks,
 }
 
-/// What refits say of the fit, as `fitted.toml` keeps it.
+/// The results of refits that check the fit, as `fitted.toml` keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checks {
     /// The score in all of the costs as assumed, without any fit.
     #[serde(default)]
     pub unfitted: f64,
-    /// By thread, the score on its effects of a fit in which it takes no part.
+    /// By thread, the score on the thread's effects of a fit that leaves the thread out.
     #[serde(default)]
     pub leave_one_out: BTreeMap<String, f64>,
     /// The scores in all of fits to figures that were dealt out anew.
@@ -121,7 +121,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Those of the embedded fit.
+    /// The checks of the embedded fit.
     ///
     /// # Panics
     /// If the embedded file is malformed, which a test excludes.
@@ -190,7 +190,7 @@ pub fn fitted_text(
 pub struct Costs(BTreeMap<String, Cost>, RefCell<BTreeSet<String>>);
 
 impl Costs {
-    /// Those of the file, before any fit.
+    /// The costs of the file, before any fit.
     ///
     /// # Panics
     /// If the embedded file is malformed, which a test excludes.
@@ -200,7 +200,7 @@ impl Costs {
         Self(cost.into_iter().map(|cost| (cost.name.clone(), cost)).collect(), RefCell::default())
     }
 
-    /// Those of the file, moved to the fit set.
+    /// The costs of the file, fitted to the fit set.
     ///
     /// # Panics
     /// As [`Costs::assumed`].
@@ -212,7 +212,7 @@ impl Costs {
         costs
     }
 
-    /// Sets of costs as probable as these, which bands are made of.
+    /// Sets of costs drawn from the fit's distribution. Bands are computed from them.
     ///
     /// # Panics
     /// As [`Costs::assumed`].
@@ -223,7 +223,7 @@ impl Costs {
         draw.iter().map(|draw| fitted.with(draw)).collect()
     }
 
-    /// These with some values of `draw`.
+    /// These costs, with the values of `draw` in their places.
     #[must_use]
     pub fn with(&self, draw: &BTreeMap<String, f64>) -> Self {
         let mut costs = self.fresh();

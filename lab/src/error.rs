@@ -1,4 +1,4 @@
-//! What the lab refuses.
+//! Errors of the lab.
 
 /// Why the lab cannot do what is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ const EMBEDDED: &[&str] = &[
     include_str!("../experiments/touch.toml"),
 ];
 
-/// What was done with the kernel.
+/// The workload of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
@@ -53,7 +53,7 @@ pub struct Question {
     pub id: String,
     /// The path.
     pub path: String,
-    /// What is measured, by the workload's names.
+    /// The metric, by the workload's names.
     pub metric: String,
     /// Transfers of an ioctl.
     pub batch: Option<usize>,
@@ -65,9 +65,9 @@ pub struct Question {
     pub call: Option<String>,
     /// Bytes mapped or unmapped.
     pub bytes: Option<u64>,
-    /// What the time of one is multiplied by.
+    /// The factor by which one time is multiplied.
     pub scale: Option<f64>,
-    /// Of a figure that is not in `figures.csv`: what was measured.
+    /// The measured value of a figure that is not in `figures.csv`.
     pub published: Option<f64>,
     /// The same's unit.
     pub unit: Option<String>,
@@ -91,7 +91,7 @@ pub struct Experiment {
     pub citation: String,
     /// The simulated board.
     pub board: String,
-    /// What was done.
+    /// The workload.
     pub workload: Workload,
     /// SPI's clock, at most.
     #[serde(default)]

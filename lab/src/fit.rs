@@ -5,11 +5,11 @@
 //! # How it works
 //! Each assumed cost has a range, taken as the middle 90 % of a log-normal distribution around its value. Each figure of
 //! the fit set is taken to be right within 2 %. The fit is the most probable set of costs: Gauss and Newton's steps on
-//! the logarithms, the slopes by running each figure again with one cost a little higher. What is left of a cost's
-//! range is the middle 90 % of what is then probable, and never outside the assumed range.
+//! the logarithms, the slopes by running each figure again with one cost a little higher. A cost's range after the fit
+//! is the middle 90 % of its fitted distribution, and never exceeds the assumed range.
 //!
 //! Bands are made of whole sets of costs. Each set is the same fit to figures and assumed costs that were moved at random
-//! by as much as they may be off, so that costs stay together which only together a figure tells.
+//! by as much as they may be off, so that costs which a figure determines only together stay correlated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,7 @@ pub struct Fit {
     pub draws: Vec<BTreeMap<String, f64>>,
     /// The score on all predicted effects of the costs as assumed, without any fit; none of a user's own figures.
     pub unfitted: Option<f64>,
-    /// For each thread the score on its effects if it takes no part in the fit.
+    /// For each thread, the score on its effects if the fit leaves the thread out.
     pub leave_one_out: Vec<(String, f64)>,
     /// Figures of other boards by costs that were fitted to one board's.
     pub across_boards: Vec<Residual>,
@@ -165,7 +165,7 @@ pub fn fit(
     Ok((fitted.collect(), residuals(&moved_to(costs, &free, &x), targets)?))
 }
 
-/// What `costs` make of `targets`.
+/// The differences of `targets` replayed at `costs`.
 pub(crate) fn residuals(costs: &Costs, targets: &[Target<'_>]) -> Result<Vec<Residual>, LabError> {
     let residuals = targets.iter().zip(replay_all(costs, targets)?);
     let residual = |(target, replayed): (&Target<'_>, f64)| Residual {
@@ -330,7 +330,7 @@ fn replay_all(costs: &Costs, targets: &[Target<'_>]) -> Result<Vec<f64>, LabErro
     targets.iter().map(value).collect()
 }
 
-/// What the fit makes least: squares of what figures and costs are off, in their standard deviations.
+/// The function that the fit minimises: the sum of squared errors of figures and costs, in their standard deviations.
 fn objective(values: &[f64], targets: &[Target<'_>], x: &[f64], centre: &[f64]) -> f64 {
     let figures = values
         .iter()

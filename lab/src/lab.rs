@@ -233,7 +233,7 @@ impl Lab {
         Outcome { figures: rows, told: self.told(), score, checks: Checks::kept() }
     }
 
-    /// What experiments without figures give, each on its paths.
+    /// The results of experiments without figures, each on its paths.
     fn told(&self) -> Vec<Told> {
         let runner = Runner::new(&self.costs);
         let of_one = |one: &Experiment| {
@@ -319,8 +319,8 @@ impl Lab {
         own.map(|figure| (figure.id.clone(), figure.value)).collect()
     }
 
-    /// The costs moved to a user's figures, each an id and its value. Nothing is left out and nothing dealt out anew: a
-    /// user has no second set to score on.
+    /// The costs moved to a user's figures, each an id and its value. No figure is left out and none is shuffled,
+    /// because a user has no second set to score on.
     ///
     /// # Errors
     /// If an id is not known, there is nothing to fit to, or an experiment cannot be run.

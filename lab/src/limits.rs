@@ -1,4 +1,4 @@
-//! What an experiment of a user's own may ask: what the workloads were tried with.
+//! The limits of a user's own experiment: the values with which the workloads were tried.
 //!
 //! *Read first*: [`crate::experiment`].
 

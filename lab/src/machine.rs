@@ -35,7 +35,7 @@ enum Class {
     Work,
 }
 
-/// What was spent in a span.
+/// The work done in a span, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expense {
     /// Instructions, as counted, before the temperature makes them longer.
@@ -255,7 +255,7 @@ pub struct Machine {
     costs: Rc<Costs>,
     off: Rc<BTreeSet<String>>,
     record: Rc<RefCell<Vec<Span>>>,
-    /// What an instruction takes beside its clocks, in picoseconds.
+    /// The time of an instruction besides its clocks, in picoseconds.
     cold_ps: Rc<Cell<f64>>,
     /// Spans being open in the background, of the running thread.
     background: Rc<RefCell<BTreeSet<Rc<str>>>>,
@@ -278,7 +278,7 @@ impl Machine {
         machine
     }
 
-    /// What threads cost now: a kernel's wake-ups and switches are instructions, cold or not.
+    /// The present costs of threads: a kernel's wake-ups and switches are instructions, cold or not.
     #[must_use]
     pub fn threads(&self) -> engine::Costs {
         let profile = self.board.profile();
@@ -421,7 +421,7 @@ impl Machine {
         }
     }
 
-    /// Waits, the processor `busy` or given away.
+    /// Runs `wait` as a span. The processor is `busy` meanwhile, or free for other threads.
     pub fn wait<R>(&self, what: &'static str, busy: bool, wait: impl FnOnce() -> R) -> R {
         self.span(what, (Class::Wait, busy, false), || (wait(), Expense::default()))
     }

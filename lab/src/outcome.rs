@@ -15,17 +15,17 @@ pub struct Row {
     pub id: String,
     /// Its thread.
     pub thread: String,
-    /// What it is to the lab.
+    /// Its role in the lab.
     pub kind: Kind,
-    /// What was measured.
+    /// The metric.
     pub metric: String,
-    /// Of which kernel, or in which setup.
+    /// The kernel or the set-up.
     pub variant: String,
-    /// Of the three figures below.
+    /// The unit of the three figures below.
     pub unit: String,
-    /// As the thread prints it.
+    /// The value that the thread prints.
     pub published: f64,
-    /// With the costs used; none for an input.
+    /// The value with the costs used; none for an input.
     pub replayed: Option<f64>,
     /// The smallest of its runs.
     pub low: Option<f64>,
@@ -46,11 +46,11 @@ pub struct Row {
 pub struct Outcome {
     /// A row for each figure, in the order of `figures.csv`.
     pub figures: Vec<Row>,
-    /// What experiments give whose thread prints no figure for it.
+    /// Results of experiments for which the thread prints no figure.
     pub told: Vec<Told>,
     /// How well the differences between them are predicted.
     pub score: crate::score::Score,
-    /// What refits say of the fit.
+    /// The results of refits that check the fit.
     pub checks: crate::cost::Checks,
 }
 
@@ -72,7 +72,7 @@ pub struct Told {
     pub experiment: String,
     /// Its thread.
     pub thread: String,
-    /// What the thread says of it.
+    /// The thread's own words about it.
     pub citation: String,
     /// The path.
     pub path: String,
@@ -80,11 +80,11 @@ pub struct Told {
     pub values: BTreeMap<String, f64>,
     /// In words.
     pub text: String,
-    /// What of the thread's words it does not explain, with a suspected mechanism.
+    /// The part of the thread's words that the lab does not explain, with a suspected mechanism.
     pub unexplained: Option<String>,
 }
 
-/// What one step of a path cost inside a figure.
+/// The cost of one step of a path within a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepCost {
     /// Its name.
@@ -158,14 +158,14 @@ pub struct Explanation {
     pub unexplained: Option<String>,
 }
 
-/// What a sweep varies.
+/// The request of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SweepRequest {
     /// A path by name: `spidev-4.4`.
     pub path: String,
     /// A simulated board by name: `rpi3`.
     pub board: String,
-    /// What varies: `delay`, `clock`, `batch`, `length`, `polling-limit`, `irq-latency`.
+    /// The parameter that varies: `delay`, `clock`, `batch`, `length`, `polling-limit`, `irq-latency`.
     pub parameter: String,
     /// Its values, in the parameter's unit: ns, Hz, transfers, bytes, ns, ns.
     pub values: Vec<f64>,
@@ -183,16 +183,16 @@ pub struct BreakEven {
 /// A table of a figure over a parameter.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sweep {
-    /// What was asked.
+    /// The request.
     pub request: SweepRequest,
     /// The parameter's unit.
     pub unit: String,
-    /// What the columns' figures are.
+    /// The unit of the columns' figures.
     pub value_unit: String,
     /// The columns' names.
     pub columns: Vec<String>,
     /// For each value, a figure for each column.
     pub rows: Vec<(f64, Vec<f64>)>,
-    /// Where they cross.
+    /// The values at which columns cross.
     pub break_even: Vec<BreakEven>,
 }

@@ -170,7 +170,8 @@ impl Runner {
         }
     }
 
-    /// What an experiment without figures gives on `path`: its numbers, words, and what they do not explain.
+    /// The result of an experiment without figures on `path`: its numbers, its words, and the part they do not
+    /// explain.
     ///
     /// # Errors
     /// If there is no such path or board, or the experiment has figures.

@@ -12,7 +12,7 @@ use crate::band::Kind;
 /// The rules' file, embedded.
 const TOML: &str = include_str!("../scoring.toml");
 
-/// What a difference between two figures says.
+/// The meaning of a difference between two figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -36,7 +36,7 @@ pub struct Pair {
     pub before: String,
     /// The figure after it, by id.
     pub after: String,
-    /// What the difference says.
+    /// The meaning of the difference.
     pub class: Class,
     /// The messages or MiB that the figure consists of. Without it, no constant a message can be told.
     pub units: Option<f64>,
@@ -46,15 +46,15 @@ pub struct Pair {
     pub why: Option<String>,
 }
 
-/// What a thread does not say.
+/// A fact that a thread does not state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assumption {
     /// The thread.
     pub thread: String,
-    /// What is assumed.
+    /// The fact.
     pub what: String,
-    /// What it is assumed to be.
+    /// The assumed value.
     pub value: String,
     /// Why.
     pub why: String,

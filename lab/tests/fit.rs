@@ -1,6 +1,6 @@
 //! The kept fit is the one that the fit set gives, and what it is worth.
 //!
-//! Set `BAREWIRE_BLESS=1` to write `fitted.toml` anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write `fitted.toml` anew, then review the difference.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,8 @@ use barewire_lab::Lab;
 use barewire_lab::cost::{Checks, fitted_text};
 use barewire_lab::fit::{self, Extent, Fit};
 
-/// What is worked out again unless the file is written: the rest is the same code with other random numbers.
+/// The number of draws and shuffles that the test computes again. The rest, which runs the same code with other random
+/// numbers, is computed only when the file is written.
 const SOME: Extent = Extent { draws: 4, shuffles: 2 };
 
 fn digits(score: f64) -> f64 {
@@ -51,8 +52,9 @@ fn the_kept_fit_is_that_of_the_fit_set() {
     );
 }
 
-/// What is asked of such a refit, to score no better than the simple predictors, cannot hold here: the costs as assumed
-/// score better than these already, because the paths' steps say most. So it is held against that score.
+/// Normally a refit to shuffled figures should score no better than the simple predictors. That cannot hold here: the
+/// assumed costs alone score better than these, because the paths' steps determine most. So the refit is compared with
+/// the score of the assumed costs.
 #[test]
 fn figures_dealt_out_anew_teach_nothing() {
     let Checks { unfitted, shuffled, leave_one_out, .. } = Checks::kept();

@@ -1,6 +1,6 @@
 //! The whole lab: what it prints is reviewed, and what it does not explain is said.
 //!
-//! Set `BAREWIRE_BLESS=1` to write the table anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write the table anew, then review the difference.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

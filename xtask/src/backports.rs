@@ -85,7 +85,7 @@ impl Way {
         Task::new("apt-get", &[&options[..], &PACKAGES].concat())
     }
 
-    /// What somebody would type.
+    /// The line for a user to type.
     pub(crate) fn line(&self, root: bool) -> String {
         let sudo = if root { "" } else { "sudo " };
         let entry = self.entry.as_ref().map(|(path, entry)| {

@@ -23,7 +23,7 @@ pub(crate) struct Task {
 pub(crate) struct Ran {
     /// Whether it could be started and exited with zero.
     pub(crate) success: bool,
-    /// What its output said.
+    /// The counts in its output.
     pub(crate) tally: Tally,
     /// The processor time, user and system, of the child and of the children it waited for; zero
     /// where there is no `/proc`.
@@ -50,7 +50,7 @@ impl Task {
         linted::VARIABLES.iter().fold(self, |task, (name, value)| task.env(name, *value))
     }
 
-    /// The task as somebody would type it.
+    /// The task as a user would type it.
     pub(crate) fn line(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
         let args = self.args.iter().map(|arg| quoted(arg));

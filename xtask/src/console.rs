@@ -1,4 +1,4 @@
-//! What a human sees: headers, colours, and lines that never stop the run.
+//! Output for people: headers, colours, and lines that never stop the run.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -21,7 +21,7 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// Colours where a person watches, and did not ask for none.
+    /// Uses colours if stdout is a terminal and `NO_COLOR` is not set.
     pub(crate) fn detect() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { colour: io::stdout().is_terminal() && !refused, silent: false, step: None }

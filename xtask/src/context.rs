@@ -11,7 +11,7 @@ use crate::child::{Ran, Task};
 use crate::console::Console;
 use crate::tally::{SKIPPED, Tally};
 
-/// What every step may know. Each has one of its own.
+/// The context of a step. Each step has one of its own.
 #[derive(Debug)]
 pub(crate) struct Context {
     /// The workspace's root, where children run.
@@ -203,7 +203,7 @@ impl Outcome {
         Self { tally, ..Self::new(Verdict::Skipped) }
     }
 
-    /// A check left out because it could only repeat an earlier failure, or would find what it found before.
+    /// A check that is left out because it would only repeat an earlier failure or an earlier result.
     pub(crate) fn not_run(why: &str) -> Self {
         Self::new(Verdict::NotRun).with_note(why.into())
     }

@@ -1,4 +1,5 @@
-//! What steps need beside the pinned compiler: whether it is there, the line that installs it, and installing.
+//! The tools that steps need besides the pinned compiler: finds them, prints the line that installs them, and
+//! installs them.
 //!
 //! Nothing is installed unless `--install` or `CI=true` allows it; otherwise the user gets one line to paste. A
 //! toolchain or program that exists is never replaced: the nightly toolchain is pinned by its date and has a name of
@@ -42,7 +43,7 @@ impl Need {
         Self::program(name, name)
     }
 
-    /// What is missing, for people.
+    /// The missing tool, for people.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Package { name, .. } | Self::Crate { name, .. } => name.into(),
@@ -79,7 +80,7 @@ pub(crate) fn nightly(args: &[&str]) -> Task {
     Task::new("cargo", &[&[toolchain.as_str()], args].concat())
 }
 
-/// Those of `needs` that this machine lacks, each once.
+/// The `needs` that this machine lacks, each once.
 pub(crate) fn missing(needs: &[Need], cx: &Context) -> Vec<Need> {
     let mut different: Vec<Need> = Vec::new();
     for &need in needs {
@@ -116,7 +117,7 @@ fn install(needs: &[Need], cx: &Context) {
     }
 }
 
-/// What is `missing`, and the line that installs it.
+/// Text that names the `missing` tools, with the line that installs them.
 fn told(missing: &[Need], cx: &Context) -> String {
     let mut names: Vec<_> = missing.iter().map(|need| need.name()).collect();
     names.sort();

@@ -1,4 +1,4 @@
-//! What steps use that run programs of this workspace, as the step `test` built it.
+//! Programs of this workspace, as the step `test` built them, for steps that run them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -15,7 +15,8 @@ use crate::step::{Lane, Step};
 use crate::tally::{SKIPPED, Tally};
 use crate::tool;
 
-/// What tests import, from PyPI. The first is the original, of the version whose class ours is.
+/// The packages that tests import from PyPI. The first is the original py-spidev, in the version that our class
+/// follows.
 const PYPI: [&str; 11] = [
     "spidev==3.8",
     "pytest==9.*",
@@ -29,13 +30,13 @@ const PYPI: [&str; 11] = [
     "mcp3008==1.0.1",
     "unicornhathd==0.0.4",
 ];
-/// What builds wheels.
+/// The program that builds wheels.
 const MATURIN: &str = "maturin>=1.9,<2";
 /// The package's folder.
 const PACKAGE: &str = "bindings/python";
 /// Whether a Python is new enough, and has what makes an environment.
 const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))";
-/// What checks run beside pytest, each a test: what it proves, and Python's arguments.
+/// The checks besides pytest: each is a claim and Python's arguments.
 const CHECKS: [(&str, &[&str]); 3] = [
     ("the package has types", &["-m", "mypy", "-p", "barewire"]),
     (
@@ -72,7 +73,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
     }
 }
 
-/// What tests use.
+/// The environment of the tests.
 struct Ready {
     python: PathBuf,
     /// The command, for the original under `barewire run`.

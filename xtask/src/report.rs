@@ -25,11 +25,11 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     /// How long they took together, which is less than their sum where some ran side by side.
     pub(crate) elapsed: Duration,
-    /// What was not asked for, how long it takes and its command; empty if nothing is left out.
+    /// The steps that were not asked for, with their time and their command; empty if nothing is left out.
     pub(crate) left_out: String,
 }
 
-/// What a run comes to.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum End {
     /// All that was asked for ran, and nothing failed.
@@ -41,12 +41,12 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// What it comes to where a check passed or failed.
+    /// The end of a run with one check, which passed or failed.
     pub(crate) fn of_check(success: bool) -> Self {
         if success { Self::Passed } else { Self::Failed }
     }
 
-    /// What it comes to where one step ran alone.
+    /// The end of a run of one step alone.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome.verdict {
             Verdict::Failed => Self::Failed,
@@ -65,7 +65,7 @@ impl End {
     }
 }
 
-/// What a run adds up to.
+/// The totals of a run.
 #[derive(Debug, Default, PartialEq)]
 struct Totals {
     passed: u64,
@@ -137,7 +137,7 @@ fn table_line(row: &Row, console: Console) -> String {
     line.trim_end().to_string()
 }
 
-/// What was not measured is not zero.
+/// The seconds as text; `-` for a time that was not measured, which is not zero.
 pub(crate) fn seconds(processor: Option<Duration>) -> String {
     processor.map_or_else(|| "-".into(), |time| format!("{:.1}", time.as_secs_f64()))
 }
@@ -167,7 +167,7 @@ fn remark(outcome: &Outcome) -> String {
     parts.join(", ")
 }
 
-/// What tests want repeated, each with its step.
+/// The lines that tests want repeated, each with its step.
 fn figure_lines(report: &Report) -> Vec<String> {
     let of = |row: &Row| {
         let figures = row.outcome.tally.figures.clone().into_iter();
@@ -199,7 +199,7 @@ fn skip_lines(report: &Report) -> Vec<String> {
     head.into_iter().chain(told).collect()
 }
 
-/// What failed, each with its step.
+/// The failures, each with its step.
 fn failure_lines(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for Row { step, outcome, .. } in &report.rows {

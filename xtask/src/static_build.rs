@@ -10,12 +10,12 @@ pub(crate) const ARM64: &str = "aarch64-unknown-linux-musl";
 pub(crate) const ARMHF: &str = "armv7-unknown-linux-gnueabihf";
 pub(crate) const AMD64: &str = "x86_64-unknown-linux-musl";
 
-/// What the library that `barewire run` loads is built for: it shares the programs' C library.
+/// The targets of the library that `barewire run` loads: it shares the programs' C library.
 pub(crate) const LIBRARY_ARM64: &str = "aarch64-unknown-linux-gnu";
 pub(crate) const LIBRARY_ARMHF: &str = ARMHF;
 pub(crate) const LIBRARY_AMD64: &str = "x86_64-unknown-linux-gnu";
 
-/// What a build takes from where it runs.
+/// The environment of a build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// The workspace.
@@ -23,9 +23,9 @@ pub(crate) struct Place<'a> {
     /// The directory of Cargo's builds.
     pub(crate) cargo: &'a Path,
     pub(crate) profile: &'a str,
-    /// Settings of Cargo's for this build, over those in its files.
+    /// Settings of Cargo for this build. They override those in its files.
     pub(crate) config: &'a [&'a str],
-    /// Where to goes what Cargo says.
+    /// The file that gets Cargo's output.
     pub(crate) log: &'a Path,
 }
 

@@ -1,4 +1,4 @@
-//! What a step of CI is: when it runs, what it needs, what it does. [`ci`](crate::ci) lists and runs them.
+//! A step of CI: when it runs, its needs and its work. [`ci`](crate::ci) lists and runs them.
 
 use crate::context::{Context, Outcome};
 use crate::needs::{self, Need};
@@ -8,11 +8,13 @@ use crate::needs::{self, Need};
 pub(crate) enum Lane {
     /// `cargo xtask test`: before all others, and alone.
     Test,
-    /// With the target directory that builds share, or of another workspace, beside [`Lane::Own`].
+    /// Steps that use the shared target directory, or that of another workspace. Runs beside
+    /// [`Lane::Own`].
     Shared,
-    /// With target directories of its own, beside [`Lane::Shared`].
+    /// Steps with target directories of their own. Runs beside [`Lane::Shared`].
     Own,
-    /// After [`Lane::Own`], on the same core: what is shipped, built and used as its users do.
+    /// Runs after [`Lane::Own`], on the same core: builds the shipped files, and uses them as users
+    /// do.
     Programs,
     /// After all others.
     Apart,
@@ -21,19 +23,19 @@ pub(crate) enum Lane {
 /// One step of CI.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// What `--step` calls it.
+    /// Its name for `--step`.
     pub(crate) name: &'static str,
-    /// What it checks, for headers and help.
+    /// The subject of its checks, for headers and help.
     pub(crate) about: &'static str,
     /// When it runs.
     pub(crate) lane: Lane,
     /// Minutes on two quiet cores, for the list of what did not run.
     pub(crate) minutes: u8,
-    /// What it needs beside the pinned compiler.
+    /// The tools it needs besides the pinned compiler.
     pub(crate) needs: &'static [Need],
     /// Where a change asks for it (`--changed`): beginnings of paths. Empty: anywhere.
     pub(crate) paths: &'static [&'static str],
-    /// What it does.
+    /// Its work.
     pub(crate) run: fn(&Context) -> Outcome,
 }
 

@@ -1,4 +1,4 @@
-//! What a child's output says of itself: tests counted, tests skipped, builds broken.
+//! Reads a child's output: tests counted, tests skipped, builds broken.
 
 /// The sums over the lines read so far.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,7 +13,8 @@ pub(crate) struct Tally {
     pub(crate) skipped: Vec<String>,
     /// Every line that begins `FIGURE:`, whole.
     pub(crate) figures: Vec<String>,
-    /// What failed and why, for the end of the run: a log that is cut short keeps its end.
+    /// The failures with their reasons, repeated at the end of the run: a log that is cut short
+    /// keeps its end.
     pub(crate) failures: Vec<String>,
     /// Whether the compiler gave up, so that nothing ran.
     pub(crate) build_broke: bool,
@@ -21,13 +22,13 @@ pub(crate) struct Tally {
     pub(crate) telling: bool,
 }
 
-/// How many lines of what failed are kept of one child. The first ones tell most.
+/// The most lines about failures that are kept of one child. The first ones tell most.
 const TOLD: usize = 60;
 
-/// What a test or step prints at the start of a line when it could not run here.
+/// The start of a line by which a test or step says that it could not run here.
 pub(crate) const SKIPPED: &str = "SKIPPED:";
 
-/// What a test prints at the start of a line that the end of the run is to repeat.
+/// The start of a line that the end of the run repeats.
 const FIGURE: &str = "FIGURE:";
 
 impl Tally {
@@ -78,7 +79,7 @@ struct TestResult {
 }
 
 impl TestResult {
-    /// Reads `test result: ok. X passed; Y failed; Z ignored; …`; anything else is `None`.
+    /// Reads `test result: ok. X passed; Y failed; Z ignored; …`. Any other line is `None`.
     fn parse(line: &str) -> Option<Self> {
         let rest = line.strip_prefix("test result: ")?;
         let (_verdict, counts) = rest.split_once(". ")?;

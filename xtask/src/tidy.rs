@@ -122,7 +122,7 @@ fn untracked(root: &Path) -> usize {
         .map_or(0, |listed| listed.matches('\0').count())
 }
 
-/// The bytes as text; captures and images are none.
+/// The bytes as text; `None` for captures and images.
 fn as_text(bytes: Vec<u8>) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }

@@ -11,10 +11,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// How many of a log's last lines an error repeats.
 const TAIL_LINES: usize = 12;
 
-/// Runs `command` with all its output in `log`. While it takes long, what it said last is told on stderr.
+/// Runs `command` with all its output in `log`. If it takes long, its last line is shown on stderr.
 ///
 /// # Errors
-/// If it cannot be started or fails: with the end of what it said.
+/// If it cannot be started or fails. The error has the end of its output.
 pub(crate) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
     let name = name(command);
     let file = |what| move |e| format!("cannot {what} {}: {e}", log.display());

@@ -3,7 +3,7 @@
 //! *Read first*: the crate's page. The shapes, lengths and offsets are those of Linux's
 //! spi-loopback-test, so that a controller's driver there and here can be compared.
 
-/// What a page is to the cases that cross one.
+/// The page size that the page-crossing cases assume.
 const PAGE: usize = 4096;
 /// The lengths of every case.
 pub const LENGTHS: &[usize] = &[
@@ -18,12 +18,12 @@ pub const LENGTHS_MAX: &[usize] = &[
 /// Offsets from 0 below this are tried.
 const OFFSETS: usize = 4;
 
-/// Where a buffer begins in its area, before the iteration's offset.
+/// The place in its area where a buffer begins. The iteration's offset is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// At a fixed byte.
     At(usize),
-    /// Behind a first buffer of the iterated length.
+    /// After a first buffer, which has the iteration's length.
     Second,
 }
 
@@ -53,7 +53,7 @@ pub struct Shape {
 /// A message's shape and what is varied of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: &'static str,
     /// Its transfers.
     pub shapes: &'static [Shape],

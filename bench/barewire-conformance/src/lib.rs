@@ -38,9 +38,9 @@ use barewire::chip::TRANSFER_ROUNDED_TO;
 use barewire::controller::Controller;
 use barewire::spi::{Error, MessageError, Transfer};
 
-/// What the receiving area holds where nothing may be written.
+/// Fill of the receiving area outside all transfers, where nothing may be written.
 const GUARD: u8 = 0x55;
-/// What it holds where something must be.
+/// Fill of the receive buffers, where every byte must be overwritten.
 const UNWRITTEN: u8 = 0xaa;
 /// Room behind the largest transfer, for offsets.
 const SLACK: usize = 4096;
@@ -137,11 +137,11 @@ impl fmt::Display for Failure {
 pub enum What {
     /// The message failed.
     Message(MessageError),
-    /// It was not as long as its transfers.
+    /// The reported length is not the transfers' total.
     Length {
-        /// Its transfers' lengths.
+        /// The transfers' total length.
         expected: usize,
-        /// What was reported.
+        /// The reported length.
         actual: usize,
     },
     /// A transfer received something else.
@@ -150,9 +150,9 @@ pub enum What {
         transfer_index: usize,
         /// The first byte that differs.
         at: usize,
-        /// What it was to be.
+        /// The expected byte.
         expected: u8,
-        /// What it is.
+        /// The byte found.
         actual: u8,
     },
     /// A byte outside every transfer was written.
@@ -164,7 +164,7 @@ pub enum What {
     TooShort {
         /// Its delays.
         asked_ns: u64,
-        /// What it took.
+        /// The time it took.
         took_ns: u64,
     },
 }
@@ -269,7 +269,7 @@ fn is_too_long<C: Controller + ?Sized>(
     refused && case.shapes.iter().map(rounded).sum::<usize>() > max_bytes
 }
 
-/// What is sent from, and received into.
+/// The memory that messages send from, and the memory that they receive into.
 struct Areas {
     tx: Vec<u8>,
     rx: Vec<u8>,
@@ -339,9 +339,9 @@ fn iterate<C: Controller + ?Sized>(
     }
 }
 
-/// The message. Its receiving buffers are cut out of the area in the order of their places; no two
-/// of a case share a byte. (The kernel's case with delays receives twice into one buffer, which
-/// Rust's borrows rule out; here the second has its own.)
+/// Builds the message. Its receive buffers are cut out of the area in order of offset; no two
+/// buffers of a case share a byte. (The kernel's case with delays receives twice into one buffer,
+/// which Rust's borrows rule out; here the second receive has a buffer of its own.)
 fn build<'a>(spans: &[Span], case: &Case, areas: &'a mut Areas) -> Vec<Transfer<'a>> {
     let mut order: Vec<usize> = (0..spans.len()).filter(|&i| spans[i].rx.is_some()).collect();
     order.sort_by_key(|&i| spans[i].rx);

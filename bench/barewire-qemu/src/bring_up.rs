@@ -37,7 +37,7 @@ impl QemuBoard {
     /// wire wait for the controller's interrupt.
     ///
     /// # Errors
-    /// Those of [`QemuBoard::interrupt`].
+    /// The errors of [`QemuBoard::interrupt`].
     pub fn bring_up_interrupt(&self, poll_limit_ns: u32) -> Result<QemuController, BoardError> {
         Ok(self.driver(poll_limit_ns, Some(self.interrupt()?)))
     }

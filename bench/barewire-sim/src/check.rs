@@ -136,7 +136,7 @@ impl fmt::Display for Rule {
 pub struct Violation {
     /// When, in virtual picoseconds.
     pub at_ps: Ps,
-    /// What was broken.
+    /// The broken rule.
     pub rule: Rule,
     /// The chip select concerned.
     pub cs: Option<u8>,
@@ -144,7 +144,7 @@ pub struct Violation {
     pub required_ns: u64,
     /// The actual time in nanoseconds, rounded down; 0 if the rule is not about a time.
     pub actual_ns: u64,
-    /// What happened, in words.
+    /// The details, in words.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a simulated chip is to the wire: edges of its chip select, bits, and the limits its
+//! A simulated chip as the wire sees it: edges of its chip select, bits, and the limits its
 //! datasheet sets.
 //!
 //! Time here is virtual, in picoseconds since power-up, so that no SCK period is rounded.
@@ -70,7 +70,7 @@ pub trait Chip {
     /// The part's name, as its maker writes it.
     fn name(&self) -> &'static str;
 
-    /// What the datasheet asks of the wire.
+    /// The datasheet's limits for the wire.
     fn limits(&self) -> WireLimits;
 
     /// The edge up to which CS's set-up time counts.
@@ -88,7 +88,7 @@ pub trait Chip {
     /// CS becomes active.
     fn select(&mut self, at: Ps);
 
-    /// CS becomes inactive: here a flash chip begins what it was told.
+    /// CS becomes inactive. A flash chip, for example, starts an erase here.
     fn deselect(&mut self, at: Ps);
 
     /// Shifts the `bits` (1 to 32) least significant bits of `mosi` in, most significant first,

@@ -34,9 +34,10 @@ use crate::chip::Ps;
 pub use crate::chip::pin::Source;
 use crate::engine::{Engine, Line, Look};
 
-/// What moves a line besides its holders: a board, whose chips may.
+/// Changes lines besides their holders: a board, whose chips may drive them.
 pub(crate) trait World {
-    /// Lets everything happen until `now`; when something happens next, [`Ps::MAX`] for never.
+    /// Runs everything that is due until `now`. Returns the time of the next event, [`Ps::MAX`] for
+    /// never.
     fn settle(&self, now: Ps) -> Ps;
 }
 
@@ -130,8 +131,8 @@ impl IntLine {
         Self { engine: engine.clone(), pin: Rc::new(pin) }
     }
 
-    /// Raises it at `at`, at once if that has passed. A chip's pin is its chip's alone: there it does
-    /// nothing.
+    /// Raises the line at `at`, or at once if `at` has passed. Has no effect on a chip's pin, which
+    /// only the chip drives.
     pub fn raise_at(&self, at: Ps) {
         self.pin.rises.borrow_mut().insert(at);
         self.engine.look_again();

@@ -1,4 +1,4 @@
-//! What the time of a chip's selections is made of: clocks, lead, lag, and the time between.
+//! The parts of the time of a chip's selections: clocks, lead, lag, and the time between two.
 //!
 //! # How it works
 //! The wire notes each selection ([`Board::start_selections`](crate::Board::start_selections)).

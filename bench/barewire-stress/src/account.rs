@@ -1,4 +1,4 @@
-//! What the contexts know of their messages: what the bus's statistics must say.
+//! The contexts' own count of their messages, which the bus's statistics must match.
 
 use barewire::bus::{HISTO_BUCKETS, Statistics};
 use barewire::spi::Error;
@@ -10,7 +10,7 @@ use super::judge::{Outcome, WireCounts};
 pub(super) enum Path {
     /// Its caller waited, and the bus was idle, or its own already.
     Immediate,
-    /// Its caller waited, also for others.
+    /// Its caller waited, also for other messages.
     Waited,
     /// It was submitted.
     Async,

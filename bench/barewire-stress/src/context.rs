@@ -1,4 +1,4 @@
-//! What one context does: messages on every path and device, mixed at random.
+//! One context: messages on every path and device, mixed at random.
 //!
 //! # How it works
 //! A context has a few [slots](super::slot) whose messages stay submitted while it does other
@@ -23,13 +23,14 @@ use super::message::{Message, Random, sign};
 use super::platform::{BoxedFuture, found_idle, goes_on, join};
 use super::slot::{Ran, Slot, slot};
 
-/// Instructions of a pause, at most: while all crowd the bus, and while it is often idle.
+/// The longest pause, in instructions: while all contexts crowd the bus, and while the bus is often
+/// idle.
 const PAUSE: usize = 12_000;
 const PAUSE_IDLE: usize = 1_500_000;
 /// Messages until the load changes from one to the other.
 const PHASE: u64 = 512;
 
-/// What all contexts share.
+/// State shared by all contexts.
 pub(super) struct Floor<'f> {
     pub(super) bus: &'f Bus<dyn Controller>,
     pub(super) board: &'f Board,

@@ -2,8 +2,9 @@
 //!
 //! # How it works
 //! Behind each chip select sits a [`Recorder`], which hands every selection's bytes to the one
-//! [`Judge`], in the order of the wire. Contexts tell it what they give and what became of it. It
-//! keeps a byte for each message and the bytes of one selection, no more.
+//! [`Judge`], in the order of the wire. Contexts tell the judge which messages they submit, and
+//! each message's outcome. The judge keeps one byte for each message and the bytes of one
+//! selection, no more.
 //!
 //! A message that failed was on the wire as far as its error says, and no further.
 
@@ -17,9 +18,9 @@ use barewire_sim::model::echo::NO_LIMITS;
 
 use super::frame::{Header, checksum};
 
-/// The message was on the wire as it should.
+/// The whole message was on the wire.
 const WHOLE: u8 = 1;
-/// A part of it was.
+/// A part of the message was on the wire.
 const BROKEN: u8 = 2;
 /// Its context was told that it ran.
 const DONE: u8 = 4;
@@ -29,7 +30,7 @@ const FAILED: u8 = 8;
 const NOT_RUN: u8 = 16;
 const SETTLED: u8 = DONE | FAILED | NOT_RUN;
 
-/// What became of a message, as its context was told.
+/// A message's outcome, as its context was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It ran.
@@ -116,7 +117,7 @@ impl Judge {
         }
     }
 
-    /// A further message of `context`; its number.
+    /// Registers a further message of `context`, and returns its number.
     pub(super) fn give(&mut self, context: usize, priority: u8) -> u32 {
         let given = self.given;
         self.given += 1;
@@ -153,7 +154,8 @@ impl Judge {
         self.locked_by = None;
     }
 
-    /// The context is told what became of its message. What of it was on the wire was there before.
+    /// The context is told its message's outcome. By then everything of the message that reached the
+    /// wire was recorded.
     pub(super) fn settle(&mut self, context: usize, number: u32, outcome: Outcome) {
         let is_open = |open: &Open| (open.header.context, open.header.number) == (context, number);
         if self.open.as_ref().is_some_and(is_open) {

@@ -42,7 +42,7 @@ struct Piece {
     delay_ns: u32,
 }
 
-/// A message to be, and what came in; used again and again.
+/// A message before it is submitted, and the data it received. It is used again and again.
 #[derive(Default)]
 pub(super) struct Message {
     pieces: Vec<Piece>,

@@ -1,4 +1,4 @@
-//! What a stress run has to report.
+//! The report of a stress run.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::{Costs, Failure, Pumps};
 /// Differences that are told in words; the rest are counted.
 const TOLD: usize = 5;
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) bus: String,
@@ -59,7 +59,7 @@ fn time(ns: u64) -> String {
 }
 
 impl Report {
-    /// What broke, by name.
+    /// The broken promises, by name.
     fn broken(&self) -> Vec<String> {
         let named = [
             ("order violations", self.order_violations),

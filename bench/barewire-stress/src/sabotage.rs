@@ -8,7 +8,7 @@ use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 use serde::Serialize;
 
-/// What is broken.
+/// The fault to inject.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Sabotage {

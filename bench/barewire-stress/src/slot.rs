@@ -11,7 +11,7 @@ use barewire::spi::MessageError;
 
 use super::platform::{BoxedFuture, called_back};
 
-/// What a message ends with.
+/// The result of a message.
 pub(super) type Ran = Result<usize, MessageError>;
 
 /// A message of its own bytes that can be submitted, whatever its length.
@@ -20,18 +20,19 @@ pub(super) trait Slot {
     fn len(&self) -> usize;
     /// Its device's priority.
     fn priority(&self) -> u8;
-    /// What it sends; it is not submitted.
+    /// The bytes it sends. The message must not be submitted now.
     fn tx(&mut self) -> &mut [u8];
     fn submit(&mut self);
     fn enqueue(&mut self);
     fn result(&mut self) -> Option<Ran>;
     fn wait(&mut self) -> Option<Ran>;
     fn cancel(&mut self) -> bool;
-    /// As a future.
+    /// Runs the message as a future.
     fn run(&mut self) -> BoxedFuture<'_, Ran>;
-    /// Whether what came in is what was sent, a byte later.
+    /// Whether the received bytes are the sent bytes, one byte later.
     fn received_well(&mut self) -> bool;
-    /// How often the message ran by what its callback was told, and failed; `None` without one.
+    /// How often the message ran and how often it failed, as its callback was told; `None` without
+    /// a callback.
     fn called_back(&self) -> Option<(u64, u64)>;
 }
 

@@ -19,7 +19,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What an input or output error ended: `doing` reads "open …".
+    /// An input or output error. `doing` names the action that it ended: "open …".
     pub fn io(doing: impl fmt::Display, error: &io::Error) -> Self {
         OpenError::Failed(format!("cannot {doing}: {error}"))
     }

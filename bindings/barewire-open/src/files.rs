@@ -39,11 +39,11 @@ pub fn read_text(path: &Path) -> Result<String, OpenError> {
 /// More links than these lead round, as for the kernel.
 const LINKS_MAX: usize = 40;
 
-/// What `path` leads to by its last component's links, one after the other: it need not exist. `None` where one is
-/// a link of procfs to what a process has open: its text is no path then.
+/// Follows the links of `path`'s last component, one after the other. The target need not exist. `None` if one of
+/// them is a link of procfs to an open file, whose text is not a path.
 ///
 /// # Errors
-/// The links lead round.
+/// The links form a loop.
 pub fn target(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {

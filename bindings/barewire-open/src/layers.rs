@@ -1,4 +1,4 @@
-//! What may stand between a bus and its controller: a tracer, a stop, and injected faults.
+//! The layers between a bus and its controller: a tracer, a stop, and injected faults.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! A bus of any kind for one thread, with the board behind it in reach.
 //!
-//! How it works: as [`AnyBus`](crate::AnyBus), without what threads need: no gate, no worker, and a simulated board's time
-//! passes by its own events alone.
+//! How it works: as [`AnyBus`](crate::AnyBus), without the parts for threads: no gate, no worker. A simulated board's
+//! time passes by the board's own events alone.
 //!
 //! ```
 //! use barewire::spi::{Settings, Transfer};
@@ -28,7 +28,7 @@ use crate::kind::{self, Backing, NoBacking, mapped, qemu, sim, spidev};
 use crate::name::BusName;
 use crate::{OpenError, OpenOptions};
 
-/// A bus of any kind for one thread. What it knows beside messages is its [`Backing`]'s.
+/// A bus of any kind for one thread. Its [`Backing`] does everything besides messages.
 pub struct LocalBus {
     bus: Box<Bus<dyn Controller>>,
     /// Dropped after the bus.
@@ -52,11 +52,11 @@ fn local(
 }
 
 impl LocalBus {
-    /// Opens the bus of that name. `tell` gets notes and warnings for people, a line each; while the bus waits for another
-    /// process, it gets who that is.
+    /// Opens the bus of that name. `tell` gets notes and warnings for people, a line each; while the bus waits for
+    /// another process, it gets that process's name.
     ///
     /// # Errors
-    /// What could not be opened and why.
+    /// The part that could not be opened, and why.
     pub fn open_with(
         name: &BusName,
         options: OpenOptions,

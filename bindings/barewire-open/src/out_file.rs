@@ -1,11 +1,11 @@
 //! An output file that exists under its name only when it is whole.
 //!
 //! # How it works
-//! Bytes go to a file beside it, which takes its name in [`OutFile::commit`] and is removed if
-//! that is never reached. Where the name is a link, the link stays, and the file that it leads to is
-//! replaced, or made if there is none. What is not a regular file (a pipe, a terminal, `/dev/null`) is never
-//! replaced: its bytes are kept and written at the end. So is what a process has open (`/dev/stdout`,
-//! `/dev/fd/5`), also if that is a regular file: its bytes are added at its end.
+//! Bytes go to a temporary file beside the output. [`OutFile::commit`] renames that file to the output's
+//! name; without a commit it is removed. If the name is a link, the link stays, and the file that it leads
+//! to is replaced, or made if there is none. A pipe, a terminal or another file that is not regular is never
+//! replaced: its bytes are kept in memory and written at the end. The same holds for a file that a process
+//! has open (`/dev/stdout`, `/dev/fd/5`): if it is regular, the bytes are appended to it.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -40,10 +40,10 @@ enum Sink {
 }
 
 impl OutFile {
-    /// Begins `path`. That it can be written is known from here on, disk space aside.
+    /// Begins the output `path`. If this succeeds, only a full disk can keep the file from being written.
     ///
     /// # Errors
-    /// It cannot be written, it is a socket, or its links lead round.
+    /// It cannot be written, it is a socket, or its links form a loop.
     pub fn create(path: &Path) -> Result<Self, OpenError> {
         Self::try_create(path).map_err(|error| {
             let link = match fs::read_link(path) {
@@ -152,8 +152,8 @@ pub fn is_stdout(path: &Path) -> bool {
     fs::metadata(path).and_then(is_open).unwrap_or(false)
 }
 
-/// Whether `file` is what is there. Any number of files may have the same device open, so of devices only the
-/// terminal counts.
+/// Whether `file` is the file described by `there`. Any number of descriptors may have the same device open,
+/// so the only device that counts is a terminal.
 fn is_open_as(there: &Metadata, file: &File) -> io::Result<bool> {
     let open = file.metadata()?;
     let is_same = (there.dev(), there.ino()) == (open.dev(), open.ino());

@@ -38,7 +38,7 @@ use barewire::bus::{Device, PreparedMessage};
 use barewire::controller::Controller;
 use barewire::spi::{MessageError, Transfer};
 
-/// What a transfer has beside its buffers, under Linux's names. A field of zero takes the device's value.
+/// A transfer's fields besides its buffers, under Linux's names. A field of zero takes the device's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// The clock, in hertz.

@@ -20,7 +20,7 @@ use crate::{FlashFile, OpenError, files};
 
 const PS_PER_NS: u64 = 1_000;
 
-/// What is on a simulated board's chip selects.
+/// The chips on a simulated board's chip selects.
 #[derive(Clone, Copy, Debug)]
 pub enum Fitted {
     /// The board's chips. Its CAN bus has these bit times.
@@ -54,7 +54,7 @@ impl fmt::Debug for SimCan {
     }
 }
 
-/// What a simulated board counted since it was opened.
+/// A simulated board's counts since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimFigures {
     /// The time since power-up, in nanoseconds.
@@ -146,7 +146,7 @@ impl SimBoard {
         (violations, self.board.harms_total())
     }
 
-    /// What was counted.
+    /// The counts so far.
     #[must_use]
     pub fn counted(&self) -> SimFigures {
         let (harms, violations) = self.harms();
@@ -161,7 +161,7 @@ impl SimBoard {
         }
     }
 
-    /// Nobody uses the board for that long.
+    /// Lets that much virtual time pass without any use of the board.
     pub fn idle_ns(&self, ns: u64) {
         self.board.engine().spend_ps(ns.saturating_mul(PS_PER_NS));
     }

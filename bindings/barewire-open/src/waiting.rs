@@ -1,4 +1,4 @@
-//! Waiting for another process that has a bus or a chip: who it is, told once, and how the wait ends.
+//! Waits for another process that has a bus or a chip: names that process once, and decides how the wait ends.
 //!
 //! How it works: the lock calls back every 100 ms. After a second its holder is named. While a bus is opened, the opener
 //! is told; while messages run, the program's [`Console`].
@@ -51,7 +51,8 @@ impl Console {
     }
 }
 
-/// What a wait while a bus is opened calls: names the lock's holder once, and asks `console` whether to go on.
+/// Returns the callback of a wait while a bus is being opened. It names the lock's holder once, and asks `console`
+/// whether to go on.
 pub(crate) fn while_opening(
     path: &Path,
     console: Option<Console>,

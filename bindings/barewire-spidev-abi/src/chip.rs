@@ -1,9 +1,9 @@
-//! One node: the settings that all who have it open share, and messages run on a bus.
+//! One node: the settings that all its openers share, and messages run on a bus.
 //!
 //! # How it works
 //! A program's mode, word length and clock become a device's [`Settings`] for each message, so that all
-//! openers see each change at once. What the kernel's core does before a controller sees a message is done
-//! here: defaults filled in, clocks clamped, lengths and line counts checked.
+//! openers see each change at once. This module does what the kernel's SPI core does before a controller
+//! sees a message: defaults filled in, clocks clamped, lengths and line counts checked.
 //!
 //! # Two differences
 //! * `SPI_CS_HIGH` is accepted and not reported back: the board fixes the line's polarity. So does a
@@ -28,10 +28,10 @@ use crate::transfer::{IocTransfer, Sums};
 type AnyBus<'b> = Bus<dyn Controller + 'b>;
 type AnyDevice<'b, 'c> = Device<'b, dyn Controller + 'c>;
 
-/// An error number, and what lies behind it where more is known.
+/// An error number, and its cause if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// What the program gets.
+    /// The error number that the program gets.
     pub errno: Errno,
     /// The bus's own error.
     pub why: Option<Error>,
@@ -49,7 +49,7 @@ impl From<Error> for Failed {
     }
 }
 
-/// What the board says of a node.
+/// A node's properties on its board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// The chip select on the bus.
@@ -79,10 +79,10 @@ pub struct Chip {
 }
 
 impl Chip {
-    /// A node of that bus which nobody has open.
+    /// A node of that bus, without openers.
     ///
     /// # Errors
-    /// What is wrong with its chip select, mode or clock on that bus.
+    /// The bus does not support the node's chip select, mode or clock.
     pub fn new(bus: &AnyBus<'_>, setup: Setup) -> Result<Self, Error> {
         let Setup { chip_select, mode, speed_hz, .. } = setup;
         let device = bus.device(&Settings::new(chip_select, speed_hz).with_mode(mode))?;
@@ -91,18 +91,19 @@ impl Chip {
         Ok(Self { setup, limits, mode, bits_per_word, speed_hz, openers: 0, selected: false })
     }
 
-    /// What the board says of it.
+    /// The node's properties on its board.
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// One more has it open.
+    /// Counts one more opener.
     pub fn open(&mut self) {
         self.openers += 1;
     }
 
-    /// One less has it open. The last one takes its clock along, and a chip left selected is released.
+    /// Counts one opener less. After the last one, the clock is the node's default again, and a chip left
+    /// selected is released.
     pub fn close(&mut self, bus: &AnyBus<'_>) {
         self.openers = self.openers.saturating_sub(1);
         if self.openers == 0 {
@@ -126,7 +127,7 @@ impl Chip {
     /// Writes a setting. After an error it has its old value.
     ///
     /// # Errors
-    /// `EINVAL` for what the interface or the controller does not know.
+    /// `EINVAL` for a setting that the interface or the controller does not know.
     pub fn write(&mut self, bus: &AnyBus<'_>, setting: Setting, value: u32) -> Result<(), Failed> {
         let (mut mode, mut bits_per_word) = (self.mode, self.bits_per_word);
         match setting {

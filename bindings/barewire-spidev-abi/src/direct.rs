@@ -1,4 +1,5 @@
-//! What a program's library must know to run messages on a mapped controller itself, and when it must not.
+//! The data with which a program's library runs messages on a mapped controller itself, and learns when it must
+//! not.
 //!
 //! # How it works
 //! For each node whose bus several processes may use, the server keeps two files in the
@@ -33,7 +34,7 @@ pub const PAGE_WORDS: usize = 1024;
 /// Where the server's lifeline begins.
 pub const LIFELINE_AT: usize = 16;
 
-/// What a page begins with; the last byte is its version.
+/// The first word of a page; its last byte is the version.
 const MAGIC: u32 = u32::from_le_bytes(*b"bwd1");
 const MAGIC_AT: usize = 0;
 const LIFE_AT: usize = 1;
@@ -99,7 +100,7 @@ impl<'w> Page<'w> {
         self.get(LIFE_AT) as usize
     }
 
-    /// What the board says of the node. The rest of a [`Setup`] is the server's.
+    /// The board's part of a [`Setup`]. The rest is the server's.
     #[must_use]
     pub fn board(self) -> (u8, Mode) {
         let flags = self.get(BOARD_MODE_AT);

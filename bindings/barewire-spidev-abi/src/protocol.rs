@@ -43,7 +43,8 @@ pub const BODY_MAX: u32 = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpenId(pub u32);
 
-/// What an open file is of: three bits of its [`OpenId`], so that a library which finds a descriptor knows.
+/// The kind of an open file. Three bits of its [`OpenId`] hold it, so that a library which finds a descriptor
+/// knows the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A spidev node.
@@ -81,7 +82,7 @@ impl OpenId {
         Self(self.0 & !(7 << KIND_SHIFT) | (kind as u32) << KIND_SHIFT)
     }
 
-    /// What the file is of.
+    /// The kind of the file.
     #[must_use]
     pub fn kind(self) -> FileKind {
         let kind = self.0 >> KIND_SHIFT & 7;
@@ -128,7 +129,7 @@ impl OpenId {
     }
 }
 
-/// What a request asks for.
+/// The action that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// A process has loaded the library. The argument is its process id.
@@ -164,7 +165,7 @@ const OPEN_LINES: u32 = 7;
 pub struct Head {
     /// The open file.
     pub id: OpenId,
-    /// What it asks for.
+    /// The action asked for.
     pub call: Call,
     /// Bytes of the body that follows.
     pub body: u32,

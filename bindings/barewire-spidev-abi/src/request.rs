@@ -70,7 +70,7 @@ impl Setting {
     }
 }
 
-/// What a program asks of a node.
+/// A program's request to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// `SPI_IOC_RD_…`.
@@ -89,8 +89,8 @@ impl Request {
     /// Decodes an ioctl's number.
     ///
     /// # Errors
-    /// `ENOTTY` for one that is not spidev's; `EINVAL` for a message whose size is no multiple of a
-    /// transfer's.
+    /// `ENOTTY` for a number that is not spidev's; `EINVAL` for a message whose size is not a
+    /// multiple of a transfer's.
     pub fn decode(number: u32) -> Result<Self, Errno> {
         let size = number >> 16 & ((1 << FIELDS.size_bits) - 1);
         let direction = number >> 16 >> FIELDS.size_bits;

@@ -5,7 +5,7 @@ use barewire::spi::{Mode, Settings};
 
 /// The mode's bits that the kernel drops where the controller has no such lines: dual, quad, octal.
 pub(crate) const LINES: u32 = 0x6f00;
-/// Those that the controller, or this module, makes; others are refused.
+/// The mode's bits that the controller, or this module, supports; others are refused.
 pub(crate) const MADE: u32 = CPHA | CPOL | CS_HIGH | LSB_FIRST | LOOP | NO_CS;
 
 const CPHA: u32 = 0x01;

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 /// Bytes of `struct spi_ioc_transfer`.
 pub const TRANSFER_BYTES: usize = 32;
 
-/// What `bufsiz` is unless told, in bytes: the kernel's own default.
+/// The default of `bufsiz`, in bytes, as in the kernel.
 pub const BUFSIZ: u32 = 4096;
 
 /// The alignment of the kernel's buffers, to which it rounds each transfer's length when it adds
@@ -30,7 +30,7 @@ pub struct IocTransfer {
     pub len: u32,
     /// Its clock, in hertz.
     pub speed_hz: u32,
-    /// The delay behind it, in microseconds.
+    /// The delay after it, in microseconds.
     pub delay_usecs: u16,
     /// Bits of a word.
     pub bits_per_word: u8,

@@ -20,7 +20,7 @@ pub const MAJOR: u32 = 153;
 /// Makes the tree of these nodes in `tree`, a directory that exists. A node's minor number is its index.
 ///
 /// # Errors
-/// Those of the files.
+/// A file or directory cannot be made.
 pub fn make(tree: &Path, nodes: &[NodeName], bufsiz: u32) -> io::Result<()> {
     let write = |path: String, text: &str| {
         let path = tree.join(path);

@@ -1,4 +1,4 @@
-//! What `barewire run` tells the library, in the environment and in the tree.
+//! The configuration that `barewire run` gives the library, in the environment and in the tree.
 
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use barewire_spidev_abi::BUFSIZ;
 use barewire_spidev_abi::protocol::{SERVER_VARIABLE, TREE_VARIABLE};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-/// Where server and tree are.
+/// The places of the server and of the tree.
 #[derive(Debug)]
 pub(crate) struct Config {
     /// The server's abstract name.
@@ -20,7 +20,7 @@ pub(crate) struct Config {
 
 static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
 
-/// What `barewire run` says in the environment; `None` for a program that it did not start.
+/// The configuration from the environment; `None` for a program that `barewire run` did not start.
 pub(crate) fn config() -> Option<&'static Config> {
     let read = || {
         let [server, tree] = [SERVER_VARIABLE, TREE_VARIABLE].map(|name| std::env::var(name).ok());

@@ -17,13 +17,12 @@ const MAX: usize = 1 << 16;
 /// The open file behind each descriptor; 0 for none.
 static TABLE: [AtomicU32; MAX] = [const { AtomicU32::new(0) }; MAX];
 
-/// What a descriptor is for the messages that this process runs itself: nothing is known yet, or a number of
-/// theirs.
+/// A descriptor's state for messages that this process runs itself: unknown, or a number that `direct` gave.
 static DIRECT: [AtomicU8; MAX] = [const { AtomicU8::new(UNKNOWN) }; MAX];
 /// Nothing is known yet.
 pub(crate) const UNKNOWN: u8 = 0;
 
-/// What is known of a descriptor for the messages that this process runs itself.
+/// A descriptor's state for messages that this process runs itself.
 #[inline]
 pub(crate) fn direct(fd: c_int) -> Option<&'static AtomicU8> {
     DIRECT.get(usize::try_from(fd).ok()?)

@@ -6,7 +6,7 @@
 //! mapped node; if not, it calls the C library's own. An open node is a socket to the server, `barewire run`,
 //! and each call on it is a request there ([`protocol`](barewire_spidev_abi::protocol)).
 //!
-//! * `config`: what `barewire run` tells. `start`: what happens when the library is loaded.
+//! * `config`: the configuration from `barewire run`. `start`: runs when the library is loaded.
 //! * `paths`: which paths are about a mapped node, and what is used in their place.
 //! * `out_of_reach`: files by which a program would go around a mapped GPIO chip.
 //! * `files`: which descriptors are open nodes.
@@ -19,10 +19,10 @@
 //! allocator of its own (`memory_pool`), because a signal handler may make any of these calls.
 //!
 //! # Fails closed
-//! A program that the library cannot be loaded into finds no node, because `barewire run` hides it. What goes
-//! around the library with an open node has a socket to the server: bytes that it writes are a message on the
-//! mapped bus, as they would be to the kernel's node; it has none to read, and its ioctls fail. Only a GPIO
-//! file has something to be read so: its events, as the kernel's structures.
+//! A program that the library cannot be loaded into finds no node, because `barewire run` hides it. Code that
+//! uses an open node without going through the library finds a socket to the server. Bytes that it writes are
+//! a message on the mapped bus, as they would be to the kernel's node. It finds nothing to read, and its
+//! ioctls fail. Only a GPIO file can be read this way: it gives its events, as the kernel's structures.
 //!
 //! # Signals, threads, processes
 //! A call to the server blocks signals while it lasts, like the kernel's own calls, which cannot be
@@ -30,8 +30,8 @@
 //! child made by `vfork` shares the table with its parent, so it never clears an entry.
 //!
 //! # Safety
-//! Each function here has the contract of the C library's function of that name: what the program passes is
-//! as that demands, and is passed on.
+//! Each function here has the contract of the C library's function of that name: the program's arguments
+//! fulfil that contract, and are passed on.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "it stands in for functions of the C library")]
 

@@ -1,7 +1,8 @@
 //! The program's memory, at addresses that may be bad.
 //!
-//! The kernel copies, between this process and itself: it checks what it touches. Where that is forbidden (a
-//! sandbox without `process_vm_readv`), the bytes go through a pipe, whose ends the kernel checks likewise.
+//! The kernel copies between this process and itself, and checks the addresses. Where that call is forbidden
+//! (a sandbox without `process_vm_readv`), the bytes go through a pipe, whose ends the kernel checks
+//! likewise.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -12,7 +13,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, getpid};
 
-/// What a pipe takes at once without waiting: Linux's capacity of a pipe is a page at least.
+/// Bytes that a pipe takes at once without waiting: on Linux a pipe's capacity is at least a page.
 const PIPE_BYTES: usize = 4096;
 
 /// Fills `into` from `address`.

@@ -5,8 +5,8 @@
 //! `malloc` from there would wait for a lock that the interrupted code holds.
 //!
 //! # How it works
-//! Two pools of 64 pieces, each claimed by a bit of an atomic word, so there is no lock to wait for. What is
-//! larger than a piece, or finds its pool full, gets pages from the kernel.
+//! Two pools of 64 pieces, each claimed by a bit of an atomic word, so there is no lock to wait for. An
+//! allocation that is larger than a piece, or finds its pool full, gets pages from the kernel.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -21,7 +21,7 @@ const ALIGN: usize = 64;
 const SMALL: usize = 512;
 /// Bytes of a message of the default `bufsiz`, both ways.
 const LARGE: usize = 16384;
-/// A page on every machine is a multiple of this, and pieces from the kernel are of pages.
+/// Every machine's page size is a multiple of this. Allocations from the kernel are whole pages.
 const PAGE_ALIGN: usize = 4096;
 
 #[repr(C, align(64))]

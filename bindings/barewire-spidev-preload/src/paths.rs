@@ -18,7 +18,7 @@ use crate::config::config;
 /// How many links lead to a node at most.
 const LINKS_MAX: usize = 8;
 
-/// What is used in a path's place.
+/// The file used in a path's place.
 #[derive(Debug)]
 pub(crate) enum Instead {
     /// A node, and the file that stands for it in the tree.
@@ -38,7 +38,7 @@ impl Instead {
     }
 }
 
-/// What is used in the place of `path`, relative to `directory`; `None` for the path itself.
+/// The file used in the place of `path`, relative to `directory`; `None` for the path itself.
 pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Instead> {
     let config = config()?;
     let absolute = absolute(directory, path)?;

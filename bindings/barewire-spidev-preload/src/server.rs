@@ -129,7 +129,7 @@ fn receive(socket: &OwnedFd, mut into: &mut [u8]) -> Result<(), Errno> {
 /// Sends a request with its body's parts, and waits for the answer, whose body is appended to `answer`.
 ///
 /// # Errors
-/// The server's; `ESHUTDOWN` if it has ended.
+/// The errors that the server returns; `ESHUTDOWN` if the server has ended.
 pub(crate) fn ask(head: &Head, parts: &[&[u8]], answer: &mut Vec<u8>) -> Result<u32, Errno> {
     let _undisturbed = SignalsBlocked::new();
     let socket = connected(None)?;

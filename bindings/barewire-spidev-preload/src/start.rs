@@ -1,5 +1,5 @@
-//! What happens when the library is loaded: it learns of its server, reports to it, and finds the nodes that
-//! are open already.
+//! Runs when the library is loaded: finds its server, reports to it, and finds the nodes that are open
+//! already.
 
 use std::os::fd::AsRawFd as _;
 

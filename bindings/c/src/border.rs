@@ -92,7 +92,7 @@ pub(crate) unsafe fn put<T>(value: T, into: *mut T) {
 /// # Safety
 /// It is `repr(C)`, its first field is a `u32` with its size, and it is valid if all further bytes are zero.
 pub(crate) unsafe trait Sized32: Copy {
-    /// What an error calls it.
+    /// Its name in errors.
     const NAME: &'static str;
     /// The size that the first version of the library had.
     const FIRST: usize;
@@ -111,8 +111,8 @@ fn size_of_it<T: Sized32>(size: u32) -> Result<usize, Failure> {
     Err(Failure::new(bw_error::BW_ERROR_SIZE, text))
 }
 
-/// Reads a struct of the caller's size: fields that it does not have are zero, and fields that this library does not
-/// know must be.
+/// Reads a struct of the caller's size. Fields that the caller's struct lacks become zero. Fields that this library
+/// does not know must be zero.
 ///
 /// # Safety
 /// Null, or valid for reads of as many bytes as its first field says.

@@ -1,4 +1,4 @@
-//! What went wrong: a code, and words for people; the last of each thread.
+//! Failures: a code, and words for people. Each thread's last one is kept.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -81,7 +81,7 @@ impl From<OpenError> for Failure {
     }
 }
 
-/// What a thread's last failed call left.
+/// The failure of a thread's last failed call.
 struct Last {
     failure: Failure,
     text: CString,

@@ -72,10 +72,10 @@ type Chunk<T> = [Slot<T>; CHUNK];
 /// The objects of one kind.
 pub(crate) struct Table<T> {
     kind: usize,
-    /// What an error calls such an object.
+    /// The name of such an object in errors.
     name: &'static str,
     chunks: [AtomicPtr<Chunk<T>>; CHUNKS],
-    /// Where a free slot is looked for first.
+    /// The slot at which the search for a free one begins.
     next: AtomicU32,
     _objects: PhantomData<T>,
 }

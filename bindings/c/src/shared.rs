@@ -1,8 +1,9 @@
 //! A bus as its handles share it: with the lock that a thread holds over several calls, and with what callbacks freed.
 //!
 //! # How it works
-//! The core's lock is a guard on the stack; here it lies in the bus, and `owner` says which thread it is of. A
-//! thread that ends with a lock releases it: each thread has a list of its locks, whose destructor does that.
+//! The core's lock is a guard on the stack. Here it lies in the bus, and `owner` names the thread that holds
+//! it. A thread that ends with a lock releases it: each thread has a list of its locks, whose destructor does
+//! that.
 //!
 //! While a callback runs, its thread has a [`Frame`] that names the bus. A message that is freed then cannot be
 //! dropped, because that waits for the callback: it is kept, and dropped by a later call outside.
@@ -29,7 +30,7 @@ use crate::handle::Table;
 /// The buses that are open.
 pub(crate) static BUSES: Table<Arc<Shared>> = Table::new(1, "bus");
 
-/// What a callback freed.
+/// An object that a callback freed.
 pub(crate) type Freed = Box<dyn Send>;
 
 pub(crate) struct Shared {

@@ -63,7 +63,7 @@ pub(crate) fn byte(value: &Bound<'_, PyAny>, index: usize) -> PyResult<u8> {
     }
 }
 
-/// What a message sends: bytes, an array whose items are one byte or one word, or integers.
+/// Converts the data that a message sends: bytes, an array whose items are one byte or one word, or integers.
 pub(crate) fn to_send(value: &Bound<'_, PyAny>, bits_per_word: u8) -> PyResult<Vec<u8>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());

@@ -98,7 +98,7 @@ pub(crate) fn of_open(py: Python<'_>, error: &OpenError) -> PyErr {
     }
 }
 
-/// What a chip's driver says.
+/// An error of a chip's driver.
 fn of_chip(py: Python<'_>, errno: i32, text: String) -> PyErr {
     exception(py, Class::Chip, errno, text)
 }

@@ -1,7 +1,8 @@
 //! `barewire._barewire`: what Python's package is made of.
 //!
 //! # How it works
-//! * `shared`: a bus that was opened, who has its lock, which thread runs what is queued. `port`: what drivers run on.
+//! * `shared`: an open bus, the holder of its lock, and the thread that runs queued work. `port`: the ports of
+//!   drivers.
 //! * `bus`: buses by name, devices, prepared exchanges, asyncio, locks. `chip`: the drivers. `registers`: by name.
 //! * `spidev`: py-spidev's class, over the same buses.
 //! * `buffer`: bytes from Python's objects and back. `error`: exceptions. `fork`: a bus is its process's.

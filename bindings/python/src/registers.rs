@@ -30,7 +30,7 @@ pub(crate) struct Registers {
     regs: Exclusive<RegMap<OnPort<SharedPort, FRAME_BYTES>, FRAME_BYTES>>,
 }
 
-/// What a name stands for.
+/// The register or field that a name stands for.
 struct Place {
     at: Location<'static>,
     field: Option<&'static Field>,

@@ -25,7 +25,7 @@ Last: a message through each driver by its bytes, or by those of its transfers u
 
 ";
 
-/// What several threads do, or libc, has no count of its own.
+/// Operations without a count: work of several threads, and of libc.
 const NOT_COUNTED: [&str; 3] = ["process_shared", "worker_hop", "contended_"];
 
 /// Why this machine's counts cannot be compared with the reviewed ones, or `None` if they can.

@@ -13,7 +13,7 @@ use crate::thread_table::ThreadTable;
 /// A promise.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
-    /// What is measured.
+    /// The measured operation.
     pub what: String,
     /// The measured value.
     pub value: f64,

@@ -32,7 +32,7 @@ pub struct Options {
     pub rounds: u32,
 }
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct RowName {
     implementation: Implementation,
@@ -237,7 +237,7 @@ fn is_map(op: Op) -> bool {
     matches!(op, Op::MapSg | Op::MapTable | Op::DomainMap)
 }
 
-/// What an operation of a domain is compared with: the same without the domain.
+/// The row that an operation of a domain is compared with: the same operation without the domain.
 fn base(op: Op) -> Option<RowName> {
     match op {
         Op::DomainUnmap => {

@@ -2,7 +2,7 @@
 //!
 //! Only a build in profile `counted` under the pinned compiler has reproducible counts: on x86-64 by
 //! callgrind, on aarch64 by QEMU. Elsewhere a test says that it skipped, and what to run. Set
-//! `BAREWIRE_BLESS=1` to write a table anew; the difference is then for a reviewer.
+//! `BAREWIRE_BLESS=1` to write a table anew, then review the difference.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -49,7 +49,7 @@ struct Cleaning {
     thread: ThreadId,
     table: u64,
     index: usize,
-    /// What the processors had there when it began.
+    /// The entry's value for the processors when the clean began.
     value: u64,
 }
 
@@ -153,7 +153,7 @@ impl Memory {
         }
     }
 
-    /// What the processor reads.
+    /// The value that the processor reads.
     pub(crate) fn load(&self, table: u64, index: usize) -> Result<u64, Violation> {
         let word = self.tables.get(&table).and_then(|known| known.cpu.get(index).copied());
         word.ok_or_else(|| self.missing(table, index))

@@ -19,7 +19,7 @@ pub struct Piece {
     pub meaning: Meaning,
 }
 
-/// What is mapped.
+/// The mappings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Naive {
     pieces: BTreeMap<u64, Piece>,

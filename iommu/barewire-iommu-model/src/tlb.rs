@@ -139,7 +139,8 @@ impl Tlb {
         found
     }
 
-    /// Every table that walks may go through: its level, its first input address, its own address.
+    /// Every table that a cached walk may go through: its level, its first input address, and its
+    /// own address.
     pub(crate) fn walks(&self) -> impl Iterator<Item = (u32, u64, u64)> {
         (0..).zip(&self.walks).flat_map(|(level, walks)| {
             walks

@@ -76,8 +76,8 @@ impl Kind {
 /// The number of separate runs kept. If there are more, the whole context is invalidated.
 pub(crate) const RUNS: usize = 8;
 
-/// What waits for an invalidation. Most calls have no run or one, so a gather is made and read
-/// without touching the room for several.
+/// The runs that wait for an invalidation. Most calls have no run or one, so a gather is made
+/// and read without touching the room for several.
 #[derive(Debug)]
 enum Runs {
     None,

@@ -73,7 +73,7 @@ unsafe impl<P: Pool> Pool for Counting<'_, P> {
     }
 }
 
-/// What a call did to memory.
+/// The effects of a call on memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     Store(usize, u64),

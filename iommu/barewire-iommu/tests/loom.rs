@@ -3,8 +3,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p barewire-iommu --release --test loom`
 //!
-//! Table memory is loom's: a table's entries have rubbish in them until somebody fills them, and again
-//! when it is freed. A walker that finds rubbish came too early or stayed too long.
+//! Table memory is loom's: a table's entries contain rubbish until they are filled, and again after
+//! the table is freed. A walker that finds rubbish came too early or stayed too long.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a pool hands out memory, and parts are claimed for threads")]
 
@@ -26,7 +26,7 @@ const MIB: u64 = 1 << 20;
 
 /// Entries of each table that may be anything but empty.
 const WATCHED: usize = 3;
-/// A valid descriptor that nobody writes.
+/// A valid descriptor that the driver never writes.
 const RUBBISH: u64 = 0xbad_0000_0003;
 
 struct Table {

@@ -28,7 +28,7 @@ const CMDQ_CONS: u32 = 0x9c;
 const GERROR: u32 = 0x60;
 const GERRORN: u32 = 0x64;
 
-/// What a command's number says, beside which one it is.
+/// A flag in a command's number: the command is illegal.
 const ILLEGAL: u32 = 1 << 8;
 /// Numbers of one CPU.
 const EACH: u32 = 4;
@@ -90,8 +90,8 @@ unsafe impl Pool for Ram {
 
 /// Where threads sleep until something has been done: one that spins multiplies the interleavings.
 ///
-/// Who has looked in vain is in order with all that was done until then, and so sees it when looking
-/// again; a first look has nothing but the driver's own fences.
+/// A thread that has looked in vain is ordered after everything done until then, and so sees it at
+/// its next look. For a first look, only the driver's own fences order memory.
 struct Bed {
     done: AtomicU32,
     /// The same behind std's mutex, which the model does not know, and who sleeps.
@@ -409,7 +409,7 @@ fn two_cpus_wrap_around() {
     });
 }
 
-/// Three CPUs that look once and give up; only then does the SMMU begin. Nobody's batch is forgotten.
+/// Three CPUs look once and give up; only then does the SMMU begin. No CPU's batch is forgotten.
 #[test]
 fn three_cpus() {
     builder(3).check(|| {
@@ -429,7 +429,7 @@ fn three_cpus() {
     });
 }
 
-/// An illegal command is its CPU's error, whoever finds it.
+/// An illegal command is reported to the CPU that issued it, whichever CPU finds the error.
 #[test]
 fn an_error_is_told_to_its_own() {
     model(1, 2, 4, |world| {

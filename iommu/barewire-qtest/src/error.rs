@@ -34,7 +34,7 @@ pub enum QemuError {
     NotQemu {
         /// The program.
         program: PathBuf,
-        /// What it printed instead.
+        /// The text it printed instead.
         said: String,
     },
     /// QEMU runs but does not answer on its socket.
@@ -70,7 +70,7 @@ pub enum QemuError {
     Device {
         /// Which.
         device: &'static str,
-        /// What is wrong with it.
+        /// The fault of the device.
         trouble: String,
     },
     /// A file or directory could not be used.

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::QemuError;
 
-/// The number of names to try: all of them taken would mean that somebody guessed them.
+/// The number of names to try. If all were taken, an attacker must have guessed them.
 const ATTEMPTS: u32 = 16;
 
 /// A directory of mode 0700. Dropping it removes it and what is in it.

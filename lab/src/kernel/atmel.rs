@@ -100,7 +100,7 @@ pub struct Atmel {
     pin: u32,
     csr: u32,
     wire_byte_ps: Ps,
-    /// What an access takes.
+    /// The time of an access.
     read_ps: Ps,
     write_ps: Ps,
     flight: RefCell<Flight>,

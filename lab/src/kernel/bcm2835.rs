@@ -58,7 +58,7 @@ const PHASES: u64 = 8;
 /// The driver polls for less.
 pub const POLL_LIMIT_NS: u64 = 30_000;
 
-/// What is under way.
+/// The transfer under way.
 #[derive(Default)]
 struct Flight {
     tx: Vec<u8>,
@@ -77,7 +77,7 @@ pub struct Bcm2835 {
     poll_limit_ns: u64,
     flight: RefCell<Flight>,
     done: Word,
-    /// Of the next polling, against the clocks.
+    /// The phase of the next poll relative to the clocks.
     phase: Cell<u64>,
 }
 

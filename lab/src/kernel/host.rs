@@ -1,4 +1,4 @@
-//! What the SPI core asks of a controller's driver, and the word its threads sleep on.
+//! The SPI core's interface to a controller's driver, and the word its threads sleep on.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,9 +12,9 @@ use crate::machine::Machine;
 /// A transfer, both ways at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Xfer {
-    /// What is sent.
+    /// The bytes to send.
     pub tx: Vec<u8>,
-    /// What was received, as long as `tx` afterwards.
+    /// The received bytes. After the transfer it is as long as `tx`.
     pub rx: Vec<u8>,
     /// Chip select is inactive for a moment after it.
     pub cs_change: bool,
@@ -63,7 +63,7 @@ impl Word {
     }
 }
 
-/// The lock of a bus. Its price when nobody else has it is in the steps; a thread that finds it taken sleeps.
+/// The lock of a bus. The steps contain its cost when it is free. A thread that finds it taken sleeps.
 #[derive(Debug, Default)]
 pub struct Mutex {
     taken: AtomicU32,

@@ -9,7 +9,7 @@ use crate::outcome::{Explanation, Outcome, Row, Sweep};
 use crate::rules::Rules;
 use crate::score::Score;
 
-/// What stands on the page.
+/// The content of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
     /// All figures, and the score.
@@ -18,7 +18,7 @@ pub struct Page<'a> {
     pub experiments: &'a [ExperimentLine],
     /// The figures that are taken apart.
     pub explanations: &'a [Explanation],
-    /// What is varied.
+    /// The sweeps.
     pub sweeps: &'a [Sweep],
     /// How it is scored, and what is assumed.
     pub rules: &'a Rules,
@@ -44,7 +44,7 @@ pub fn html(page: &Page<'_>) -> String {
     html + "</body></html>\n"
 }
 
-/// What this is, and how far it may be believed.
+/// The head of the page: its subject, and how far the figures may be believed.
 fn head(html: &mut String, page: &Page<'_>) {
     let score = &page.outcome.score;
     html.push_str(

@@ -26,7 +26,7 @@ pub use timeline::lanes;
 
 use crate::outcome::{Explanation, Sweep};
 
-/// The figures that the page takes apart: what each thread is about, before and after.
+/// The figures that the page takes apart: the subject of each thread, before and after.
 pub const TELLING: [&str; 12] = [
     "jander-rfc-cs2clk-A",
     "jander-rfc-cs2clk-C",

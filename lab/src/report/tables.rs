@@ -1,4 +1,5 @@
-//! The page's tables and lists: what a chart shows, for readers who cannot see it, and what no chart can.
+//! The page's tables and lists: the content of each chart for readers who cannot see it, and facts that no chart
+//! shows.
 
 use std::fmt::Write as _;
 

@@ -33,7 +33,7 @@ use simple::Values;
 /// The score.
 #[derive(Clone, Debug, Serialize)]
 pub struct Score {
-    /// What [`all`](Self::all) is to reach.
+    /// The score that [`all`](Self::all) should reach.
     pub goal: f64,
     /// The threads, in the order of the figures.
     pub threads: Vec<ThreadScore>,
@@ -43,9 +43,9 @@ pub struct Score {
     pub with_fitted: ThreadScore,
     /// The threads where the lab's score is below the strongest simple predictor's, fitted ones among them.
     pub beaten: usize,
-    /// Those of them that are predicted.
+    /// The predicted threads among `beaten`.
     pub beaten_predicted: usize,
-    /// What should not change, and whether it did.
+    /// Figures that a change should not affect, and whether it did.
     pub nulls: Vec<NullCheck>,
     /// How far the bands of predicted figures hold what was published.
     pub coverage: Coverage,
@@ -66,7 +66,7 @@ pub struct ThreadScore {
     pub kind: Kind,
     /// The effects that count.
     pub effects: usize,
-    /// Those of them with an end that was not replayed.
+    /// The effects of which one end was not replayed.
     pub missing: usize,
     /// The lab's score.
     pub lab: f64,
@@ -95,7 +95,7 @@ pub struct Strongest {
     pub score: f64,
 }
 
-/// What a score is made of.
+/// The sums from which a score is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sums {
     /// The effects that count.
@@ -131,7 +131,7 @@ pub struct NullCheck {
     pub before: String,
     /// After it, by id.
     pub after: String,
-    /// What the lab says changes, in the figure's unit. None if an end was not replayed.
+    /// The change that the lab predicts, in the figure's unit. None if an end was not replayed.
     pub predicted: Option<f64>,
     /// How far that may be from none.
     pub bound: f64,
@@ -163,7 +163,7 @@ pub struct PairScore {
     pub after: String,
     /// The unit of the differences.
     pub unit: String,
-    /// What the published difference says.
+    /// The meaning of the published difference.
     pub class: Class,
     /// Fitted if both ends are in the fit set or the thread is a fitted one, else predicted.
     pub kind: Kind,

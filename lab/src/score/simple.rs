@@ -46,7 +46,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// What a change does, as fitted.
+/// The fitted effect of a change.
 #[derive(Clone, Copy)]
 struct Fit {
     ratio: f64,

@@ -293,7 +293,7 @@ fn the_counted_effects_are_those_of_the_rules_without_fit_pairs() {
     assert_eq!(score.with_fitted.by_unit.values().map(|sums| sums.effects).sum::<usize>(), 41);
 }
 
-/// What the lab has to beat. It follows from the published figures and the rules alone.
+/// The scores that the lab has to beat. They follow from the published figures and the rules alone.
 #[test]
 fn the_simple_predictors_of_the_published_figures() {
     let score = score(&Rules::published(), &published(), &perfect());

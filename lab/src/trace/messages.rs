@@ -48,7 +48,7 @@ pub struct SkippedLine {
 pub struct Trace {
     /// How many lines it has.
     pub lines: usize,
-    /// Those that could not be read.
+    /// The lines that could not be read.
     pub skipped_lines: usize,
     /// The first of them.
     pub skipped: Vec<SkippedLine>,
@@ -183,7 +183,7 @@ impl Reader {
         }
     }
 
-    /// Gives up all messages that have not ended. Those whose end is in the trace are counted there.
+    /// Forgets unfinished messages. If the trace has the end of one later, it is counted there.
     fn drop_open(&mut self) {
         self.submitted.clear();
         self.running.clear();

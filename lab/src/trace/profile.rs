@@ -41,15 +41,15 @@ pub struct Shape {
 /// Time of a transfer as a line over its length, by least squares through the medians of each length.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransferCost {
-    /// Of no bytes.
+    /// The time of a transfer of no bytes.
     pub fixed_us: f64,
-    /// Of each byte.
+    /// The time of each byte.
     pub us_per_byte: f64,
     /// For each length in bytes: the median, and how far the line is from it.
     pub residuals_us: Vec<(u64, f64, f64)>,
 }
 
-/// What a trace says of a board.
+/// A board's properties, as found in a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
     /// By shape, the most frequent first.

@@ -100,7 +100,7 @@ impl Costs {
         by_asid_ps: 3_659_056.0,
     };
 
-    /// Those of the lab's table.
+    /// The costs of the lab's table.
     #[must_use]
     pub fn of(costs: &crate::cost::Costs) -> Self {
         let ps = |name: &str| costs.get(name) * 1e3;
@@ -115,7 +115,8 @@ impl Costs {
         }
     }
 
-    /// As barewire-iommu's strategies take them. What the thread does not tell is that crate's default.
+    /// The costs as barewire-iommu's strategies take them. A cost that the thread does not state has that crate's
+    /// default.
     fn for_strategy(&self) -> barewire_iommu::Costs {
         let ps = |ps: f64| ps.round() as u32;
         barewire_iommu::Costs {
@@ -141,7 +142,7 @@ pub enum Flush {
 }
 
 impl Flush {
-    /// That of the path `name`.
+    /// The flush of the path `name`.
     ///
     /// # Errors
     /// If there is none.

@@ -3,9 +3,9 @@
 //! *Read first*: the documentation of [`barewire_iommu::Gather`] and [`barewire_iommu::Strategy`].
 //!
 //! # How it works
-//! Nothing walks these tables, so an invalidation is told to nobody: it is counted, and complete. Counts are read from
-//! what the calls left behind. After a map the leaves are looked up. After an unmap the gather has a run for the leaves
-//! that were cleared one by one, the number of tables that were unhooked, and after its release none of them.
+//! Nothing walks these tables, so an invalidation has no receiver: it is counted, and complete at once. Counts are read
+//! from what the calls left behind. After a map the leaves are looked up. After an unmap the gather has a run for the
+//! leaves that were cleared one by one, the number of tables that were unhooked, and after its release none of them.
 //!
 //! # Safety
 //! An arena is promised its memory, and a release that no walk reaches the tables.
@@ -35,7 +35,7 @@ pub(super) const LIST_BYTES_MAX: u64 = 512 << 20;
 /// Tables above those of pages: one at each of the levels 0 to 2.
 const TABLES_ABOVE: u64 = 3;
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) calls: u64,

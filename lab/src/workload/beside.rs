@@ -44,7 +44,7 @@ const CONVERSIONS: usize = SETTLING + 5;
 /// The pen, in 65,536ths.
 const PEN: [u16; 2] = [20_000, 40_000];
 
-/// One of the two ways.
+/// The result of one of the two ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Way {
     /// A read of 512 bytes takes in the mean; 0 if none was made.

@@ -21,7 +21,7 @@ const BLOCK: usize = 512;
 /// Reads before the first one measured.
 const BEFORE: usize = 2;
 
-/// What came of it.
+/// The result of a run.
 pub struct Read {
     /// Where the time went.
     pub record: Record,
@@ -29,7 +29,7 @@ pub struct Read {
     pub reads: Intervals,
     /// The first read's beginning and the last one's end.
     pub elapsed: (Ps, Ps),
-    /// What threads cost.
+    /// The costs of threads.
     pub threads: Costs,
 }
 

@@ -47,7 +47,7 @@ const WRITE: u16 = 0x2000;
 const READ_CRC: u16 = 0xb000;
 const WRITE_CRC: u16 = 0xa000;
 
-/// Of the echo, one below the frame's: it wins arbitration, so that no frame waits for two.
+/// The echo's identifier, one below the frame's. So the echo wins arbitration, and no frame waits for two others.
 const ECHO_ID: u32 = 0x076;
 /// Frames that the chip's FIFO 2 holds.
 const TX_DEPTH: u64 = 8;
@@ -93,7 +93,7 @@ pub enum Metric {
     CsHigh,
 }
 
-/// What came of it.
+/// The result of a run.
 pub struct EchoRun {
     /// Where the time went.
     pub record: Record,

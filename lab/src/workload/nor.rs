@@ -36,7 +36,7 @@ pub const SIMULATED_MAX: usize = 4;
 /// The longest block: spi-atmel splits what is longer than a DMA transfer, which is not modelled.
 pub(crate) const BLOCK_MAX: usize = 65_535;
 
-/// What came of it.
+/// The result of a run.
 pub struct Read {
     /// Where the time went.
     pub record: Record,
@@ -173,7 +173,7 @@ mod tests {
         machine.threads().context_switch_ps
     }
 
-    /// What doubling the costs of threads adds to `once`, in hand-overs.
+    /// The time that doubling the costs of threads adds to `once`, in hand-overs.
     fn hand_overs(once: &Costs, of: impl Fn(&Costs) -> Ps) -> f64 {
         let mut twice = once.clone();
         twice.set("context-switch", 2.0 * once.get("context-switch"));

@@ -16,7 +16,7 @@
 //! goes to the first edge, as on an oscilloscope, and *cs-hold* begins at the last. *clocks* are whole bits.
 //!
 //! # Not supported
-//! What a timer tick does to a batch that it interrupts: a tick that is due waits for the next `ioctl`.
+//! Timer ticks that interrupt a batch: a tick that is due waits for the next `ioctl`.
 
 use std::cell::RefCell;
 
@@ -38,12 +38,12 @@ const TICK_PS: Ps = 10_000_000_000;
 const COMMAND: u8 = 0x60;
 /// The bytes of a conversion.
 pub const CONVERSION_BYTES: usize = 3;
-/// What is at the input: neither all zeros nor all ones, nor the same backwards.
+/// The input's level. Its code is neither all zeros nor all ones, nor the same backwards.
 const LEVEL_UV: i64 = 1_234_000;
 /// Ioctls before anything is measured.
 const WARM_UP: usize = 2;
 
-/// What the experiment measures.
+/// The metrics of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -92,7 +92,7 @@ impl Options {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 pub struct SamplingRun {
     /// Where the time went.
     pub record: Record,

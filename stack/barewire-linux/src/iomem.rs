@@ -27,7 +27,7 @@ pub(crate) fn is_memory(root: &Root, address: u64, len: u32) -> bool {
     overlapping(&text(root), address, len).any(|name| name == MEMORY)
 }
 
-/// Who has claimed any of `len` bytes at `address`.
+/// The owners of claims on any of `len` bytes at `address`.
 pub(crate) fn claims(root: &Root, address: u64, len: u32) -> Vec<String> {
     overlapping(&text(root), address, len).map(str::to_owned).collect()
 }

@@ -70,7 +70,7 @@ fn place() -> tempfile::TempDir {
     place
 }
 
-/// What a child does: nothing where the environment names no place.
+/// Runs as the child. Does nothing if the environment names no place.
 #[test]
 fn child() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };

@@ -72,7 +72,7 @@ impl Opened {
     }
 }
 
-/// What a child does: nothing where the environment names no place.
+/// Runs as the child. Does nothing if the environment names no place.
 #[test]
 fn child() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };

@@ -43,7 +43,7 @@ fn child() {
     println!("RAN");
 }
 
-/// What [`child`] prints in a namespace of its own; `None` where none can be made.
+/// The output of [`child`] in a namespace of its own; `None` if no namespace can be made.
 fn in_another_namespace(place: &Path, killed: bool) -> Option<String> {
     let unshare = |arguments: &[&str]| -> Option<Output> {
         let mut command = Command::new("unshare");

@@ -9,7 +9,7 @@ use super::list::{CHECKS, Check, SKIPS, VALGRIND};
 use crate::context::{Context, Outcome, Stop};
 use crate::tally::{SKIPPED, Tally};
 
-/// Set, the reviewed files are written anew; the difference is then for a reviewer.
+/// Set, the reviewed files are written anew, then review the difference.
 const BLESS: &str = "BAREWIRE_BLESS";
 
 /// The step: each check counts as a test.
@@ -68,7 +68,7 @@ impl Place {
         self.answer("sh", &["-euc", check.script]).map(drop)
     }
 
-    /// Runs a program in the scratch directory; what it printed.
+    /// Runs a program in the scratch directory. Returns its output.
     fn answer(&self, program: &str, args: &[&str]) -> Result<String, String> {
         let lib = self.prefix.join("lib");
         let output = Command::new(program)

@@ -21,7 +21,7 @@ pub(crate) enum Profile {
     Ci,
 }
 
-/// What cargo built.
+/// The files that cargo built.
 #[derive(Debug)]
 pub(super) struct Built {
     shared: PathBuf,

@@ -1,17 +1,17 @@
-//! What the step of CI does with the installed library: shell lines, each a check.
+//! The checks of the installed library in CI: each is a shell line.
 //!
 //! They run in a scratch directory, with `$ROOT` the workspace, `$PREFIX` the installed tree, and pkg-config told
 //! where it is. A line fails if one of its commands does; it was skipped if it exits with [`SKIPS`].
 
-/// What a line exits with that cannot run here, as in Automake's tests.
+/// The exit code of a line that cannot run here, as in Automake's tests.
 pub(super) const SKIPS: i32 = 77;
 
 /// One check.
 #[derive(Debug)]
 pub(super) struct Check {
-    /// What is held, in words.
+    /// The claim, in words.
     pub(super) name: &'static str,
-    /// What shows it.
+    /// The script that proves it.
     pub(super) script: &'static str,
 }
 

@@ -32,7 +32,7 @@ pub(crate) const STEP: Step = Step {
     run: step,
 };
 
-/// What the command line asked for.
+/// The options of the command line.
 #[derive(clap::Args, Clone, Debug, PartialEq)]
 pub(crate) struct Options {
     /// Where to. The installed tree may be moved: the pkg-config file is relative to itself

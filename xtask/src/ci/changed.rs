@@ -7,7 +7,7 @@ use crate::child::Task;
 use crate::report::plural;
 use crate::step::Step;
 
-/// What concerns every step.
+/// Paths that concern every step.
 const EVERYWHERE: [&str; 6] =
     ["Cargo.toml", "Cargo.lock", ".cargo/", "rust-toolchain.toml", "xtask/", ".ci/"];
 
@@ -22,7 +22,8 @@ pub(super) struct ChangedFiles {
 }
 
 impl ChangedFiles {
-    /// What changed under `root` since the branch left `base`, committed or not; an empty `base` is looked for.
+    /// The files that changed under `root` since the branch left `base`, committed or not. If `base` is empty,
+    /// the branch is searched for.
     pub(super) fn since(root: &Path, base: &str) -> Result<Self, String> {
         let git = |args: &[&str]| Task::new("git", args).answer(root);
         let merge_base = |base: &str| Some(git(&["merge-base", "HEAD", base])?.trim().to_owned());
@@ -40,7 +41,7 @@ impl ChangedFiles {
         Ok(Self { base, files: files.map(str::to_owned).collect() })
     }
 
-    /// What they are compared with, as it was named.
+    /// The base of the comparison, as the user named it.
     pub(super) fn base(&self) -> &str {
         &self.base
     }

@@ -108,10 +108,11 @@ pub(super) const BARE_TARGETS: [&str; 4] = [
     "wasm32-unknown-unknown",
 ];
 
-/// Those without compare-and-swap, for which the core has a feature. Page tables are for processors that have it.
+/// Targets without compare-and-swap, for which the core has a feature. Page tables need compare-and-swap.
 const NO_CAS_TARGETS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
 
-/// The backend that a library is built with alone, as in `.cargo/config.toml`, which `RUSTFLAGS` replaces.
+/// The backend for a library built alone. `.cargo/config.toml` has the same flags, but `RUSTFLAGS` replaces
+/// those.
 const NO_CAS_FLAGS: &str = "-Dwarnings --cfg portable_atomic_unsafe_assume_single_core";
 
 /// The core's features, and a target to build them all for.
@@ -121,7 +122,7 @@ pub(super) const FEATURES_TARGET: &str = BARE_TARGETS[0];
 /// The 32-bit Linux that the workspace must build for.
 pub(super) const LINUX32_TARGET: &str = "armv7-unknown-linux-gnueabihf";
 
-/// What checks dependencies.
+/// The program that checks dependencies.
 const DENY_NAME: &str = "cargo-deny";
 const DENY_PROGRAM: Need = Need::Crate { name: DENY_NAME, version: "0.19.0" };
 

@@ -17,11 +17,12 @@ pub(super) const STEP: Step = Step {
     run,
 };
 
-/// What only the profile `counted` can show: instruction counts of what is shipped, with its
-/// link-time optimisation and without debug checks; and that the command passes there too.
+/// Checks that only the profile `counted` can make: instruction counts of the shipped code,
+/// with its link-time optimisation and without debug checks; and that the command passes its
+/// tests in that profile too.
 ///
-/// Only the command is built so. The tests that run it are those of the step `test`, which cargo does not
-/// build again: `--workspace` keeps the features the same.
+/// Only the command is built in this profile. The tests that run it are those of the step `test`. Cargo
+/// does not build them again, since `--workspace` keeps the features the same.
 fn run(cx: &Context) -> Outcome {
     let programs = ["-p", "barewire-cli", "--bins"];
     let build = [&["build", "--profile", "counted"], &programs[..]].concat();

@@ -60,8 +60,9 @@ fn clippy(cx: &Context) -> Outcome {
     cx.run(&Task::new("cargo", &args).linted())
 }
 
-/// What other steps run, by substrings of names: a test that writes 32 MiB to a chip by the command, which the step
-/// `counted` runs with a fast one; and the command on QEMU's boards, which the step `whole` runs where QEMU is.
+/// Tests that other steps run, by substrings of their names: a test that writes 32 MiB to a chip by the command,
+/// which the step `counted` runs with a fast one; and the command on QEMU's boards, which the step `whole` runs
+/// where QEMU is.
 const ELSEWHERE: [&str; 2] = ["flash::the_whole_chip_goes_there_and_back", "qemu::"];
 
 /// `--no-fail-fast`, so that the totals are of all tests; `--show-output`, because a test that

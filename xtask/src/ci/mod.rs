@@ -24,8 +24,8 @@
 //! While two lanes run, each line of output begins with the name of its step.
 //!
 //! A step's line in the table has its own time by the wall clock, and the processor time of its children,
-//! which stays the same on a busy machine. That of [`Lane::Programs`] is not known, since these start their children
-//! themselves, beside another lane's.
+//! which stays the same on a busy machine. The processor time of [`Lane::Programs`] is not known, since its steps
+//! start their children themselves, beside another lane's.
 //!
 //! Not here: benches by the wall clock, which inform and never gate.
 
@@ -55,7 +55,7 @@ use changed::ChangedFiles;
 /// The profile of all steps that may share what they build.
 const PROFILE: [&str; 2] = ["--profile", "ci"];
 
-/// Where it is set, tests run whole which a debug build cuts short.
+/// If it is set, tests that a debug build cuts short run in full.
 const WHOLE: (&str, &str) = ("BAREWIRE_WHOLE", "1");
 
 /// All of CI, by lanes. In the first the order is cheap before dear; in those beside each other, one busy
@@ -104,7 +104,7 @@ pub(crate) fn list() -> String {
 /// Which steps are asked for, and when one of them may be left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Choice {
-    /// All but those of `cargo xtask test`.
+    /// All steps except those of `cargo xtask test`.
     pub(crate) rest: bool,
     /// By name; all if empty.
     pub(crate) only: Vec<String>,

@@ -28,8 +28,8 @@ pub(super) const STEP: Step = Step {
     run,
 };
 
-/// Which tests: a kind of target, and the beginnings of their names. None are all. Those of the command that
-/// `counted` runs are not here.
+/// The tests to run: a kind of target, and the beginnings of the tests' names. No names means all tests of
+/// the target. The command's tests that `counted` runs are not here.
 const TESTS: [(&[&str], &[&str]); 7] = [
     (
         &["--test", "cli"],
@@ -52,7 +52,8 @@ const TESTS: [(&[&str], &[&str]); 7] = [
     (&["--test", "panics"], &["triples_"]),
 ];
 
-/// By `--workspace`, as the step `test` built them: a package alone has other features of its dependencies.
+/// Runs the tests with `--workspace`, as the step `test` built them. A package built alone would have other features of
+/// its dependencies, and be built again.
 fn run(cx: &Context) -> Outcome {
     let ran = TESTS.map(|(target, names)| {
         let cargo = ["test", "--workspace", "--no-fail-fast"];

@@ -1,8 +1,8 @@
-//! `cargo xtask clients`: programs nobody here wrote, unmodified, on simulated and emulated boards.
+//! `cargo xtask clients`: unmodified programs of other authors on simulated and emulated boards.
 //!
-//! How it works: [`obtain`] fetches the programs and builds the command; [`list`] says what each is asked to
-//! do. A client runs in a directory of its own under `barewire run`, whose report says what went over the
-//! bus; then its judge, a shell's line, looks at what it left. What runs it is in
+//! How it works: [`obtain`] fetches the programs and builds the command; [`list`] has each program's task. A
+//! client runs in a directory of its own under `barewire run`, whose report says what went over the bus;
+//! then its judge, a line of shell, checks the files that it left. The scripts that start it are in
 //! `bench/barewire-foreign/clients`.
 
 mod list;
@@ -40,7 +40,7 @@ pub(crate) const STEP: Step = Step {
     run: step,
 };
 
-/// What the command line asked for.
+/// The options of the command line.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
     /// Which clients; all unless told

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::{Dirs, run_quietly};
 use crate::tool;
 
-/// What an installed package has, below the root.
+/// The files of an installed package, below the root.
 const INSTALLED: [&str; 10] = [
     "usr/bin/barewire",
     "usr/share/man/man1/barewire.1.gz",

@@ -47,7 +47,7 @@ pub(crate) const STEP: Step = Step {
     run: step,
 };
 
-/// What the command line asked for.
+/// The options of the command line.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
     /// Which architectures; all unless told
@@ -55,7 +55,7 @@ pub(crate) struct Options {
     arches: Vec<Arch>,
 }
 
-/// What is made.
+/// The files to make.
 #[derive(Debug)]
 struct Plan {
     arches: Vec<Arch>,
@@ -72,9 +72,9 @@ struct Plan {
 struct Dirs {
     /// The workspace.
     root: PathBuf,
-    /// What is shipped.
+    /// The directory of the files to ship.
     out: PathBuf,
-    /// What it is made of.
+    /// The directory of intermediate files.
     work: PathBuf,
     /// Cargo's directory for these builds.
     cargo: PathBuf,

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::documents::Documents;
 use super::{Arch, Dirs, copy, read, run_quietly, write};
 
-/// What is laid out.
+/// The files to lay out.
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
     pub(super) dirs: &'a Dirs,
@@ -33,13 +33,13 @@ const INSTALLED: [(&str, &str); 8] = [
 /// The library's file, where the command looks for it: beside itself, or in `../lib/barewire`.
 const LIBRARY: &str = "libbarewire_spidev.so";
 
-/// What they are made from.
+/// The sources of the installed files.
 #[cfg(test)]
 pub(super) fn sources() -> impl Iterator<Item = &'static str> {
     INSTALLED.iter().map(|(source, _)| *source)
 }
 
-/// Those of them that a user may have changed.
+/// The installed files that a user may have changed.
 const CONFIGURATION: &str = "/etc/security/limits.d/60-barewire.conf\n";
 
 impl Layout<'_> {

@@ -88,7 +88,7 @@ fn config(dir: &Path, host: &str) -> String {
     )
 }
 
-/// Tries until it works, a few times; the last error.
+/// Tries `task` a few times until it works. Returns the last error.
 fn persist(mut task: impl FnMut() -> Result<(), String>) -> Result<(), String> {
     let mut ended = task();
     for _ in 1..ATTEMPTS {

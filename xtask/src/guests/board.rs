@@ -37,7 +37,7 @@ impl Arch {
         }
     }
 
-    /// What the cross compiler's programs begin with.
+    /// The prefix of the cross compiler's programs.
     pub(super) fn cross(self) -> &'static str {
         match self {
             Self::Arm64 => "aarch64-linux-gnu-",
@@ -45,7 +45,7 @@ impl Arch {
         }
     }
 
-    /// What Linux calls it.
+    /// Linux's name of the architecture.
     pub(super) fn linux(self) -> &'static str {
         match self {
             Self::Arm64 => "arm64",
@@ -78,7 +78,7 @@ pub(crate) struct Board {
     pub(super) wiring: Option<&'static str>,
     /// The controller's registers and the bank's of its chip select: first address and size, as `guests/wire.c` wants them.
     pub(super) registers: [&'static str; 2],
-    /// What the kernel's own drivers need.
+    /// The modules that the kernel's own drivers need.
     pub(super) modules: &'static [&'static str],
     /// Whether it has a second processor for two processes at once.
     pub(super) processors: u8,

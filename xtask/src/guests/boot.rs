@@ -55,7 +55,7 @@ pub(super) struct Parts<'a> {
     pub(super) busybox: PathBuf,
     pub(super) command: PathBuf,
     pub(super) hand_written: PathBuf,
-    /// What `barewire run` needs: its library, programs, and the C library of both.
+    /// The files that `barewire run` needs: its library, programs, and the C library of both.
     pub(super) programs: Programs,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
@@ -63,7 +63,7 @@ pub(super) struct Parts<'a> {
     pub(super) uio_module: Option<PathBuf>,
 }
 
-/// What a guest said, and what the host found afterwards.
+/// The checks and counts that a guest reported, and the host's findings afterwards.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct GuestReport {
     pub(super) checks: Vec<Check>,
@@ -78,7 +78,7 @@ impl Parts<'_> {
     /// Boots the guest and waits for its end.
     ///
     /// # Errors
-    /// What keeps it from being started. A guest that goes wrong is a failed check.
+    /// The guest cannot be started. A guest that fails after its start is a failed check.
     pub(super) fn run(&self) -> Result<GuestReport, String> {
         let name = format!("{}-{}", self.board.name, self.boot.name);
         let (initrd, image) =

@@ -1,5 +1,5 @@
-//! What is compiled for guests: the command, the hand-written loop, QEMU's wiring, UIO's driver, and
-//! device trees.
+//! Compiles the programs for guests: the command, the hand-written loop, QEMU's wiring, UIO's
+//! driver, and device trees.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::tool;
 pub(super) struct Dirs {
     /// The workspace.
     pub(super) root: PathBuf,
-    /// What guests keep between runs: `target/guests`.
+    /// The directory that is kept between runs: `target/guests`.
     pub(super) work: PathBuf,
 }
 
@@ -34,7 +34,7 @@ impl Dirs {
     }
 }
 
-/// What Cargo builds for an architecture.
+/// The files that Cargo builds for an architecture.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) arch: Arch,

@@ -19,20 +19,21 @@ const TOLERANCE: f64 = 0.02;
 /// touched nothing it runs. The count of what ships gates exactly (`tests/snapshots/instructions.txt`).
 const FLUTTER: f64 = 6.0;
 
-/// What rows of register accesses end with; the others are of instructions.
+/// The suffix of rows of register accesses; the other rows count instructions.
 const ACCESSES: &str = "-accesses";
 
-/// Whether a path is the kernel's, whose count only informs, or was counted in another boot than instructions are.
+/// Whether a path's count only informs: paths of the kernel, and register accesses, which are counted in another boot
+/// than instructions.
 fn informs(path: &str) -> bool {
     let kernels = ["chardev", "spidev", "mtd", "libc", "served", "run-handled"];
     path.ends_with(ACCESSES) || kernels.iter().any(|kernel| path.starts_with(kernel))
 }
 
-/// Register accesses of one operation by path: of what was told between each two marks, and the counts at all marks, a
-/// line each.
+/// The register accesses of one operation, by path. `told` has a path and its number of calls for each pair of marks;
+/// `marks` has the count at each mark, a line each.
 ///
 /// # Errors
-/// If there are not two marks for each.
+/// If there are not two marks for each entry of `told`.
 pub(super) fn accesses(told: &[(String, f64)], marks: &str) -> Result<Vec<(String, f64)>, String> {
     let counts: Vec<f64> = marks.lines().filter_map(|line| line.parse().ok()).collect();
     if counts.is_empty() || counts.len() != 2 * told.len() {

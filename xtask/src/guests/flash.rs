@@ -25,7 +25,7 @@ fn random(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a flash of `length` bytes has at first.
+/// The initial content of a flash of `length` bytes.
 pub(super) fn content(length: usize) -> Vec<u8> {
     random(SEED_CONTENT, length)
 }
@@ -35,7 +35,7 @@ pub(super) fn reference(content: &[u8]) -> &[u8] {
     &content[..content.len().min(REFERENCE_BYTES)]
 }
 
-/// What guests write.
+/// The bytes that guests write.
 pub(super) fn new_bytes() -> Vec<u8> {
     random(SEED_NEW, NEW_BYTES)
 }

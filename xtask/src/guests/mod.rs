@@ -2,8 +2,8 @@
 //!
 //! How it works: [`packages`] fetches kernels, [`build`] compiles what goes into a guest, [`boot`]
 //! makes an initramfs ([`newc`], [`modules`]), boots it and reads what its script says ([`protocol`]);
-//! [`flash`] judges the flash's file afterwards, [`counts`] the instructions, and [`table`] tells all
-//! of it. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
+//! [`flash`] judges the flash's file afterwards, [`counts`] the instructions, and [`table`] prints the
+//! report. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
 //! workspace. docs/guests.md says how to use it.
 
 mod apt;
@@ -71,7 +71,7 @@ pub(crate) const STEP: Step = Step {
     run: step,
 };
 
-/// What the command line asked for.
+/// The options of the command line.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
     /// Boards, or boots of them; all unless told
@@ -120,7 +120,7 @@ impl Options {
     }
 }
 
-/// What all guests came to.
+/// The results of all guests.
 #[derive(Debug, Default)]
 struct Results {
     rows: Vec<Row>,

@@ -1,4 +1,4 @@
-//! What a guest is made of: Debian's kernels, their modules, device trees and headers, and busybox.
+//! The parts of a guest: Debian's kernels, their modules, device trees and headers, and busybox.
 //!
 //! 1. apt (see `apt`) fetches lists, and packages into `deb/`.
 //! 2. Each is unpacked into a directory of `x/` that is named as the package's file, version included.
@@ -82,10 +82,10 @@ impl Packages {
         self.busybox[arch as usize].join("bin/busybox")
     }
 
-    /// What is unpacked already, or else fetched.
+    /// Returns the unpacked packages, and fetches those that are missing.
     ///
     /// # Errors
-    /// Where the packages are not to be had.
+    /// A package cannot be fetched.
     pub(super) fn obtain(dir: &Path, update: bool, say: &dyn Fn(&str)) -> Result<Self, String> {
         let chosen = dir.join("chosen");
         if !update {
@@ -149,7 +149,8 @@ fn find_ending(text: &str, unpacked: &Path, ending: &str) -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// What linux-kbuild is called for an ABI: `6.1` for 6.1.0-50, the whole of backports' versions.
+/// The version in linux-kbuild's name for an ABI: `6.1` for 6.1.0-50, the whole of backports'
+/// versions.
 fn kbuild_release(abi: &str) -> &str {
     if abi.starts_with("6.1.0-") { "6.1" } else { abi }
 }

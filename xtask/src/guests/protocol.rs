@@ -1,4 +1,4 @@
-//! What a guest says on its serial console, a line at a time.
+//! The lines that a guest writes to its serial console.
 //!
 //! ```text
 //! CHECK name passed

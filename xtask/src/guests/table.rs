@@ -1,4 +1,4 @@
-//! What is told at the end: a table of boards × checks, every failure with its reason, or JSON.
+//! The report at the end: a table of boards × checks, every failure with its reason, or JSON.
 
 use super::counts::Counts;
 use super::protocol::{Check, Verdict};

@@ -19,15 +19,15 @@ pub(super) struct Import {
     pub(super) line: usize,
     /// Its parts: `crate`, `super` or `self` first, or the name of a child module or a crate.
     pub(super) path: Vec<String>,
-    /// What it is called in this file, if a `use` brings it in.
+    /// Its name in this file, if a `use` brings it in.
     pub(super) alias: Option<String>,
 }
 
-/// What a file says of modules.
+/// A file's modules and imports.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Reading {
     pub(super) imports: Vec<Import>,
-    /// Child modules that exist in tests alone.
+    /// Child modules that exist only in tests.
     pub(super) test_modules: Vec<String>,
 }
 

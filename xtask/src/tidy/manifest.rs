@@ -6,7 +6,7 @@
 /// One dependency of a manifest.
 #[derive(Debug, PartialEq)]
 pub(super) struct Dependency {
-    /// Where it stands.
+    /// Its line.
     pub(super) line: usize,
     /// `dependencies`, `workspace.dependencies`, `target.….dev-dependencies` and so on.
     pub(super) table: String,

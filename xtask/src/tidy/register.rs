@@ -1,4 +1,5 @@
-//! What ARCHITECTURE.md must list: every file that allows unsafe code, every external dependency.
+//! The lists that ARCHITECTURE.md must have: every file that allows unsafe code, every external
+//! dependency.
 //!
 //! The lists are for reviewers: a new line in one of them is the moment to ask whether it must be.
 

@@ -29,7 +29,7 @@ const DOORS: [(&str, &str); 5] = [
 /// Files that both workspaces have, so that a copy of either builds as it does here, and may be passed on.
 const TWINS: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "rust-toolchain.toml", "rustfmt.toml"];
 
-/// The model that judges the page tables. Of our crates it may use only theirs.
+/// The model that judges the page tables. Of our crates it may use only `barewire-iommu`.
 const IOMMU_MODEL: &str = "iommu/barewire-iommu-model/";
 
 /// Types of the format that the model defines itself, and must not import from the crate it judges.
@@ -106,8 +106,8 @@ fn iommu(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// The SPI product uses what it needs of the page tables, and no more: not the crates that they are measured
-/// beside.
+/// The SPI product uses only the crates of `iommu/` that it needs, not those that the page tables are
+/// measured beside.
 fn doors(source: &Source) -> Vec<Finding> {
     let is_manifest = source.path == "Cargo.toml" || source.path.ends_with("/Cargo.toml");
     if !is_manifest || source.path.starts_with(IOMMU) {

@@ -81,7 +81,7 @@ impl<C: Chip + 'static> Rig<C> {
         self.can.catch_up(self.board.engine().now_ps());
     }
 
-    /// What was on the CAN bus whole since it was last asked, and nothing else was.
+    /// The frames on the CAN bus since the last call. Asserts that every one was transmitted whole.
     fn on_the_wire(&self) -> Vec<CanFrame> {
         let records = self.can.take_records();
         assert!(records.iter().all(|record| record.is_taken()), "{records:?}");

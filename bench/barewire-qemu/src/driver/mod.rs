@@ -27,7 +27,7 @@ pub struct QemuBlock {
     pub start: fn(Lines) -> Box<dyn Controller>,
 }
 
-/// What a driver gets of a board.
+/// The parts of a board that a driver uses.
 #[derive(Debug)]
 pub struct Lines {
     /// The controller's registers.

@@ -209,7 +209,7 @@ fn a_board_that_is_dropped_leaves_nothing() {
     assert_eq!(&content[0x1234..0x1238], b"kept", "dropping ends QEMU in an orderly way too");
 }
 
-/// Where this test program, run again, is to do something else than test.
+/// The environment variable that makes this test program, run again, do something else than test.
 const ROLE: &str = "BAREWIRE_QEMU_TEST_ROLE";
 
 /// This test program again, running the one test `name` in its other role.

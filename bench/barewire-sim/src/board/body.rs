@@ -5,10 +5,10 @@
 //!
 //! # Ordering
 //! 1. The access's time passes, and other simulated threads with it.
-//! 2. Only then does the access act, at the time it is then: a write is seen by the block when it
-//!    arrives, a read gives the value at the end of its round trip.
+//! 2. The access acts only after that, at the new time: the block sees a write when the write
+//!    arrives, and a read returns the value at the end of its round trip.
 //! 3. A barrier waits until the last write, to whichever block, is acknowledged. Accesses act in the
-//!    order in which they are made, so a barrier left out shows in its count alone.
+//!    order in which they are made, so a missing barrier changes only the count of barriers.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -46,7 +46,7 @@ pub(super) struct Output {
     pub(super) source: Rc<dyn Source>,
 }
 
-/// What a board's handles share.
+/// State shared by all handles of a board.
 pub(super) struct Shared {
     pub(super) engine: Engine,
     /// The wire's log: readable while the world is in use.
@@ -103,7 +103,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Gives the pads that chips drive the chips' levels at `now`.
+    /// Sets each pad that a chip drives to the chip's level at `now`.
     #[inline]
     pub(super) fn follow_outputs(&self, now: Ps) {
         if !self.outputs.borrow().is_empty() {

@@ -57,7 +57,7 @@ pub struct BoardOptions {
     pub profile: Option<Profile>,
     /// Faults of the wire.
     pub faults: Faults,
-    /// What one turn of a spin loop costs, see [`Engine::relax`].
+    /// The cost of one turn of a spin loop, see [`Engine::relax`].
     pub relax_ps: Ps,
     /// Every access takes up to this much longer, at random: to try other orders of events.
     pub jitter_ps: Ps,
@@ -91,7 +91,7 @@ pub struct AccessCounts {
     pub barriers: u64,
 }
 
-/// What is beyond the processor: blocks and wire.
+/// The hardware outside the processor: blocks and wire.
 struct World {
     wire: Wire,
     controller: Box<dyn ControllerBlock>,
@@ -165,7 +165,8 @@ impl Board {
     }
 
     /// Another board beside this one: a controller, pins and a wire of its own, the same time and
-    /// threads. Of one SoC's two controllers each is a board. What threads cost is this one's.
+    /// threads. Two controllers of one SoC are two boards. Threads cost what they cost on this
+    /// board.
     #[must_use]
     pub fn beside(&self, spec: &'static BoardSpec, options: BoardOptions) -> Self {
         Self::on(self.engine().clone(), spec, options)
@@ -199,13 +200,13 @@ impl Board {
         Self { spec, profile, shared }
     }
 
-    /// What it was built from.
+    /// The description it was built from.
     #[must_use]
     pub fn spec(&self) -> &'static BoardSpec {
         self.spec
     }
 
-    /// What it costs.
+    /// The costs it charges.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
@@ -291,9 +292,9 @@ impl Board {
         self.engine().spend_ps(self.profile.instructions_ps(instructions));
     }
 
-    /// Puts off one register access of this board by `ps`: the one that comes after `accesses` more
-    /// of them, whichever thread makes them. What is due meanwhile happens before it, a handler that
-    /// interrupts the thread among it: so an interrupt is made to come between any two accesses.
+    /// Delays one register access of this board by `ps`: the one after the next `accesses`, of any
+    /// thread. Everything due in that time happens before it, including a handler that interrupts
+    /// the thread. So a test can place an interrupt between any two accesses.
     pub fn stall_after(&self, accesses: u64, ps: Ps) {
         self.shared.stall.set(Some(Stall { accesses, ps }));
     }
@@ -352,9 +353,9 @@ impl Board {
         });
     }
 
-    /// The log, with what the blocks and chips have to say up to now.
+    /// The log. Blocks and chips first report what they have found up to now.
     ///
-    /// In the middle of a call of a chip the world is in use: then the log is as it is.
+    /// During a call of a chip the world is borrowed, so the log is returned without that.
     fn log(&self) -> &Log {
         if let Ok(mut world) = self.shared.world.try_borrow_mut() {
             let now = self.engine().now_ps();
@@ -367,14 +368,16 @@ impl Board {
 
     /// The rules broken so far, oldest first, as far as they are kept.
     ///
-    /// May be called at any moment. Inside a call of a chip the list ends with what was reported before
-    /// that call. A chip that the caller has borrowed keeps its own complaints until the next call.
+    /// May be called at any moment. Inside a call of a chip, the list ends with the violations reported
+    /// before that call. A chip that the caller has borrowed keeps its own complaints until the next
+    /// call.
     #[must_use]
     pub fn violations(&self) -> Vec<Violation> {
         self.log().kept()
     }
 
-    /// How many rules were broken, those not kept included. At any moment, as [`Board::violations`].
+    /// The number of violations, including those not kept. May be called at any moment, as
+    /// [`Board::violations`].
     #[must_use]
     pub fn violations_total(&self) -> u64 {
         self.log().total()

@@ -25,7 +25,7 @@ use crate::wire::Driver;
 /// A block of GPIO registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpioSpec {
-    /// What it is.
+    /// The kind of block.
     pub kind: &'static GpioKind,
     /// The SoC's name of the block.
     pub name: &'static str,
@@ -80,9 +80,9 @@ pub struct BoardSpec {
     pub name: &'static str,
     /// The board and its flash, in words.
     pub title: &'static str,
-    /// What it costs.
+    /// The costs it charges.
     pub profile: Profile,
-    /// What its controller is.
+    /// The kind of its controller.
     pub kind: &'static ControllerKind,
     /// The controller's name in the SoC.
     pub controller: &'static str,
@@ -92,8 +92,8 @@ pub struct BoardSpec {
     pub gpio: &'static [GpioSpec],
     /// Its chip selects, by number.
     pub cs: &'static [CsSpec],
-    /// What is behind its chip selects, in any order: one flash, and at most one chip of each other
-    /// kind.
+    /// The chips behind its chip selects, in any order: one flash, and at most one chip of each
+    /// other kind.
     pub chips: &'static [&'static dyn BoardChip],
 }
 

@@ -76,9 +76,9 @@ pub(super) enum State {
 pub(super) struct Task {
     pub(super) name: Rc<str>,
     pub(super) state: State,
-    /// While it runs: when it acts next.
+    /// The time of its next action, while it runs.
     pub(super) at: Ps,
-    /// While it is ready: what it has yet to spend.
+    /// The time it has yet to spend, while it is ready.
     left: Ps,
     pub(super) cpu: usize,
     /// No other thread is on its processor.

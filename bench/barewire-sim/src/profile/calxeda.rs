@@ -1,4 +1,4 @@
-//! What Calxeda's Highbank costs.
+//! Costs of Calxeda's Highbank.
 //!
 //! *Read first*: the `Source` of every figure below.
 //!

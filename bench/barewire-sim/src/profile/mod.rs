@@ -1,4 +1,4 @@
-//! What a board costs: time per register access and per instruction, each figure with its source.
+//! The costs of a board: time per register access and per instruction, each figure with its source.
 //!
 //! *Read first*: the `Source` of every figure below. Where a figure is an assumption it says so,
 //! and by what it is to be replaced.
@@ -14,8 +14,9 @@
 //! together can do to a simulated time.
 //!
 //! # Not supported
-//! Ends of single figures that partly cancel: [`Profile::at`] takes all ends of a side.
-//! Caches, pipelining of accesses (each posted write takes its full time), interconnect load.
+//! Combinations of low and high ends, whose errors partly cancel: [`Profile::at`] takes all low
+//! ends or all high ends. Caches, pipelining of accesses (each posted write takes its full
+//! time), interconnect load.
 
 mod calxeda;
 mod imx;
@@ -68,7 +69,7 @@ impl CostLevel {
 /// sheet states, has no range: both ends are the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// What is charged.
+    /// The value charged.
     pub value: u64,
     /// The lowest value that the sources allow.
     pub low: u64,
@@ -264,7 +265,7 @@ impl Profile {
         at
     }
 
-    /// What simulated threads cost.
+    /// The costs of simulated threads.
     #[must_use]
     pub fn thread_costs(&self) -> Costs {
         Costs {

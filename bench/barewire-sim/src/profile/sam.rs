@@ -1,4 +1,4 @@
-//! What boards with Atmel's SAM cost.
+//! Costs of boards with Atmel's SAM.
 //!
 //! *Read first*: the `Source` of every figure below.
 //!

@@ -1,4 +1,4 @@
-//! What boards with SiFive's FU540-C000 cost.
+//! Costs of boards with SiFive's FU540-C000.
 //!
 //! *Read first*: the `Source` of every figure below.
 //!

@@ -35,12 +35,12 @@ pub enum Way {
     },
 }
 
-/// What it cost, from the call to the result.
+/// The time of a message, from the call to the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Of most messages.
+    /// The median.
     pub median_ns: u64,
-    /// Of the slowest.
+    /// The slowest message's.
     pub longest_ns: u64,
 }
 

@@ -19,7 +19,7 @@ use crate::{Board, BoardOptions, BoardSpec, SimPlatform};
 /// The board, by its name.
 pub const BOARD: &str = "sama5d36";
 
-/// What the reads took.
+/// The times of the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reads {
     /// The clock that was made.

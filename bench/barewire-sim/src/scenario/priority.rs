@@ -31,7 +31,8 @@ pub const LONG_BYTES: usize = 256;
 const LONG: [u8; LONG_BYTES] = [0xa5; LONG_BYTES];
 const SHORT: [u8; 4] = [0x9f, 0, 0, 0];
 const ACCESSES: u32 = 200;
-/// Where streams pause: what is rare there is to happen, too.
+/// The number of accesses in runs whose streams pause: larger, so that rare events happen there
+/// too.
 const ACCESSES_PAUSING: u32 = 1_000;
 /// Up to this passes before the next access.
 const PAUSE_PS: Ps = 1_000_000 * PS_PER_NS;
@@ -45,12 +46,12 @@ const STREAMS: usize = 6;
 /// The urgent device's priority; the others' is 0.
 const URGENT: u8 = 7;
 
-/// What [`inversion`] gave: calls of the high thread, from the call to the result.
+/// The result of [`inversion`]: times of the high thread's calls, from the call to the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inversion {
-    /// Of most.
+    /// The median.
     pub median_ns: u64,
-    /// Of the slowest.
+    /// The slowest call's.
     pub longest_ns: u64,
     /// The longest that a message of the low thread is on the wire, undisturbed.
     pub message_ns: u64,
@@ -58,7 +59,7 @@ pub struct Inversion {
     pub own_ns: u64,
 }
 
-/// What [`queueing`] gave.
+/// The result of [`queueing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queueing {
     /// From the call until its message begins: the median.

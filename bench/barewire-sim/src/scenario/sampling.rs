@@ -30,19 +30,19 @@ pub enum Software {
     BareMetal,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// Conversions a second.
     pub samples_per_s: f64,
-    /// What each is made of.
+    /// The parts of one conversion's time.
     pub parts: Parts,
 }
 
 /// How it samples.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What is different about the board.
+    /// Options of the board that differ from its defaults.
     pub board_options: BoardOptions,
     /// The code that samples.
     pub software: Software,

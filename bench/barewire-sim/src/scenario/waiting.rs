@@ -24,7 +24,7 @@ use crate::engine::Thread;
 use crate::model::echo::Echo;
 use crate::{Board, BoardOptions, BoardSpec, SimPlatform};
 
-/// What other work is done in: what is measured is as exact.
+/// The quantum of other work, and so the resolution of the measurement.
 const QUANTUM_PS: Ps = 10_000;
 
 /// The waiting code, and how it waits.
@@ -38,16 +38,16 @@ pub enum Waits {
     Handler,
 }
 
-/// What an exchange cost.
+/// The cost of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Register accesses, of the controller and its pins.
     pub accesses: u64,
     /// Interrupts.
     pub interrupts: u64,
-    /// Until the caller goes on.
+    /// From the call until the caller goes on.
     pub call_ns: u64,
-    /// What of that no other thread of its processor had.
+    /// The part of `call_ns` that no other thread of the processor could use.
     pub cpu_ns: u64,
     /// The share of the call in which SCK ran, in thousandths.
     pub wire_use_milli: u64,
@@ -146,8 +146,8 @@ pub fn run(board: &'static BoardSpec, cs: u8, speed_hz: u32, bytes: usize, waits
     }
 }
 
-/// The shortest exchange from which waiting as `waits` takes less processor time than polling, to
-/// the byte and at most `max_bytes`; `None` if there is none.
+/// The break-even length in bytes: from this length on, waiting as `waits` takes less processor
+/// time than polling. `None` if it is above `max_bytes`.
 #[must_use]
 pub fn break_even(
     board: &'static BoardSpec,

@@ -1,7 +1,7 @@
 //! The judge of costs: what an exchange takes in register accesses and virtual time on every block, as reviewed
 //! tables.
 //!
-//! Set `BAREWIRE_BLESS=1` to write them anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write them anew, then review the difference.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! What bringing a driver up does to the chip selects of every board, and what the first message then
-//! waits for.
+//! The effect of bring-up on the chip selects of every board, and the waits of the first message
+//! after it.
 //!
 //! A board is as it is at reset, every pin an input that the board pulls to where nothing is selected;
 //! or as boot code leaves it, its pins outputs at that level; or as a previous owner that
@@ -23,7 +23,7 @@ use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::vcd_edges;
 
-/// What is asked of every line.
+/// The inactive time asked of every line.
 const CS_INACTIVE_NS: u32 = 2_000;
 
 /// The previous owner of the board.

@@ -21,7 +21,7 @@ struct Bench {
     board: Board,
     flash: Rc<RefCell<Nor>>,
     bus: Bus<Charged<AnyController>>,
-    /// What the array should hold.
+    /// The expected content of the array.
     expected: Vec<u8>,
     assume: Assume,
 }
@@ -86,7 +86,7 @@ impl Bench {
     }
 }
 
-/// What has to be given for a part whose table contradicts itself.
+/// The assumptions needed for a part whose table contradicts itself.
 fn given(name: &str) -> Assume {
     let mut assume = Assume::default();
     match name {

@@ -227,8 +227,8 @@ fn a_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a device of any kind makes of `steps`: what the chip received, how often it was selected,
-/// what came back.
+/// Runs `steps` on a device of any kind. Returns the bytes that the chip received, the number of
+/// selections, and the bytes that came back.
 fn made_of(
     steps: &[Step],
     transact: impl FnOnce(&Board, &SimBus, &mut [Operation<'_, u8>]),
@@ -261,8 +261,8 @@ fn made_of(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What a transaction is to the chip does not depend on whose device runs it: ours, or
-    /// embedded-hal-bus's over our bus, a pin and a delay of ours; blocking or not.
+    /// The chip sees the same transaction whichever device runs it: ours, or embedded-hal-bus's
+    /// over our bus, a pin and a delay of ours; blocking or not.
     #[test]
     fn our_device_does_what_a_foreign_one_does_on_our_bus(
         steps in prop::collection::vec(a_step(), 0..8),

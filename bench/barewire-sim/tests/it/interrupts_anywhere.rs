@@ -39,11 +39,11 @@ struct Bench {
     board: Board,
     chip: Rc<RefCell<Echo>>,
     bus: Bus<Controller>,
-    /// What the chip is to receive.
+    /// The bytes that the chip must receive.
     expected: RefCell<Vec<u8>>,
     entries: Cell<u64>,
     ended: Cell<bool>,
-    /// What a thread of higher priority waits for.
+    /// The word that a thread of higher priority waits on.
     high_goes: AtomicU32,
 }
 
@@ -88,7 +88,8 @@ impl Bench {
         assert_eq!(rx[1..], tx[..3]);
     }
 
-    /// Runs `scenario`, the register access after `place` others put off. Whether there was one.
+    /// Runs `scenario` and delays the register access that comes after `place` others. Returns
+    /// whether there was such an access.
     fn run(&self, (name, scenario): Scenario, place: u64) -> bool {
         // Told at once: of a thread that hangs not every stack can be unwound.
         let at = format!("{}, {name}, before register access {place}", self.board.spec().name);

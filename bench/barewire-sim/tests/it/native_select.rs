@@ -23,7 +23,7 @@ fn native(name: &str, cs: u8) -> (Board, Bus<Charged<AnyController>>) {
     (board, bus)
 }
 
-/// What the chip answers to `tx` and then `zeros`, asked in one transfer.
+/// The chip's answer to `tx` followed by `zeros`, in one transfer.
 fn answer(
     bus: &Bus<Charged<AnyController>>,
     settings: &Settings,

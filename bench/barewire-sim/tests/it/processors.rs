@@ -27,7 +27,7 @@ fn engine() -> Engine {
     engine
 }
 
-/// What happened, and when.
+/// The events, with their times.
 #[derive(Default)]
 struct Seen(RefCell<Vec<(u64, &'static str)>>);
 
@@ -268,7 +268,7 @@ fn a_panic_unwinds_sleepers_too_and_its_own_wakes_count() {
     });
     assert_eq!((text.as_str(), dropped.get()), ("broken", 1));
 
-    /// Wakes when dropped, as a bus does that is given back.
+    /// Wakes a sleeper when dropped, as a bus does when it is released.
     struct Wakes<'a>(&'a Engine, &'a AtomicU32);
     impl Drop for Wakes<'_> {
         fn drop(&mut self) {

@@ -1,6 +1,6 @@
 //! The threads' figures, and ours on the same chip, board and clock in simulation: reviewed tables.
 //!
-//! Set `BAREWIRE_BLESS=1` to write them anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write them anew, then review the difference.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Reading a device out when its INT pin rises, from the hard interrupt and from threads: a
 //! reviewed table.
 //!
-//! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write it anew, then review the difference.
 
 use std::fmt::Write as _;
 

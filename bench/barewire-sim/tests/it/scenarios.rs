@@ -1,5 +1,5 @@
-//! What the scenarios' times must be to each other; the times themselves are a reviewed table,
-//! `command/barewire-cli/tests/snapshots/simulated.txt`.
+//! Relations that must hold between the scenarios' times. The times themselves are a reviewed
+//! table, `command/barewire-cli/tests/snapshots/simulated.txt`.
 
 use barewire_sim::BoardSpec;
 use barewire_sim::engine::Costs;

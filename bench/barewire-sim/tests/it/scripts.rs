@@ -7,7 +7,7 @@
 //! than an access takes, `(unmask)` and `(sleep)` for calls of the caller's interrupt. A line with `=` says how a
 //! message ended, and what it received.
 //!
-//! Set `BAREWIRE_BLESS=1` to write the scripts anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write the scripts anew, then review the difference.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -108,8 +108,8 @@ struct Script {
 }
 
 impl Script {
-    /// A board with an echo behind each of its lines. PL022's own line excludes all others, so that is empty
-    /// unless `native`.
+    /// A board with an echo behind each of its lines. PL022's own line excludes all others, so it has a chip
+    /// only if `native` is set.
     fn board(&self, native: bool) -> Taped {
         let taped = self.block.taped(self.way);
         let lines = match (native, self.block.has_both_lines()) {
@@ -123,7 +123,7 @@ impl Script {
         taped
     }
 
-    /// Adds what is on the tape, under `title`, and the rules that were broken.
+    /// Adds the tape's entries, under `title`, and the broken rules.
     fn add(&mut self, title: &str, taped: &Taped) {
         let _ = writeln!(self.text, "{title}");
         self.text += &taped.text(self.block);

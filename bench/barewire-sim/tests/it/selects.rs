@@ -75,8 +75,8 @@ fn two_chips_take_turns(block: &'static Block) {
 }
 on_every_block! { two_chips_take_turns }
 
-/// What is taken on a line that is active for one burst is under one select, however slow the processor or
-/// long an interrupt takes, and the line rests between two as long as asked.
+/// On a line that is active for one burst, an accepted message runs under one select, however slow the
+/// processor is or however long an interrupt takes. Between two selects the line rests as long as asked.
 fn what_is_taken_on_the_blocks_own_line_does_not_pulse(block: &'static Block) {
     for burst in block.bursts {
         for (speed_hz, jitter_ns) in [(1_000_000, 0), (75_000_000, 0), (75_000_000, 5_000)] {

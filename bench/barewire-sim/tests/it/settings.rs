@@ -1,7 +1,7 @@
 //! The judge of settings: what each block makes of a device's settings or why it refuses them, and which transfers
 //! it refuses or awaits by interrupt, as a reviewed table for each block.
 //!
-//! Set `BAREWIRE_BLESS=1` to write the tables anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write the tables anew, then review the difference.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;

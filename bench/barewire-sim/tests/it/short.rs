@@ -24,7 +24,7 @@ fn bytes(len: usize, salt: u8) -> Vec<u8> {
     (0..len).map(|at| (at as u8).wrapping_mul(7) ^ salt).collect()
 }
 
-/// What a chip that echoes each byte one later sends back to `tx`, after `before`.
+/// The answer to `tx` of a chip that echoes each byte one byte later; `before` is the byte before `tx`.
 fn echo(before: u8, tx: &[u8]) -> Vec<u8> {
     std::iter::once(before).chain(tx.iter().copied()).take(tx.len()).collect()
 }

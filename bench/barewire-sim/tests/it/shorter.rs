@@ -15,7 +15,7 @@ use barewire_sim::model::echo::Echo;
 
 use crate::blocks::{Access, Block, Start, on_every_block};
 
-/// What a transfer moves, and how many bytes.
+/// The direction of a transfer, and its number of bytes.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Write(usize),
@@ -27,7 +27,7 @@ enum Part {
 }
 use Part::{Exchange, InPlace, Read, Slower, Write};
 
-/// What happens to the message.
+/// The trouble injected into the message.
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
     None,
@@ -37,7 +37,7 @@ enum Trouble {
     Stops(u64),
 }
 
-/// What a message did.
+/// The outcome of a message.
 #[derive(Debug, PartialEq)]
 struct Did {
     ran: Result<usize, MessageError>,
@@ -114,7 +114,7 @@ fn run(
     }
 }
 
-/// What is no look at a register that is polled.
+/// The accesses without reads of polled registers: writes, and reads of received data.
 fn but_for_looks(block: &Block, accesses: &[Access]) -> Vec<Access> {
     let kept = |access: &&Access| !matches!(access, Access::Read(at, _) if *at != block.data_in);
     accesses.iter().filter(kept).copied().collect()

@@ -78,7 +78,7 @@ impl Rig {
         self.board.engine().spend_ps(ps);
     }
 
-    /// What `read` gives without a chip, or with a broken wire.
+    /// The result of `read` without a chip, or with a broken wire.
     fn reads_with(&self, faults: TouchFaults) -> Result<Touch, TouchError> {
         self.chip.borrow().set_faults(faults);
         driver(&self.bus).read()

@@ -1,6 +1,6 @@
-//! What waiting for an exchange costs on each board, by polling and by interrupt: reviewed tables.
+//! The cost of waiting for an exchange on each board, by polling and by interrupt: reviewed tables.
 //!
-//! Set `BAREWIRE_BLESS=1` to write them anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write them anew, then review the difference.
 
 use std::fmt::Write as _;
 

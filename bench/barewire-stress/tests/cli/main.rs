@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// What a run of the program left.
+/// The output of a run of the program.
 #[derive(Debug)]
 struct Ran {
     code: Option<i32>,

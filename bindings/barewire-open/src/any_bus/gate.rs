@@ -78,7 +78,7 @@ impl Layer for DynController {
     }
 }
 
-/// What is left of a controller whose bus is closed: everything fails with `ESHUTDOWN`.
+/// Stands in for a controller whose bus is closed: every call fails with `ESHUTDOWN`.
 pub(super) struct ClosedController;
 
 const CLOSED: Error = Error::Os { errno: libc::ESHUTDOWN };

@@ -60,7 +60,7 @@ struct Inner {
     bus: Arc<Bus<DynController>>,
 }
 
-/// What stands behind the controller.
+/// The backing of the controller.
 enum Behind {
     Own(Mutex<Box<dyn Backing + Send>>),
     /// Of a board that is confined: with the frequency of its timer.
@@ -127,7 +127,7 @@ impl AnyBus {
     /// waits for another process, it gets who that is.
     ///
     /// # Errors
-    /// What could not be opened and why.
+    /// The part that could not be opened, and why.
     pub fn open_with(
         name: &BusName,
         options: OpenOptions,
@@ -178,7 +178,7 @@ impl AnyBus {
         &self.0.bus
     }
 
-    /// Opens a device. What its chip select needs is added to the mode, as [`AnyBus::mode`] says.
+    /// Opens a device. Adds the flags that its chip select needs to the mode, see [`AnyBus::mode`].
     ///
     /// # Errors
     /// As [`Bus::device`].
@@ -187,8 +187,8 @@ impl AnyBus {
         OwnedDevice::new(Arc::clone(&self.0.bus), &settings.with_mode(mode))
     }
 
-    /// What a device on that chip select needs in its mode: `NO_CS` where no line of the board
-    /// selects anything, `CS_HIGH` where the line is active high.
+    /// The mode flags that a device on that chip select needs: `NO_CS` where no line of the
+    /// board selects anything, `CS_HIGH` where the line is active high.
     #[must_use]
     pub fn mode(&self, chip_select: u8) -> Mode {
         self.0.behind.ask(|backing| backing.mode(chip_select))
@@ -212,13 +212,13 @@ impl AnyBus {
         locks.map(|locks| locks.open(chip_select)).transpose().map_err(OpenError::failed)
     }
 
-    /// What lies behind the last error of the bus, where more is known than the error says.
+    /// The cause of the bus's last error, if more is known than the error says.
     #[must_use]
     pub fn cause(&self) -> Option<String> {
         self.0.behind.ask(|backing| backing.cause())
     }
 
-    /// What a simulated board counted since it was opened.
+    /// A simulated board's counts since it was opened.
     #[must_use]
     pub fn simulated(&self) -> Option<SimFigures> {
         self.world()?.with(|world| world.figures())
@@ -254,8 +254,9 @@ impl AnyBus {
     /// nothing. A bus that is not closed closes with the last of its clones and devices.
     ///
     /// # Errors
-    /// What could not be kept or ended in order; the bus is closed all the same. If the calling thread holds the
-    /// bus, by a lock or in a callback, the controller is released with the last of the bus's devices.
+    /// The part that could not be written back or ended in order; the bus is closed nevertheless. If the calling
+    /// thread holds the bus, by a lock or in a callback, the controller is released with the last of the bus's
+    /// devices.
     pub fn close(&self) -> Result<(), OpenError> {
         self.0.close()
     }

@@ -10,7 +10,8 @@ use super::AnyBus;
 use super::world::BoardInUse;
 use crate::confined::ConfinedGraph;
 
-/// While it exists, a pause of the program is no pause of the board. Nothing on a bus without a board.
+/// While this exists, a pause of the program does not pause the board. It has no effect on a bus without a
+/// board.
 pub struct Steady(Option<Arc<ConfinedGraph<BoardInUse>>>);
 
 impl fmt::Debug for Steady {

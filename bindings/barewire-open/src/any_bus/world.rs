@@ -33,7 +33,7 @@ pub(super) struct BoardInUse {
     open: Option<(Box<dyn Controller>, Box<dyn Backing>)>,
     closed: ClosedController,
     timer: Box<dyn Timer>,
-    /// What was counted before it was closed.
+    /// The counts at the time it was closed.
     last_figures: Option<SimFigures>,
     /// When the program last used the board.
     last: Instant,
@@ -112,12 +112,12 @@ impl BoardInUse {
         }
     }
 
-    /// What stands behind the controller; none once it is closed.
+    /// The backing of the controller; `None` once it is closed.
     pub(super) fn backing(&self) -> Option<&dyn Backing> {
         self.open.as_ref().map(|(_, backing)| &**backing)
     }
 
-    /// What a simulated board counted; none for one in QEMU.
+    /// A simulated board's counts; `None` for a board in QEMU.
     pub(super) fn figures(&self) -> Option<SimFigures> {
         match self.backing() {
             Some(backing) => backing.board().map(SimBoard::counted),

@@ -1,8 +1,8 @@
 //! A thread that checks whether a mapped controller is still this process's.
 //!
-//! How it works: it looks every 100 ms whether a kernel driver took the controller back. Then the next message fails, so
-//! that at most 100 ms of messages go over the wire beside that driver. A program that sends no further message
-//! learns it from [`Guard::taken`], or at the end.
+//! How it works: every 100 ms it checks whether a kernel driver took the controller back. If so, the next message
+//! fails, so at most 100 ms of messages go over the wire beside that driver. A program that sends no further message
+//! learns of it from [`Guard::taken`], or at the end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use crate::OpenError;
 pub(super) struct Guard {
     watch: Watch,
     stop: Arc<AtomicBool>,
-    /// What it has seen.
+    /// The driver that took the controller, once one was seen.
     taken: Arc<OnceLock<String>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -40,13 +40,13 @@ impl Guard {
         Ok(Self { watch, stop, taken, thread: Some(thread) })
     }
 
-    /// Who took the controller, as seen now or before.
+    /// The driver that took the controller, as seen now or before.
     pub(super) fn taken(&self) -> Option<String> {
         let now = || self.watch.still_ours().err().map(|error| error.to_string());
         self.taken.get().cloned().or_else(now)
     }
 
-    /// Ends the thread; returns who took the controller, if anything did by now.
+    /// Ends the thread. Returns the driver that took the controller, if one did by now.
     pub(super) fn end(&mut self) -> Option<String> {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -16,7 +16,7 @@ use crate::first_read::first_read;
 use crate::waiting::while_opening;
 use crate::{Console, Layers, OpenError};
 
-/// What stands behind a mapped controller.
+/// The backing of a mapped controller.
 pub(crate) struct MappedBacking {
     guard: Guard,
     /// Which chip selects are active high.
@@ -30,7 +30,7 @@ pub(crate) struct MappedBacking {
 /// gets warnings for people.
 ///
 /// # Errors
-/// What [`Mapped::open`] refuses; a register that does not answer.
+/// The errors of [`Mapped::open`]; a register that does not answer.
 pub fn map(spec: &MapSpec, tell: &mut dyn FnMut(&str)) -> Result<Mapped, OpenError> {
     let mut mapped = Mapped::open(&Root::system(), spec).map_err(OpenError::failed)?;
     first_read(mapped.first_reads())?;
@@ -64,7 +64,7 @@ pub(crate) fn open(
 
 /// Brings the controller up, under its lock if other processes may use it.
 struct Sharing<'t> {
-    /// None if it is had alone.
+    /// `None` if this process has the controller alone.
     lock: Option<SharedLock>,
     console: Option<Console>,
     stopped: Arc<AtomicBool>,

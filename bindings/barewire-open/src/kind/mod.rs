@@ -18,10 +18,10 @@ use barewire_linux::shared::{ChipLock, ChipLocks};
 
 use crate::{Layers, OpenError, SimBoard};
 
-/// What stands behind the controller of a bus: what its kind knows beside messages.
+/// The backing of a bus's controller: everything that its kind does besides messages.
 pub trait Backing {
-    /// What a device on that chip select needs in its mode: `NO_CS` where no line of the board
-    /// selects anything, `CS_HIGH` where the line is active high.
+    /// The mode flags that a device on that chip select needs: `NO_CS` where no line of the
+    /// board selects anything, `CS_HIGH` where the line is active high.
     fn mode(&self, chip_select: u8) -> Mode {
         let _ = chip_select;
         Mode::default()
@@ -46,7 +46,7 @@ pub trait Backing {
         locks.map(|locks| locks.open(chip_select)).transpose().map_err(OpenError::failed)
     }
 
-    /// What lies behind the last error of the bus, where more is known than the error says.
+    /// The cause of the bus's last error, if more is known than the error says.
     fn cause(&self) -> Option<String> {
         None
     }
@@ -69,7 +69,7 @@ pub trait Backing {
         None
     }
 
-    /// What the models of an emulated board complained about; none of another bus.
+    /// The complaints of an emulated board's models; `None` for another bus.
     fn misuse(&self) -> Option<Result<Vec<String>, OpenError>> {
         None
     }
@@ -78,13 +78,13 @@ pub trait Backing {
     /// message.
     ///
     /// # Errors
-    /// What could not be kept or ended in order.
+    /// The part that could not be written back or ended in order.
     fn close(&mut self) -> Result<(), OpenError> {
         Ok(())
     }
 }
 
-/// That of the null controller: no wire, no chip, no time.
+/// The backing of the null controller: no wire, no chip, no time.
 pub(crate) struct NoBacking;
 
 impl Backing for NoBacking {

@@ -10,7 +10,7 @@ use super::Backing;
 use crate::name::QemuName;
 use crate::{Layers, OpenError};
 
-/// What stands behind a board's controller.
+/// The backing of a board's controller.
 pub(crate) struct QemuBacking {
     has_lines: bool,
     timer: QemuTimer,

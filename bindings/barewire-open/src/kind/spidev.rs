@@ -9,7 +9,7 @@ use super::Backing;
 use crate::name::SpidevName;
 use crate::{Layers, OpenError};
 
-/// What stands behind a node. Its mode is restored when this is dropped.
+/// The backing of a node. Dropping it restores the node's mode.
 pub(crate) struct SpidevBacking {
     last_error: LastError,
     locks: ChipLocks,

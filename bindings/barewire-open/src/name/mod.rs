@@ -58,7 +58,7 @@ fn mapped(spec: Result<MapSpec, bus_text::BusTextError>) -> Result<BusName, Stri
 /// Reads a bus name.
 ///
 /// # Errors
-/// What is wrong with it, and the near name where there is one.
+/// The reason why the name is refused, with a similar known name if there is one.
 pub fn parse(text: &str) -> Result<BusName, String> {
     let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
     let Some((scheme, rest)) = text.split_once(':') else {
@@ -70,7 +70,8 @@ pub fn parse(text: &str) -> Result<BusName, String> {
     }
 }
 
-/// A board or a node without its scheme is the likeliest slip.
+/// The error for a name without a scheme. The likeliest slip is a board or a node named without
+/// one.
 fn without_scheme(text: &str) -> String {
     let name = text.split(',').next().unwrap_or(text);
     if let Some(node) = spidev::node_in(name) {

@@ -32,7 +32,7 @@ pub struct SimOptions {
     pub inputs: Vec<(u8, SignalSpec)>,
     /// A display in the place of another chip.
     pub oled: Option<OledOptions>,
-    /// What goes wrong.
+    /// The faults to inject.
     pub faults: SimFaults,
     /// Register accesses take up to this much longer, at random.
     pub jitter_ns: u64,
@@ -42,14 +42,14 @@ pub struct SimOptions {
     pub costs: CostLevel,
     /// How BCM2835's SPI0 treats DONE when the driver does not write it.
     pub done: Done,
-    /// What PL061 makes of a level that is written to an input.
+    /// The effect of a level that is written to an input of PL061.
     pub input_level: InputLevel,
     /// How an ECSPI is where its manual leaves it open.
     pub ecspi: Readings,
 }
 
 impl SimOptions {
-    /// What is different about the board.
+    /// Options of the board that differ from its defaults.
     pub fn board_options(&self) -> BoardOptions {
         BoardOptions {
             profile: Some(self.board.profile.at(self.costs)),
@@ -84,17 +84,17 @@ impl SimOptions {
         BlockOptions::default().with(self.done).with(self.input_level).with(self.ecspi)
     }
 
-    /// What is wrong with the CAN controller: what can be of what is with the chip.
+    /// The faults of the CAN controller: those of the chip's faults that a CAN controller can have.
     pub fn can_faults(&self) -> ChipFaults {
         let NorFaults { absent, miso_stuck_low, .. } = self.faults.chip;
         ChipFaults { absent, sdo_stuck_low: miso_stuck_low, ..ChipFaults::default() }
     }
 }
 
-/// What is to go wrong: with the chip, and on the wire.
+/// The faults to inject: in the chip, and on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimFaults {
-    /// With the chip.
+    /// Faults of the chip.
     pub chip: NorFaults,
     /// A broken timing rule corrupts the data.
     pub timing_corrupts: bool,
@@ -105,7 +105,8 @@ const PS_PER_NS: u64 = 1_000;
 /// BP3 to BP0 of status register 1, which the boards' parts have in bits 5 to 2.
 const PROTECT_ALL: u8 = 0x3c;
 
-/// A millisecond for each register access: beyond that a controller's timeouts are all one sees.
+/// The longest jitter of a register access: a millisecond. With more, a controller does nothing but
+/// time out.
 const JITTER_MAX_NS: u64 = 1_000_000;
 
 /// As long as the longest jitter.
@@ -254,7 +255,7 @@ fn over(value: &str) -> Result<Over, String> {
     }
 }
 
-/// What an ECSPI's burst does that has run out of words.
+/// The behaviour of an ECSPI's burst that runs out of words.
 fn dry(value: &str) -> Result<Dry, String> {
     match value {
         "stalls" => Ok(Dry::Stalls),

@@ -1,9 +1,10 @@
 //! One chip: its lines, the open files that have requested them, and what those files read.
 //!
 //! # How it works
-//! A line is free, the board's own, or requested by one open file. What a request sets it to is kept as the
-//! flags of version 2; version 1's are translated. An output that is an open drain drives its low level and
-//! is an input for its high one, as the kernel does it where the hardware cannot; an open source likewise.
+//! A line is free, the board's own, or requested by one open file. The configuration that a request sets is
+//! kept as the flags of version 2; version 1's are translated. An output that is an open drain drives its
+//! low level and is an input for its high one, as the kernel does it where the hardware cannot; an open
+//! source likewise.
 //!
 //! * `asked`: what each ioctl asks. `told`: what files read. `queue`: packets that wait.
 //!
@@ -28,12 +29,12 @@ use crate::protocol::OpenId;
 use queue::Queue;
 use told::{LineChange, Watcher};
 
-/// An error number, and what lies behind it where more is known.
+/// An error number, and its cause if that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// What the program gets.
+    /// The error number that the program gets.
     pub errno: Errno,
-    /// More than that.
+    /// The cause, in words.
     pub why: Option<String>,
 }
 
@@ -43,16 +44,16 @@ impl From<Errno> for Failed {
     }
 }
 
-/// What a board says of a line.
+/// A line's properties on its board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineSpec {
     /// Its name; may be empty.
     pub name: String,
-    /// What the board itself uses it for, as an output: no program may.
+    /// The board's own use of the line, as an output. No program may then use it.
     pub used_as: Option<String>,
 }
 
-/// Who has a line.
+/// The user of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum User {
     Nobody,
@@ -70,7 +71,7 @@ struct LineState {
     debounce_us: u32,
 }
 
-/// What kind of open file has requested lines.
+/// The kind of an open file that has requested lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Version 2.
@@ -109,7 +110,7 @@ pub struct GpioChip<P> {
 }
 
 impl<P: Pins> GpioChip<P> {
-    /// A chip with these pins, of which nobody has requested any. Lines without a spec have no name.
+    /// A chip with these pins, none of them requested. Lines without a spec have no name.
     pub fn new(name: ChipName, label: &str, specs: Vec<LineSpec>, pins: P) -> Self {
         let mut specs = specs.into_iter();
         let lines = (0..pins.lines().min(LINES_MAX)).map(|_| {

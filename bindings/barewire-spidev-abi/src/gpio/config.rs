@@ -29,7 +29,7 @@ pub(super) mod flag {
 }
 use flag::{BIAS, BIAS_DISABLED, DIRECTION, DRIVE, EDGES, HTE, INPUT, OUTPUT, VALID};
 
-/// What one line is to be.
+/// The configuration asked for one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LineConfig {
     /// Flags of version 2.

@@ -1,9 +1,10 @@
-//! What became of a line that is watched: its changes between looks, and which of them count.
+//! The changes of a watched line between two looks, and which of them become events.
 //!
 //! # How it works
-//! A look has the level, and for a chip's pin that is asserted, since when: so a pin that was released and
-//! asserted anew between two looks has two changes. A change is dated by that, and never before the look
-//! before it. A debounced line's change counts when the line has been stable for the period, at that time.
+//! A look records the level and, for a chip's asserted pin, the time of its assertion. So a pin that was
+//! released and asserted again between two looks has two changes. A change has that time, but never one
+//! before the previous look. A debounced line's change counts when the line has been stable for the
+//! period, at that time.
 
 /// The time, by the two clocks that events may have, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub struct Look {
     pub asserted: Option<(u64, u64)>,
 }
 
-/// A change that counts.
+/// A change that becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     /// The level after it.

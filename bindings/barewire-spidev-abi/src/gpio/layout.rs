@@ -36,7 +36,7 @@ pub(super) const REQUEST_LINES: usize = 64;
 /// The most attributes of a configuration.
 pub(super) const ATTRS: usize = 10;
 
-/// Fields of a structure. What lies outside it is zero.
+/// Fields of a structure. Fields outside it read as zero.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'b>(pub(super) &'b [u8]);
 

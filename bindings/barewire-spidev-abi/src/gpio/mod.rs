@@ -20,8 +20,8 @@
 //! # Differences from the kernel
 //! * More events are kept than a program asks for, because those in the connection come on top. If they are
 //!   too many, the oldest of those that are not in the connection is lost; sequence numbers show it.
-//! * A line may change and change back between two looks. Only a chip's pin that was asserted anew is seen
-//!   then.
+//! * If a line changes and changes back between two looks, there is no event, unless a chip asserted its
+//!   pin again.
 //! * `EVENT_CLOCK_HTE` is `EOPNOTSUPP`, as by a kernel without timestamp engines.
 //! * Every line may be watched for edges.
 

@@ -17,7 +17,7 @@ pub const MAJOR: u32 = 254;
 /// Adds these chips to the tree in `tree`, a directory that exists. A node's minor number is its index.
 ///
 /// # Errors
-/// Those of the files.
+/// A file or directory cannot be made.
 pub fn make(tree: &Path, chips: &[ChipName]) -> io::Result<()> {
     let file = |path: &str, text: &str| {
         let path = tree.join(path);

@@ -1,7 +1,8 @@
 //! ioctl and read on GPIO chips and their lines.
 //!
-//! An ioctl's structure goes to the server as it is; one that is written back comes from there. Events are
-//! packets of the open file's own connection, so that poll, select and epoll know of them.
+//! An ioctl's structure goes to the server unchanged. If the ioctl writes the structure back, the server
+//! sends its new content. Events are packets of the open file's own connection, so that poll, select and
+//! epoll know of them.
 
 use core::ffi::{c_int, c_void};
 use std::os::fd::IntoRawFd as _;

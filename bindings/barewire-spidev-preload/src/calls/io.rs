@@ -72,7 +72,7 @@ fn message(id: OpenId, call: Call, transfers: usize, argument: u64) -> Result<c_
     Ok(c_int::try_from(total).unwrap_or(c_int::MAX))
 }
 
-/// What any file knows, whatever it is: the kernel handles these before the driver sees them.
+/// Whether every file has this ioctl: the kernel handles those before a driver sees them.
 fn of_any_file(number: u32) -> bool {
     [libc::FIOCLEX, libc::FIONCLEX].map(|known| known as u32).contains(&number)
 }

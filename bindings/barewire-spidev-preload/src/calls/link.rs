@@ -11,7 +11,7 @@ use super::path_of;
 use crate::paths::{Instead, behind_link, instead, of_descriptor, outside};
 use crate::real::{call_real, told};
 
-/// What stands in a path's place, or behind the link that it is.
+/// The file used instead of `path`, or, if `path` is a link, instead of the link's target.
 fn place(directory: c_int, path: *const c_char) -> Option<Instead> {
     let path = path_of(path)?;
     instead(directory, path).or_else(|| behind_link(directory, path))

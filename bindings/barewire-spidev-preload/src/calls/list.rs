@@ -43,7 +43,7 @@ fn with<T>(stream: *mut libc::DIR, work: impl FnOnce(&mut Listing) -> T) -> Opti
     listings.iter_mut().find(|listing| listing.stream == stream.addr()).map(work)
 }
 
-/// What the tree has in that directory.
+/// The tree's entries in that directory.
 fn added(path: &Path) -> Option<Vec<TreeEntry>> {
     let in_tree = listed_too(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -10,9 +10,9 @@ use crate::real::call_real;
 /// A node's mode: for the user and the group, as udev's rules make it.
 const MODE: u32 = libc::S_IFCHR | 0o660;
 
-/// What is said of a file.
+/// The properties of a file.
 trait FileAnswer {
-    /// Says that it is a node with those numbers.
+    /// Makes it a node with those numbers.
     fn be_node(&mut self, numbers: (u32, u32));
 }
 
@@ -57,7 +57,7 @@ impl FileName {
         Self::Path { directory, path, follow: flags & libc::AT_SYMLINK_NOFOLLOW == 0 }
     }
 
-    /// What stands in its place.
+    /// The file used instead of it.
     fn place(&self) -> Option<Instead> {
         match *self {
             Self::Path { directory, path, follow } => {

@@ -1,4 +1,4 @@
-//! What decides, under the lock between processes, whether a message may be clocked here.
+//! Decides, under the lock between processes, whether a message may be clocked here.
 
 use barewire::controller::{Controller, Plan, Preset, Unfinished};
 use barewire::middleware::Layer;
@@ -9,7 +9,7 @@ use barewire_spidev_abi::direct::Page;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// What a message that was not let through fails with: no controller's own error.
+/// The error of a message that the gate refuses. No controller returns this one.
 const SHUT: i32 = libc::ESTALE;
 
 /// A node's page and its chip.

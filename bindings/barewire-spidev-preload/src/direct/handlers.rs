@@ -1,8 +1,9 @@
 //! Whether the program has handlers of signals, which may interrupt a message.
 //!
 //! # How it works
-//! `sigaction` and its kin are taken over to note the first handler; they do what they did. Those of SIGSEGV and
-//! SIGBUS do not count: they are for the program's own faults, and none happens in a message.
+//! The library defines `sigaction` and similar functions to note the first handler; then it calls the originals.
+//! Handlers of SIGSEGV and SIGBUS do not count: they are for the program's own faults, and none happens in a
+//! message.
 //!
 //! # Ordering
 //! 1. Note the handler.

@@ -4,13 +4,13 @@
 //! between processes.
 //!
 //! # How it works
-//! The first message on a descriptor asks the server which node it is: whatever was closed before has then been
-//! closed. If the node's bus may be used by several processes, this process maps it, as one more of its users
-//! ([`bus`]). From then on a plain message is copied from the program's memory ([`good`]), clocked under the
-//! lock between processes, and copied back.
+//! The first message on a descriptor asks the server which node the descriptor is. By the time the server
+//! answers, every earlier close has taken effect. If the node's bus may be used by several processes, this
+//! process maps it, as one more of its users ([`bus`]). From then on a plain message is copied from the
+//! program's memory ([`good`]), clocked under the lock between processes, and copied back.
 //!
-//! Whatever is not plain, or not certain, is asked of the server instead, before anything is clocked: `None`
-//! means that. So an error of this path is never the program's first.
+//! A message that is not plain, or not certain to be so, goes to the server instead, before anything is
+//! clocked; `None` means that. So the program never gets an error from this path first.
 //!
 //! # Signals
 //! A message must not be left in the middle by a handler that does not return, nor be entered again by one. So
@@ -45,9 +45,9 @@ const NODES: usize = 8;
 const UNKNOWN: u8 = files::UNKNOWN;
 const SERVED: u8 = u8::MAX;
 
-/// The names of the nodes, by their numbers and 1; 0 for none.
+/// The names of the nodes, each as its number plus 1; 0 for none.
 static NAMES: [AtomicU32; NODES] = [const { AtomicU32::new(0) }; NODES];
-/// Those that were opened.
+/// The nodes that were opened.
 static OPEN: [AtomicPtr<Node>; NODES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; NODES];
 
 /// A child was made: nothing of its parent's is its own.

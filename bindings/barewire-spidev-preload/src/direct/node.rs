@@ -34,7 +34,7 @@ const TEXT_BYTES: usize = 4096;
 pub(super) struct Node {
     bus: &'static OpenBus,
     gate: &'static Gate,
-    /// What the board says of it.
+    /// The node's properties on its board.
     board: (u8, Mode),
     bufsiz: u32,
     /// The longest exchange that `bufsiz` and [`SMALL`] have room for, however the kernel rounds it.
@@ -43,7 +43,7 @@ pub(super) struct Node {
     last: UnsafeCell<Option<Last>>,
 }
 
-/// What the controller made of a device's settings, and what those were made of.
+/// A device's settings as the controller made them, and the node's settings that they come from.
 struct Last {
     generation: u32,
     speed_hz: u32,
@@ -177,7 +177,7 @@ impl Node {
         Some(NodeTurn { last, turn })
     }
 
-    /// What a transfer's clock and word length are with the node's settings.
+    /// A transfer's clock and word length, with the node's settings as defaults.
     #[cold]
     fn made(
         &self,
@@ -243,7 +243,7 @@ fn several(
     controller.run(preset, message).map(drop).map_err(Unfinished::error)
 }
 
-/// What a message that failed is for the program: the gate and the lock have clocked nothing.
+/// The program's result of a failed message. The gate and the lock fail before anything is clocked.
 #[cold]
 fn failed(error: Error) -> Option<Result<c_int, Errno>> {
     match error {

@@ -9,7 +9,7 @@
 //! after its push, and runs the queue itself if the bus is closed: the message fails, and its callback is called.
 //!
 //! # Safety
-//! Pointers are as the functions' documentation says. The callback lives until the queued message was dropped.
+//! Pointers fulfil each function's documented conditions. The callback lives until the queued message was dropped.
 #![allow(unsafe_code, reason = "functions for C code, and messages beside their bus")]
 
 use std::ffi::c_void;
@@ -36,7 +36,7 @@ use crate::types::{BW_AGAIN, bw_callback, bw_device, bw_message, bw_transfer};
 /// The messages.
 pub(crate) static MESSAGES: Table<Message> = Table::new(4, "message");
 
-/// What a message calls.
+/// The callback of a message.
 struct CallbackTarget {
     callback: bw_callback,
     user: *mut c_void,
@@ -76,7 +76,7 @@ impl CallbackTarget {
 type CoreMessage = Queued<'static, DynController, OwnedMessage>;
 type Closure = dyn Fn(&mut Completed<'_>) -> Then + Send + Sync;
 
-/// The core's message, with what it calls.
+/// The core's message, with the callback that it calls.
 struct Inner {
     // Dropped before what it calls, and before the bus.
     queued: ManuallyDrop<Pin<Box<CoreMessage>>>,

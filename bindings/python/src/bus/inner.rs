@@ -1,4 +1,4 @@
-//! What a device is: for its class, for asyncio, for prepared exchanges.
+//! A device, as its class, asyncio and prepared exchanges share it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::message::Message;
 use crate::shared::Shared;
 
-/// What a device is, for all that hold it.
+/// A device, shared by all objects that hold it.
 pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) device: AnyDevice,

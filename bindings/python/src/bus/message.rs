@@ -11,7 +11,7 @@ use crate::buffer;
 /// The longest transfer, in bytes: more is a slip, and would take all memory.
 const LEN_MAX: usize = 1 << 30;
 
-/// What a transfer does with its bytes.
+/// The direction of a transfer, with its bytes.
 enum Data {
     Write(Py<PyAny>),
     Read(usize),
@@ -132,7 +132,7 @@ pub(crate) fn room(len: usize) -> PyResult<Vec<u8>> {
     Ok(vec![0; len])
 }
 
-/// What Python asks to run: one exchange, or several transfers.
+/// A message as Python gives it: one exchange, or several transfers.
 pub(crate) struct Message {
     transfers: Vec<OwnedTransfer>,
     /// Whether the result is a list, one entry for each transfer.
@@ -180,7 +180,7 @@ impl Message {
         self.transfers.iter().filter_map(|one| one.rx.as_ref()).map(Vec::len).sum()
     }
 
-    /// What was received: bytes, or a list with bytes or `None` for each transfer.
+    /// The received data: bytes, or a list with bytes or `None` for each transfer.
     pub(crate) fn received<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let bytes = |one: &OwnedTransfer| one.rx.as_ref().map(|rx| PyBytes::new(py, rx));
         if self.several {

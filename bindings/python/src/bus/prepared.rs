@@ -55,7 +55,7 @@ trait Run: Send {
 /// A prepared exchange of `N` bytes.
 struct Short<const N: usize> {
     prepared: bus::Prepared<'static, DynController, N>,
-    /// What a lock received in its place.
+    /// The received bytes. If a lock runs the exchange instead, it writes them here.
     rx: [u8; N],
 }
 

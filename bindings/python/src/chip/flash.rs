@@ -65,7 +65,7 @@ impl Watch {
         }
     }
 
-    /// What an operation ended with.
+    /// Converts the result of an operation.
     fn judge<R>(
         &mut self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! What a chip's driver runs on: a device on a bus, other processes and threads kept off.
+//! The port of a chip's driver: a device on a bus, with other processes and threads kept off.
 
 mod exclusive;
 

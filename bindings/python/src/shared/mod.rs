@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     /// Calls on their way without the interpreter.
     busy: AtomicU32,
     pub(crate) turnstile: Turnstile,
-    /// What asyncio's messages wait in.
+    /// The queue in which asyncio's messages wait.
     pub(crate) queue: Queue,
 }
 
@@ -127,7 +127,7 @@ impl Shared {
         self.swift && (bytes as u64) * 8 * 1_000_000_000 <= SHORT_NS * u64::from(speed_hz)
     }
 
-    /// Whether no other thread of Python's is on its way with the bus.
+    /// Whether no other Python thread has a call to the bus under way.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.busy.load(Ordering::Relaxed) == 0 && !self.turnstile.is_held()

@@ -1,11 +1,11 @@
-//! A bus's thread for what is queued: it starts with the first work and ends with the bus.
+//! A bus's thread for queued work: it starts with the first work and ends with the bus.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// What the thread is to do.
+/// One piece of work for the thread.
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
 /// The way to the thread.

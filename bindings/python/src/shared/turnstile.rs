@@ -1,12 +1,13 @@
 //! A bus's lock, held by a Python thread between two of its calls.
 //!
 //! # How it works
-//! `with bus.lock():` acquires the bus and keeps the right to it here. Messages of the thread that has it find that
-//! the bus would wait for itself, and come here; other threads wait, and look for signals meanwhile.
+//! `with bus.lock():` acquires the bus and keeps the right to it here. If the locking thread sends a message, the
+//! bus reports that it would wait for itself, and the message runs on the lock kept here. Other threads wait, and
+//! check for signals meanwhile.
 //!
 //! # Safety
 //! 1. The lock borrows the bus, which the clone beside it keeps: fields are dropped in their order.
-//! 2. The lock is of one thread. `owner` says which; no other thread touches the lock.
+//! 2. One thread owns the lock. `owner` names it; no other thread touches the lock.
 #![allow(unsafe_code, reason = "keeps a lock beside the bus that it borrows")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +39,7 @@ struct State {
     any: AnyBus,
 }
 
-/// Who has the bus's lock.
+/// The holder of the bus's lock.
 pub(crate) struct Turnstile {
     state: Mutex<State>,
     left: Condvar,

@@ -1,4 +1,4 @@
-//! The nodes: which bus stands behind a path, and the settings that all who have it open share.
+//! The nodes: the bus behind each path, and the settings that all openers of a node share.
 //!
 //! # How it works
 //! A mapped node is kept from its first opening on, with its bus: a simulated chip keeps what was written to it.
@@ -29,7 +29,7 @@ const BLOCK_MAX: usize = 65_535;
 /// How long CS stays inactive inside a message at `cs_change`, which this class never asks for.
 const CS_CHANGE_DELAY_NS: u32 = 10_000;
 
-/// What a path is mapped to.
+/// The bus that a path is mapped to.
 #[derive(Clone)]
 struct Map {
     bus: Where,

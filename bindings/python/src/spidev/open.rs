@@ -102,8 +102,8 @@ impl Open {
         Ok(())
     }
 
-    /// Runs an exchange of a few bytes while the interpreter is held. `None` if it is not that simple, and nothing
-    /// was clocked.
+    /// Runs an exchange of a few bytes while the interpreter is held. `None` if it cannot be run this way; then
+    /// nothing was clocked.
     #[inline]
     pub(super) fn run_short(
         &mut self,
@@ -140,7 +140,7 @@ impl Open {
         Some(self.plain.insert(Plain { device, speed_hz, generation }))
     }
 
-    /// What a message of these options and length is for the node.
+    /// The transfer that the node gets for a message of these options and length.
     pub(super) fn transfer(&self, options: Options, len: usize) -> IocTransfer {
         let Options { speed_hz, delay_usecs, bits_per_word } = options;
         IocTransfer {

@@ -1,9 +1,9 @@
 //! `barewire restore`: gives chips and controllers back to the kernel drivers they had.
 //!
-//! Nothing is remembered between commands: what doctor's steps leave behind can be seen. A controller
-//! without a driver is offered to the kernel's drivers again (`drivers_probe`), which also sets its pins
-//! and clock. A chip without a driver is offered too, and one that was asked for spidev (`driver_override`)
-//! loses that first. What no driver takes is an error. Overlays and the kernel's command line are not undone here: doctor prints how.
+//! Nothing is remembered between commands: the state that doctor's steps leave behind is visible. A controller without
+//! a driver is offered to the kernel's drivers again (`drivers_probe`), which also sets its pins and clock. A chip
+//! without a driver is offered too, and one that was asked for spidev (`driver_override`) loses that first. A device
+//! that no driver takes is an error. Overlays and the kernel's command line are not undone here: doctor prints how.
 
 use std::fmt;
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// One thing given back; its field names are an interface.
+/// One device given back. Scripts rely on the field names.
 #[derive(Debug, Serialize)]
 struct Action {
     device: String,
@@ -115,13 +115,13 @@ fn waiting(awaits: &[String]) -> Option<String> {
     (!awaits.is_empty()).then(|| waits(awaits))
 }
 
-/// What may keep drivers from a device that was offered to them.
+/// A device that no driver took when it was offered, and the likely reasons.
 struct DriverlessDevice<'a> {
     /// The device's.
     directory: &'a str,
     /// The one driver that may take it.
     asked: Option<&'a str>,
-    /// What keeps all of them from it.
+    /// The obstacle to every driver.
     hindrance: Option<String>,
 }
 

@@ -69,7 +69,7 @@ enum Kind {
     BitFlip,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -88,7 +88,7 @@ struct Report {
     passed: bool,
     failed: usize,
     failures: Vec<FailedCheck>,
-    /// What lies behind the last failure, where the bus knows more than the failure says.
+    /// The cause of the last failure, if the bus knows more than the failure says.
     cause: Option<String>,
 }
 

@@ -54,7 +54,7 @@ fn mode(text: &str) -> Result<Mode, String> {
     number.ok_or_else(|| "SPI modes are 0, 1, 2 and 3".into())
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

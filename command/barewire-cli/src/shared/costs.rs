@@ -42,7 +42,7 @@ impl Costs {
         }
     }
 
-    /// What `board` costs then.
+    /// The costs of `board` at this level.
     pub(crate) fn profile(self, board: &BoardSpec) -> Profile {
         board.profile.at(self.level())
     }
@@ -105,7 +105,7 @@ pub(crate) fn low_and_high<R: Send>(
     })
 }
 
-/// What the runs at the ends of all ranges gave.
+/// The results of the runs at the ends of all ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct LowHigh<R> {
     pub(crate) low: R,
@@ -115,11 +115,11 @@ pub(crate) struct LowHigh<R> {
 /// A figure's name, and the figure in a result; `None` where there is none.
 pub(crate) type Headline<R> = (&'static str, fn(&R) -> Option<f64>);
 
-/// A figure, and what low and high costs make of it; the names are an interface.
+/// A figure at the used, the low and the high costs. Scripts rely on the names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Range {
     value: f64,
-    /// With low costs: of a rate, the larger one.
+    /// The figure at low costs. For a rate, this is the larger value.
     low: f64,
     high: f64,
 }
@@ -130,7 +130,7 @@ struct Range {
 pub(crate) struct Ranges(BTreeMap<&'static str, Range>);
 
 impl Ranges {
-    /// Those of `used`.
+    /// The ranges of the headlines in `used`.
     pub(crate) fn of<R>(used: &R, low: &R, high: &R, headlines: &[Headline<R>]) -> Self {
         let range = |&(name, get): &Headline<R>| {
             let [value, low, high] = [get(used)?, get(low)?, get(high)?];

@@ -20,7 +20,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
 /// An output, which is there only when it is whole.
 pub(crate) enum Output {
     File(OutFile),
-    /// What the command prints goes to stderr then.
+    /// The command's own text goes to stderr then.
     Stdout(Vec<u8>),
 }
 

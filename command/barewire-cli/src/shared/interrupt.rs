@@ -19,12 +19,12 @@ pub(crate) fn install() -> Result<(), Failure> {
         .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))
 }
 
-/// Whether somebody asked to stop.
+/// Whether the user asked to stop.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// What an observer is to answer.
+/// The answer of an observer: stop after Ctrl-C.
 pub(crate) fn flow() -> ControlFlow<()> {
     if asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

@@ -1,4 +1,4 @@
-//! A progress bar on stderr, where somebody sits in front of it.
+//! A progress bar on stderr, if that is a terminal.
 
 use std::time::Duration;
 

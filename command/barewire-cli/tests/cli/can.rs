@@ -207,7 +207,7 @@ fn ctrl_c_ends_it_with_a_summary() {
     }
 }
 
-/// What stands under a command is what it prints, notes behind the result.
+/// Under each command on the page stands what the command prints, with notes after the result.
 #[test]
 fn the_page_shows_what_is_printed() {
     let page = include_str!("../../../../docs/can.md");

@@ -1,4 +1,4 @@
-//! What an output's name leads to: only a regular file is replaced, links stay links, and stdout has the data alone.
+//! Names of outputs: only a regular file is replaced, links stay links, and stdout has the data alone.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -1,6 +1,6 @@
 //! The bench's simulated section: a reviewed table.
 //!
-//! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write it anew, then review the difference.
 
 use std::path::Path;
 

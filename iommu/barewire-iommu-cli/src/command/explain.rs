@@ -36,7 +36,7 @@ pub(crate) struct Args {
     descriptors: Vec<Descriptor>,
 }
 
-/// What is printed: these names are an interface.
+/// The printed result. Scripts rely on the names.
 #[derive(Serialize)]
 struct Explanation {
     level: u32,

@@ -1,4 +1,4 @@
-//! What a table looks like, as asked on the command line.
+//! The shape of a table, as asked on the command line.
 
 use barewire_iommu::{Config, Geometry, Granule, Stage};
 

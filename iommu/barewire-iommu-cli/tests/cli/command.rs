@@ -36,7 +36,7 @@ fn handles_interrupt(id: &str) -> bool {
         || caught.is_some_and(|mask| mask & 1 << 1 != 0)
 }
 
-/// What a run of the command left.
+/// The output of a run of the command.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) code: Option<i32>,

@@ -2,10 +2,11 @@
 //!
 //! # How it works
 //! 1. A command is a line of a code block, or a piece of text in backticks, that begins with the command's
-//!    name or with `cargo`. Of a pipe each part is looked at.
+//!    name or with `cargo`. Each part of a pipe is checked.
 //! 2. A command of ours runs in a directory that has the files which the documents name, with a trace on its
-//!    standard input, and has to succeed. A bench runs one round. Of a verb alone the help is asked.
-//! 3. Of `cargo` the names are checked: packages, profiles and tests that there are.
+//!    standard input, and has to succeed. A bench runs one round. If only a verb is named, its help is
+//!    printed.
+//! 3. In a command of `cargo` the names are checked: the packages, profiles and tests must exist.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -159,7 +160,7 @@ fn run_all(dir: &Path, source: &str, text: &str) -> usize {
     ran
 }
 
-/// What a reader needs to begin with: one that shows the main job, and the tests.
+/// The README has the two commands that a new reader needs: one that shows the main job, and the tests.
 #[test]
 fn the_readme_has_two_commands() {
     let readme = fs::read_to_string(root().join("README.md")).expect("the README");

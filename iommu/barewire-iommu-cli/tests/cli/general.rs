@@ -1,4 +1,4 @@
-//! What holds for every verb: help, bad input, nothing done.
+//! Rules for every verb: help, bad input, and a run that does nothing.
 
 use super::command::{barewire_iommu, run, run_with_input};
 

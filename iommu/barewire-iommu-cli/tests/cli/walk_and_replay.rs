@@ -180,7 +180,7 @@ fn what_is_no_table_or_no_dump_is_refused() {
     }
 }
 
-/// What our own code builds is what a walker finds.
+/// A walker finds the mappings in tables that our own code built.
 #[test]
 fn tables_of_our_own_are_walked() {
     for (granule, name, stage, input_bits) in [

@@ -110,9 +110,9 @@ struct Slot {
     /// The registers point to the root.
     live: bool,
     tlb: Tlb,
-    /// What is mapped; during an operation, what was mapped before it.
+    /// The present mappings; during an operation, those before it.
     reference: Naive,
-    /// During an operation, what will be mapped after it.
+    /// During an operation, the mappings after it.
     next: Option<Naive>,
     /// Everything is invalidated: the TLB must agree with the reference.
     settled: bool,
@@ -196,9 +196,9 @@ impl Machine {
         self.state().end(context, outcome);
     }
 
-    /// For several operations at once on separate ranges. `change` gets what is mapped and what
-    /// will be. An operation that begins changes the second, an operation that ends changes the
-    /// first.
+    /// For several operations at once on separate ranges. `change` gets the present mappings
+    /// and the future mappings. An operation changes the future mappings when it begins, and
+    /// the present ones when it ends.
     pub fn update(&self, context: Context, change: impl FnOnce(&mut Naive, &mut Naive)) {
         self.state().update(context, change);
     }
@@ -219,7 +219,7 @@ impl Machine {
         self.state().given_back(context, range);
     }
 
-    /// What should be mapped.
+    /// The mappings that should exist.
     pub fn reference(&self, context: Context) -> Naive {
         let state = self.state();
         state.slots[state.slot(context)].reference.clone()

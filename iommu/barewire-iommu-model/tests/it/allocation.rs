@@ -8,7 +8,7 @@ use barewire_iommu_model::{Machine, Options, Shortage};
 
 use crate::bench::{Bench, Kind, machine};
 
-/// A call that may need tables; whether it found memory.
+/// A call that may need tables. Returns whether it found memory.
 type Call = fn(&mut Bench<'_>) -> bool;
 
 fn mapped(result: Result<(), MapError>) -> bool {
@@ -84,7 +84,7 @@ const CALLS: [Call; 14] = [
     |b| mapped(b.map(meeting(b), 6 << 35, b.page(), Kind::Registers)),
 ];
 
-/// The sequence with memory running out as said; how often it did.
+/// Runs the sequence, with memory running out as `shortage` says. Returns how often it did.
 fn run(config: Config, coherent: bool, shortage: Shortage) -> u32 {
     let machine = machine(&config, coherent);
     let mut bench = Bench::new(&machine, config);

@@ -18,13 +18,13 @@ use crate::bench::{Kind, machine};
 
 const CONTEXT: Context = Context::Asid(21);
 
-/// An allocator that tells the judge what is going to be mapped, and that addresses are given back.
+/// An allocator that tells the judge of mappings before they are made, and of released addresses.
 struct Watched<'m> {
     machine: &'m Machine,
     context: Context,
     window: IovaWindow<Vec<u64>>,
     map: RefCell<Naive>,
-    /// What is about to be mapped.
+    /// The mappings about to be made.
     wanted: RefCell<Vec<(u64, u64, Kind)>>,
     stage: Stage,
     given_back: Cell<u64>,
@@ -232,7 +232,8 @@ impl Owner<'_, '_> {
         }
     }
 
-    /// Nothing waits: what is cached is what is mapped, and all tables are hooked.
+    /// If nothing waits, checks that exactly the mapped entries are cached, and that all tables are
+    /// hooked.
     fn settle(&self) {
         if self.domain.waiting() == (0, 0) && self.held.is_empty() {
             self.machine.settle(self.context);
@@ -240,7 +241,7 @@ impl Owner<'_, '_> {
         }
     }
 
-    /// Unmaps all, and finds everything given back.
+    /// Unmaps all, and asserts that all tables and addresses were released.
     fn clear(&mut self) {
         self.machine.set_shortage(Shortage::Never);
         while !self.mapped.is_empty() {

@@ -90,7 +90,7 @@ impl<'m> Actor<'m> {
         self.machine.end(CONTEXT, self.map.clone());
     }
 
-    /// Page 5 of a fresh table at level 2's entry 1; the table.
+    /// Maps page 5 of a new table at entry 1 of level 2. Returns the table.
     fn page_in_table(&mut self) -> PhysAddr {
         let level_3 = table(self.machine, 4096, &[(5, 0x5000 | LEAF | 3)]);
         self.mapping(BLOCK + 5 * PAGE, 0x5000, PAGE, |actor| actor.set(1, level_3.0 | TABLE));
@@ -545,7 +545,7 @@ fn a_clean_without_a_barrier_is_seen() {
 /// The bit of a table descriptor that hardware ignores.
 const MARK: u64 = 1 << 55;
 
-/// What the second processor finds in the entry that leads to its table, and does.
+/// The second processor's case: the entry it finds on the way to its table, and its reaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Second {
     /// The first processor has not cleaned the entry, and the second does.

@@ -1,5 +1,5 @@
-//! Threads that map and unmap in parts of one table side by side, in the same tables of every level,
-//! each store of each of them judged.
+//! Threads map and unmap side by side in parts of one table. They share tables of every level, and
+//! the model judges each store of each thread.
 #![allow(unsafe_code, reason = "who frees tables promises that their invalidation has completed")]
 
 use std::mem::ManuallyDrop;
@@ -25,7 +25,7 @@ struct Worker<'t, 'm> {
     context: Context,
     config: Config,
     part: Part<'t, &'m Machine>,
-    /// Where it plays, in its part.
+    /// The range of its part in which it maps.
     ground: Range<u64>,
     map: Naive,
     seed: u64,

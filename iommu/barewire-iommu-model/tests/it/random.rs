@@ -56,7 +56,7 @@ enum Operation {
 /// A table of the last level, and a page in it.
 type Place = (u64, u64);
 
-/// So many tables, and so many pages.
+/// A number of tables, and a number of pages.
 type Length = (u64, u64);
 
 /// Tables of the last level that are played with, half of them on each side of a boundary.
@@ -114,7 +114,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What the places and lengths amount to.
+/// The addresses and sizes that places and lengths stand for.
 struct Ground {
     start: u64,
     end: u64,

@@ -20,19 +20,19 @@ const PAGES: u64 = 8192;
 /// Above it and around it: blocks are not the subject here.
 const WINDOW: std::ops::Range<Iova> = Iova(0x1_0000_0000)..Iova(0x1_4000_0000);
 
-/// What the back end does with a flush.
+/// The back end's treatment of a flush.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 enum Mood {
-    /// What it should.
+    /// It issues the right commands.
     #[default]
     Honest,
-    /// Nothing, and says that it is done.
+    /// It issues nothing, and reports success.
     Forgets,
-    /// The same for somebody else.
+    /// It issues the right commands with another domain's tag.
     WrongTag,
-    /// All but the last command, or all of another page.
+    /// It issues all but the last command, or commands for another page.
     WrongPages,
-    /// Nothing, and says so.
+    /// It issues nothing, and reports an error.
     Fails,
 }
 

@@ -28,7 +28,7 @@ fn remap(device: &mut Attached<'_, '_>) {
     device.map(IOVA, rig.page(2), K4, Access::ReadWrite);
 }
 
-/// A command by address that says only what the others leave out.
+/// Runs a command by address that covers only what the other commands leave out.
 fn run_one(rig: &Rig<'_>, command: Command) {
     rig.smmu.run(&[command]).expect("completes");
 }

@@ -288,7 +288,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     /// Retries a failed flush, as an invalidation of the whole context.
     ///
     /// # Errors
-    /// What is still held.
+    /// The tables and addresses that are still held.
     ///
     /// # Panics
     /// If it belongs to another domain.

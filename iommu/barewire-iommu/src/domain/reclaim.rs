@@ -101,8 +101,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     /// for its end.
     ///
     /// # Errors
-    /// What a failed flush left: tables, and the addresses that they translate. What was freed
-    /// before stays freed.
+    /// The remainder after a failed flush: tables, and the addresses that they translate.
+    /// Tables that were freed before stay freed.
     pub fn reclaim(&self) -> Result<usize, Held> {
         let mut freed = 0;
         let _sweep = loop {

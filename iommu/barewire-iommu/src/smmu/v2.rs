@@ -89,7 +89,7 @@ impl SyncLock {
         Self(AtomicU32::new(FREE))
     }
 
-    /// Acquires the lock; whether the last wait was abandoned.
+    /// Acquires the lock. Returns whether the last wait was abandoned.
     fn try_acquire(&self) -> Option<bool> {
         let acquire = |from| {
             self.0.compare_exchange(from, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -100,7 +100,7 @@ impl SyncLock {
         acquire(ABANDONED).then_some(true)
     }
 
-    /// Has one wait after the other: begins one by writing `register`, and polls `status`.
+    /// Makes waits follow one another: begins a wait by writing `register`, and polls `status`.
     fn wait(
         &self,
         registers: &impl Registers,

@@ -17,7 +17,7 @@ pub enum MapError {
         iova: Iova,
         /// The address or length.
         value: u64,
-        /// What it must be a multiple of, in bytes.
+        /// The required alignment, in bytes.
         to: u64,
     },
     /// The range exceeds the table's input addresses or the part.
@@ -70,7 +70,7 @@ pub enum UnmapError {
         iova: Iova,
         /// The address or length.
         value: u64,
-        /// What it must be a multiple of, in bytes.
+        /// The required alignment, in bytes.
         to: u64,
     },
     /// As in [`MapError`].

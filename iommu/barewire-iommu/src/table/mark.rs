@@ -1,4 +1,5 @@
-//! Entries that lead to tables, for walkers that do not snoop the caches: who cleans them.
+//! Decides which mapping cleans an entry that leads to a table, for walkers that do not snoop the
+//! caches.
 //!
 //! Two processors map below the same entry. One installs a table there by compare-and-exchange.
 //! Before it has cleaned the entry the other descends through it, writes and cleans its leaf, and

@@ -12,7 +12,7 @@
 //!   one elsewhere. [`split`] handles ranges that cut a block.
 //! - [`quick`] maps and unmaps single pages of the usual shape, and [`whole`] maps whole tables of
 //!   single pages, before the general code.
-//! - [`mark`]: who cleans entries that lead to tables, for walkers that do not snoop the caches.
+//! - [`mark`]: cleaning of entries that lead to tables, for walkers that do not snoop the caches.
 //! - [`walk`] and [`iter`] look up.
 //! - [`node`] is the access of all but [`quick`] to table memory.
 //!

@@ -34,7 +34,7 @@ impl Limits {
         if fits { Ok(()) } else { Err(self.refuse(iova, segment)) }
     }
 
-    /// What single pages with these attributes must be.
+    /// The conditions for a batch of single pages with these attributes.
     #[inline]
     pub(super) fn batch(self, attributes: u64) -> Batch {
         Batch {

@@ -33,8 +33,8 @@ fn meaning_of_cd(entry: Entry) -> Entry {
     if entry[0] >> 31 & 1 == 0 { [0; 8] } else { entry }
 }
 
-/// What an SMMU may have read of the words at `at`, for each stretch between two agreements: each
-/// word on its own, as it was at any time in the stretch.
+/// The values that an SMMU may have read of the words at `at`, for each stretch between two
+/// synchronisations. Each word is read on its own, with its value at any time in the stretch.
 fn readings(at: u64, before: Entry, stores: &[Option<(u64, u64)>]) -> Vec<[Vec<u64>; 8]> {
     let mut stretches = vec![before.map(|word| vec![word])];
     for store in stores {

@@ -145,7 +145,7 @@ fn without_the_erratum_one_sync_is_enough() {
     }
 }
 
-/// Who knows better says so, either way.
+/// A user can override the detected errata, in both directions.
 #[test]
 fn errata_can_be_overridden() {
     let flush = |iidr, errata| {

@@ -10,8 +10,8 @@ use barewire_iommu::smmu::v3::{Command, Settings, Smmu};
 
 use crate::smmu_fake::{Fake, Options, Ram};
 
-/// Has `work` interrupted at its interruption number `at`, counted from 0, by `handler`. Returns whether
-/// it came that far.
+/// Runs `work`, and runs `handler` at the interruption number `at` of `work`, counted from 0. Returns
+/// whether `work` reached that interruption.
 fn interrupted(ram: &Ram, at: usize, work: impl FnOnce(), handler: impl FnOnce() + Send) -> bool {
     let (come, comes) = mpsc::sync_channel(0);
     let (leave, left) = mpsc::sync_channel(0);

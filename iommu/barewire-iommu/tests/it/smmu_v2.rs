@@ -8,7 +8,7 @@ use barewire_iommu::smmu::v2::{ContextBank, GlobalSync};
 use barewire_iommu::smmu::{Polls, Registers};
 use barewire_iommu::{Context, FlushError, Invalidate, Iova, PhysAddr, Pool, Tlbi};
 
-/// What happened.
+/// The recorded events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Done {
     Barrier,

@@ -136,7 +136,8 @@ fn flaw_7_the_waits_of_the_global_space_do_not_overlap() {
     assert_eq!((wait.begun, wait.overlaps), (2 * ROUNDS, 0));
 }
 
-/// A wait that was given up is still under way: the next one begins when it is over.
+/// After a caller gives up a wait, the sync is still under way. The next wait begins only when that
+/// sync is over.
 #[test]
 fn flaw_7_a_wait_that_was_given_up_is_waited_for() {
     let file = File { busy: 10, waits: Mutex::default() };

@@ -1,4 +1,4 @@
-//! What figures are made of: a bar of steps for each.
+//! The steps of figures: a bar for each figure.
 
 use super::{Colours, Scale, exact, number};
 use crate::outcome::Explanation;

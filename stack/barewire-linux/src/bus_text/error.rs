@@ -5,7 +5,7 @@ use std::fmt;
 use super::{CS, OPTIONS};
 use crate::map::SpecError;
 
-/// What is wrong with a bus's text.
+/// An error in a bus's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BusTextError {
@@ -13,14 +13,14 @@ pub enum BusTextError {
     Device {
         /// The first part.
         text: String,
-        /// What is expected there.
+        /// The parts that are accepted there.
         expected: &'static str,
     },
     /// The option does not exist.
     UnknownOption {
         /// The option given.
         option: String,
-        /// What was probably meant.
+        /// The known name that was probably meant.
         near: Option<&'static str>,
     },
     /// The option does not accept this name.
@@ -29,7 +29,7 @@ pub enum BusTextError {
         option: &'static str,
         /// The name given.
         name: String,
-        /// What was probably meant.
+        /// The known name that was probably meant.
         near: Option<&'static str>,
         /// The names it accepts.
         known: Vec<&'static str>,

@@ -50,7 +50,7 @@ use crate::node;
 use crate::release;
 use crate::root::Root;
 
-/// What is known of a controller's clocks.
+/// The known facts about a controller's clocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Whether they run.

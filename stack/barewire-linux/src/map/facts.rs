@@ -1,5 +1,5 @@
-//! What a block's own module gives and gets: its [`Facts`], and the [`Parts`] and the [`Board`] from
-//! which its driver is made.
+//! The interface of a block's own module. It gives its [`Facts`], and gets the [`Parts`] and the
+//! [`Board`] from which its driver is made.
 
 use barewire::controller::CsLine;
 use barewire::controller::atmel::Pipe;
@@ -8,7 +8,7 @@ use super::MappedInterrupt;
 use super::cs::Selects;
 use crate::sys::MappedRegisters;
 
-/// What is known of a block on every board.
+/// The facts of a block that hold on every board.
 pub(super) struct Facts {
     /// Its name in a bus's text.
     pub(super) name: &'static str,
@@ -55,7 +55,8 @@ pub(super) struct Facts {
 /// The chip selects that Linux's driver has before `cs-gpios` adds to them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinuxSelects {
-    /// Their number without `num-cs`, or the most that the block can have if the driver asks it.
+    /// Their number if there is no `num-cs`. If the driver asks the block, the most that the block
+    /// can have.
     pub(crate) default: u8,
     /// Whether the driver reads `num-cs`.
     pub(crate) reads_num_cs: bool,

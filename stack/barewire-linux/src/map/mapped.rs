@@ -104,7 +104,7 @@ pub struct FirstRead<'m> {
     pub register: &'static str,
     /// Its address.
     pub address: u64,
-    /// What it belongs to: the controller, or the GPIO bank of a chip select.
+    /// The block it belongs to: the controller, or the GPIO bank of a chip select.
     pub of: &'static str,
     registers: &'m mut MappedRegisters,
     offset: u32,

@@ -2,17 +2,17 @@
 //! of this crate, or a program of another kind.
 //!
 //! # How it works
-//! `/proc/PID/maps` lists what a process has mapped, each with the file and the offset in it. Who takes part in the
-//! lock has its file mapped, from before it maps the registers until after it unmaps them. A child that
-//! was made by a fork has both from its parent.
+//! `/proc/PID/maps` lists what a process has mapped, each with the file and the offset in it. A process that takes
+//! part in the lock has the lock's file mapped, from before it maps the registers until after it unmaps them. A
+//! forked child inherits both mappings from its parent.
 //!
-//! One look at all processes took 4 to 16 ms on an x86-64 machine with 92 of them. So a process that joins an opener
-//! which has looked ([`Mapped::join`](super::Mapped::join)) does not look again.
+//! One look at all processes took 4 to 16 ms on an x86-64 machine with 92 of them. So if an opener has looked
+//! already, a process that joins it ([`Mapped::join`](super::Mapped::join)) does not look again.
 //!
 //! # Not supported
-//! Processes that `/proc` does not show to this user: of other users if this one is not root, and of containers that
-//! this one is not above. A process that maps the registers later and unmaps them before the bus is closed: each opening looks, and
-//! [`Watch::final_check`](super::Watch::final_check).
+//! Processes that `/proc` does not show to this user: those of other users if this user is not root, and those in
+//! containers that do not descend from this one. A process that maps the registers later and unmaps them before the bus
+//! is closed: only each opening and [`Watch::final_check`](super::Watch::final_check) look.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ use crate::shared::{BusUser, SharedLock};
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// What the lists of processes are searched for.
+/// The mappings that the lists of processes are searched for.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     root: Root,
@@ -96,7 +96,7 @@ impl Search {
         mapped && !locked
     }
 
-    /// What a line has: `7f00-7f01 rw-s 30820000 00:05 4    /dev/mem`.
+    /// Checks one line: `7f00-7f01 rw-s 30820000 00:05 4    /dev/mem`.
     fn find(&self, line: &str) -> Option<bool> {
         let mut words = line.split_ascii_whitespace();
         let (range, _, offset) = (words.next()?, words.next(), words.next()?);

@@ -3,8 +3,8 @@
 //! Read first: Devicetree Specification, sections 2.3.5, 2.3.6 and 2.3.8; for buses with three address cells
 //! "PCI Bus Binding to Open Firmware" 2.1, section 2.2.1.1.
 //!
-//! A bus's `ranges` says which of its children's addresses are which of its parent's. What the processor sees
-//! of a bus is therefore a list of windows, from the root down.
+//! A bus's `ranges` maps its children's addresses to addresses of its parent. Followed from the root down, it
+//! gives the list of windows through which the processor sees the bus.
 //!
 //! # Not supported
 //! More than 64 address bits: such a bus has no windows, so nothing below it has an address.
@@ -31,7 +31,7 @@ struct Window {
     last: u64,
 }
 
-/// What the processor sees of a bus.
+/// The windows through which the processor sees a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct View(Vec<Window>);
 
@@ -50,8 +50,8 @@ fn address(cells: &[u32]) -> Option<(u32, u64)> {
     }
 }
 
-/// The entries of a property: as many cells as `parts` say, of which all must be there. None if the first part, an
-/// address, cannot be read.
+/// The complete entries of a property; each has as many cells as `parts` add up to. There are none if the first
+/// part, an address, cannot be read.
 fn entries<const N: usize>(cells: &[u32], parts: [usize; N]) -> impl Iterator<Item = [&[u32]; N]> {
     let readable = parts.iter().all(|&part| part <= 3) && parts[0] > 0;
     let width = if readable { parts.iter().sum() } else { usize::MAX };
@@ -75,7 +75,8 @@ impl View {
         Self(vec![Window { space: None, bus: 0, cpu: 0, last: u64::MAX }])
     }
 
-    /// That of a bus on this one, by its `ranges`. `own` are the bus's cells, `parent` this one's.
+    /// The view of a bus below this one, by its `ranges`. `own` are the cells of the lower bus, `parent` the cells of
+    /// this one.
     pub(crate) fn below(&self, ranges: &[u32], own: Cells, parent: Cells) -> Self {
         if ranges.is_empty() {
             return self.clone();
@@ -98,7 +99,7 @@ impl View {
     }
 
     /// The register ranges of a node on this bus, in the order of its `reg`: the first and last byte of each as the processor sees
-    /// them. A range that begins where the processor does not see it is left out.
+    /// them. A range whose first address the processor does not see is left out.
     pub(crate) fn reg(&self, reg: &[u32], cells: Cells) -> Vec<(u64, u64)> {
         let range = |[begin, size]: [&[u32]; 2]| {
             let mut parts = self.parts(address(begin)?, last_of(size)?);
@@ -208,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a tree says: no panic, and no address outside of what the bus above shows.
+        /// For any tree, nothing panics, and every address lies in a window of the bus above.
         #[test]
         fn any_cells_stay_within_the_windows(
             outer in prop::collection::vec(any::<u32>(), 0..20),

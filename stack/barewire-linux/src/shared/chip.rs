@@ -91,8 +91,8 @@ impl Claim {
         }
     }
 
-    /// Whether one may be. Who holds the controller's lock and is told that none is, may run a message:
-    /// an operation that begins now has its first message later.
+    /// Whether one may be set. If the answer is no, a holder of the controller's lock may run a
+    /// message: an operation that begins now has its first message later.
     #[inline]
     #[must_use]
     pub fn is_set(&self) -> bool {
@@ -154,7 +154,7 @@ impl ChipLocks {
     /// Opens the lock of the chip behind `chip_select`. A node has one lock, whatever the number.
     ///
     /// # Errors
-    /// Those of [`SharedLock::open`](super::SharedLock::open); [`SharedError::Os`] for a node.
+    /// The errors of [`SharedLock::open`](super::SharedLock::open); [`SharedError::Os`] for a node.
     pub fn open(&self, chip_select: u8) -> Result<ChipLock, SharedError> {
         let at = match self {
             Self::Beside { lock, like } => {

@@ -94,7 +94,7 @@ pub enum SharedError {
         /// The others, as far as `/proc` shows them.
         users: Vec<BusUser>,
     },
-    /// Those who have the bus open are in another PID namespace.
+    /// The processes that have the bus open are in another PID namespace.
     Namespace {
         /// The file.
         path: PathBuf,

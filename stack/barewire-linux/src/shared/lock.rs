@@ -53,10 +53,10 @@ const NAMESPACE_AT: usize = 31;
 
 const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex has its room");
 
-/// What an opener could not do if another keeps the gate.
+/// The end of the error's text if another opener keeps the gate.
 const ENTERED: &str = "entered, because a process that opens it does not go on (is it stopped?)";
 
-/// How often a file may be removed or made by others while it is opened; more mean harm.
+/// How often other processes may remove or make the file while this one opens it. More often is taken for malice.
 const ATTEMPTS: u32 = 100;
 
 /// No user: no opener has this number.
@@ -89,7 +89,7 @@ pub(super) fn layout() -> String {
     layout_of(LIBC, MUTEX_BYTES)
 }
 
-/// That of a musl program's mutex, if this program can acquire it.
+/// The layout of a musl program's mutex, if this program can acquire it.
 fn layout_of_musl() -> Option<String> {
     Some(layout_of("musl", MUSL_MUTEX_BYTES?))
 }
@@ -422,8 +422,8 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedErr
     Ok(file)
 }
 
-/// Gives a file that was found what the device has now: its rights may have changed since. Who may not give them leaves
-/// them.
+/// Gives an existing file the device's present owner and rights, which may have changed since the file was made. A
+/// process without permission leaves them as they are.
 pub(super) fn follow_rights(file: &File, path: &Path, like: &Path) {
     if let Ok(device) = fs::metadata(like) {
         let _ = give(file, path, &device);

@@ -1,19 +1,20 @@
-//! Who has a lock's file open, and whether somebody has it alone.
+//! The processes that have a lock's file open, and whether one has it alone.
 //!
 //! Read first: flock(2); fcntl(2), *Open file description locks*; pid_namespaces(7).
 //!
 //! # How it works
-//! An opener of the lock keeps a lock of the file until it closes it, or ends: by flock(2) shared, or exclusive for
-//! one that wants the controller for itself. An opener that finds nobody resets what the last users
-//! left: the mutex, and the number of the PID namespace whose thread ids the mutex has. So a namespace that is gone
-//! keeps nobody out, and one that is there keeps others out: to them its ids would name other threads, or none.
+//! An opener holds a flock(2) on the file until it closes the file or ends. The flock is shared, or exclusive for
+//! an opener that wants the controller for itself. An opener that finds no other resets the state that the last
+//! users left: the mutex, and the number of the PID namespace whose thread ids the mutex has. So a namespace
+//! without users left does not exclude anyone. A namespace with users excludes all others, because in another
+//! namespace the mutex's thread ids would name other threads, or none.
 //!
 //! # Ordering
 //! 1. Acquire the gate, an open file description lock, which each opener holds while it enters. So the steps below
 //!    are one step to other openers, and flock(2) may release one kind before it gives the other.
 //! 2. Try the exclusive lock. If it is free, reset the file.
 //! 3. Change it to a shared one, unless the opener wants to be alone.
-//! 4. Compare the namespace: nobody resets it any more.
+//! 4. Compare the namespace. From here on no other opener resets it.
 //! 5. Release the gate.
 
 use std::fmt;
@@ -37,7 +38,7 @@ const GATE_AT_MOST: Duration = Duration::from_secs(2);
 pub struct BusUser {
     /// Its id.
     pub process: u32,
-    /// What it runs; empty if `/proc` does not tell.
+    /// The program it runs; empty if `/proc` does not tell.
     pub name: String,
 }
 
@@ -133,7 +134,7 @@ pub(super) fn users(file: &File) -> Vec<BusUser> {
     processes(&table, metadata.dev(), metadata.ino()).into_iter().map(BusUser::of).collect()
 }
 
-/// Those of `/proc/locks`: `1: FLOCK  ADVISORY  READ 71 00:19:42 0 EOF`.
+/// The processes in the table of `/proc/locks`: `1: FLOCK  ADVISORY  READ 71 00:19:42 0 EOF`.
 fn processes(table: &str, dev: u64, ino: u64) -> Vec<u32> {
     let place = format!("{:02x}:{:02x}:{ino}", major(dev), minor(dev));
     let holder = |line: &str| {

@@ -134,6 +134,7 @@ pub(super) fn configure(
         max_transfer_bytes: usize::MAX,
         regs,
         cs_mask: 0,
+        cs_active_high: false,
         cs_setup_ticks,
         cs_hold_ticks,
         cs_inactive_ticks,

@@ -12,7 +12,7 @@ use super::supplier;
 pub struct Child {
     /// The number of its chip select.
     pub chip_select: u8,
-    /// What it is, the most specific first; empty without a node.
+    /// Its `compatible`, the most specific first; empty without a node.
     pub compatible: Vec<String>,
     /// The kernel's name of it, as `spi1.0`; `None` while the controller has no driver.
     pub device: Option<String>,
@@ -22,7 +22,7 @@ pub struct Child {
     pub asked_driver: Option<String>,
     /// The devices that must have drivers before it can have one, as far as they have none.
     pub awaits: Vec<String>,
-    /// What the kernel makes of it.
+    /// The kernel's uses of it.
     pub uses: Vec<Use>,
     /// Whether its chip select is active high (`spi-cs-high`).
     pub active_high: bool,
@@ -37,7 +37,7 @@ pub struct Use {
     pub class: String,
     /// Its name, as `mtd0` or `can0`.
     pub name: String,
-    /// Where it is mounted, or what else has it in use now; empty if nothing was found.
+    /// The mount points and other users that have it in use now; empty if none was found.
     pub used_by: Vec<String>,
 }
 
@@ -46,13 +46,13 @@ pub struct Use {
 pub struct Refused {
     /// The node's name, as `flash@0`.
     pub node: String,
-    /// What it is, the most specific first.
+    /// Its `compatible`, the most specific first.
     pub compatible: Vec<String>,
     /// The values of its `reg`.
     pub reg: Vec<u32>,
     /// Why it is refused.
     pub why: Refusal,
-    /// What the kernel made of it all the same.
+    /// The device that the kernel made nevertheless.
     pub device: Option<Child>,
 }
 

@@ -42,12 +42,12 @@ use rustix::io::Errno;
 use super::fork;
 use super::owner::{ASK_EVERY, FUTEX_OWNER_DIED, FUTEX_TID_MASK, MutexState};
 
-/// What marks an entry of a mutex with priority inheritance.
+/// The mark of an entry whose mutex has priority inheritance.
 const INHERITS: usize = 1;
 /// How far behind a word the entry of its mutex is, where glibc has pointers of 64 bits; the pointer to the
 /// next entry is there, that to the previous one before it.
 const ENTRY_BEHIND: usize = 32;
-/// What a word needs, and what is behind it.
+/// The room for a word and the entry after it.
 pub(super) const ROOM_BYTES: usize = ENTRY_BEHIND + size_of::<usize>();
 
 /// The list's head, as the kernel defines it.
@@ -60,7 +60,7 @@ struct Head {
     pending: *mut c_void,
 }
 
-/// What the calling thread is, and where its list is. It stays in that thread.
+/// The calling thread's id, and the place of its list. It stays in that thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
     head: NonNull<Head>,
@@ -236,7 +236,7 @@ fn ask_again_at() -> libc::timespec {
     libc::timespec { tv_sec, tv_nsec: until.subsec_nanos().into() }
 }
 
-/// What the mutex guards is whole again.
+/// Marks the state that the mutex guards as whole again.
 pub(super) fn make_consistent(word: &AtomicU32) {
     word.fetch_and(!FUTEX_OWNER_DIED, Ordering::Relaxed);
 }

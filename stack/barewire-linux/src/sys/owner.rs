@@ -1,4 +1,5 @@
-//! What the mutexes of any C library have in common: the kernel's word, how one was found, how long to wait.
+//! The common part of all C libraries' mutexes: the kernel's word, the state in which an acquirer found it,
+//! and the time to wait.
 
 use std::time::Duration;
 

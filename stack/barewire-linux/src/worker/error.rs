@@ -1,4 +1,4 @@
-//! What a worker was refused, by which rule, and how to get it.
+//! The errors of a worker: what the system refused, by which rule, and how to get it.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum WorkerError {
     },
     /// The list of processors is empty, or contains a number that is too high.
     Processors {
-        /// Those asked for.
+        /// The processors asked for.
         processors: Vec<usize>,
         /// The highest number of a set.
         max: usize,
@@ -47,7 +47,7 @@ pub enum Refused {
     },
     /// The processors.
     Affinity {
-        /// Those asked for.
+        /// The processors asked for.
         processors: Vec<usize>,
         /// The system's error.
         errno: Errno,

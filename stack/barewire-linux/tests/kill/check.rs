@@ -24,7 +24,7 @@ pub(crate) fn speed_hz(context: u8) -> u32 {
     1_000 + u32::from(context)
 }
 
-/// What a good record holds.
+/// Counts of a good record.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Whole messages, of each context.

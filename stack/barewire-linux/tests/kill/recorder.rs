@@ -24,7 +24,7 @@ const ENTRIES_AT: usize = 16;
 /// Entries there is room for: a sparse file of 64 MiB.
 const ROOM: usize = (1 << 24) - ENTRIES_AT;
 
-/// What went over the wire.
+/// The bytes that went over the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// CS became active, the block being configured so.

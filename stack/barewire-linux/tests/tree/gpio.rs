@@ -152,8 +152,8 @@ fn a_line_of_the_kernel_is_unharmed_by_its_other_writes() {
     assert!(!kernel.is_used(0, CS) && kernel.is_used(0, LED));
 }
 
-/// What a test of the line's level in the middle of a message needs: the level that the kernel's next
-/// write leaves.
+/// The level that the kernel's next write leaves, for a test of the line's level in the middle of a
+/// message.
 fn level_after_a_blink(memory: &Registers, kernel: &FakeKernel) -> (bool, bool) {
     kernel.drives(0, LED, true);
     kernel.turns(0, 30, true);

@@ -33,9 +33,9 @@ struct FakeChip {
     /// Levels of lines without registers.
     levels: u64,
     edges: VecDeque<Edge>,
-    /// Edges for which somebody slept.
+    /// Edges for which a caller slept.
     slept: u32,
-    /// What the next calls on lines fail with.
+    /// The error of the next calls on lines.
     broken: Option<Errno>,
     /// Called by the kernel when a line is driven: another driver's interrupt, say.
     meanwhile: Option<fn(&FakeKernel)>,

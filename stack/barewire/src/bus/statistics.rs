@@ -64,8 +64,8 @@ pub struct Statistics {
     pub timedout: u64,
     /// Messages whose caller waited for them, including prepared ones.
     pub spi_sync: u64,
-    /// Those of `spi_sync` that took no place in the queue: the bus was idle, or became so while
-    /// they spun.
+    /// The messages of `spi_sync` that never joined the queue: the bus was idle, or became idle
+    /// while they spun.
     pub spi_sync_immediate: u64,
     /// Messages that were submitted.
     pub spi_async: u64,

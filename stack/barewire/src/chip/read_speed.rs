@@ -1,9 +1,9 @@
 //! A slower clock for messages that read.
 //!
-//! What a controller sends reaches a chip half a clock before it is sampled. What it reads has the way
-//! of the clock to the chip, the chip's own delay and the way back, all within half a clock. So long
-//! wires limit reads long before writes. LinuxCNC's `hm2_spix` has two clocks for this reason: `spiclk_rate` and
-//! `spiclk_rate_rd` (LinuxCNC, *hm2_spix(9)*,
+//! A bit that a controller sends is on the wire half a clock before the chip samples it. A bit that a controller
+//! reads must wait for the clock's way to the chip, the chip's own delay and the way back, all within half a
+//! clock. So with long wires, reads fail at a lower clock than writes. LinuxCNC's `hm2_spix` has two clocks for
+//! this reason: `spiclk_rate` and `spiclk_rate_rd` (LinuxCNC, *hm2_spix(9)*,
 //! <https://linuxcnc.org/docs/devel/html/man/man9/hm2_spix.9.html>).
 
 use super::{AsyncPort, Port, Sharing};

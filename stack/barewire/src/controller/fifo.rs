@@ -51,7 +51,7 @@ pub(super) trait Fifo: HasTimer + Wire {
     /// Reads and discards `n` received words.
     fn discard(&mut self, n: usize);
 
-    /// Reads a received word, if a look finds one. Of a block with [`Fifo::ONE_A_LOOK`].
+    /// Reads a received word, if a look finds one. For a block with [`Fifo::ONE_A_LOOK`].
     #[inline(always)]
     fn take_one(&mut self) -> Option<u32> {
         let mut taken = None;
@@ -400,7 +400,7 @@ fn take_frames<B: Fifo + ?Sized, const N: usize>(block: &mut B, frames: &mut [[u
     }
 }
 
-/// What is left of a polled transfer in 8-bit words, whose buffers are apart: the words of the FIFO to send and to
+/// The rest of a polled transfer in 8-bit words, with separate buffers: the words of the FIFO to send and to
 /// receive, as slices that shrink.
 struct Frames<'d, const N: usize> {
     tx: Option<&'d [[u8; N]]>,
@@ -421,7 +421,7 @@ impl<'d, const N: usize> Frames<'d, N> {
         }
     }
 
-    /// What `flow` left of a transfer.
+    /// The rest of a transfer after `flow`.
     fn rest(flow: &Flow, tx: Option<&'d [u8]>, rx: Option<&'d mut [u8]>) -> Self {
         Self {
             tx: tx.map(|tx| &tx.as_chunks().0[flow.sent..]),
@@ -436,8 +436,8 @@ impl<'d, const N: usize> Frames<'d, N> {
     }
 
     /// Takes the `found` words that were received, and exchanges more until a look finds none. Returns whether everything
-    /// was exchanged; otherwise words are in flight. Of a block that is asked for each word: once as many words are in flight as may be, one is sent
-    /// for each that was received.
+    /// was exchanged; otherwise words are in flight. A block that is asked for each word sends one word for each
+    /// received one, once as many are in flight as may be.
     #[inline(always)]
     fn pass<B: Fifo + ?Sized>(&mut self, block: &mut B, found: usize) -> bool {
         if found > 0 {
@@ -642,7 +642,7 @@ fn exchange_range<B: Fifo + ?Sized>(
     finish_flow(block, flow, data)
 }
 
-/// Receives what was sent and exchanges the rest.
+/// Receives the words in flight and exchanges the rest.
 fn finish_flow<B: Fifo + ?Sized>(
     block: &mut B,
     mut flow: Flow,

@@ -28,7 +28,7 @@ pub enum CsLine {
     Sleeping,
 }
 
-/// What selects a device's chip.
+/// The line that selects a device's chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Select {
     /// The block's native line `channel`.

@@ -76,18 +76,20 @@ pub struct Preset {
     pub regs: [u32; 4],
     /// The bit of the GPIO bank that selects the chip; 0 if none does.
     pub cs_mask: u32,
+    /// Whether the chip's line is high while it is active.
+    pub cs_active_high: bool,
     /// Ticks to wait after CS is driven active.
     pub cs_setup_ticks: u32,
     /// Ticks to wait before CS is driven inactive.
     pub cs_hold_ticks: u32,
     /// Ticks to wait after CS is driven inactive.
     pub cs_inactive_ticks: u32,
-    /// What is special about its selections.
+    /// Special properties of its selections.
     pub selection: Selection,
 }
 
-/// What is special about a device's selections, in one byte: flags of their own made a sync message
-/// one to four instructions longer on 32-bit Arm.
+/// Special properties of a device's selections, in one byte. Separate flags made a sync message one
+/// to four instructions longer on 32-bit Arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Selection(u8);
@@ -100,8 +102,6 @@ impl Selection {
     const HOLDS_CS: u8 = 2;
     /// A message without error leaves the chip selected.
     const KEEPS_CS: u8 = 4;
-    /// The chip's line is high while it is active.
-    const ACTIVE_HIGH: u8 = 8;
 
     /// Sets whether any of the device's three waits is above zero.
     #[must_use]
@@ -113,12 +113,6 @@ impl Selection {
     #[must_use]
     pub const fn holding_cs(self, holds: bool) -> Self {
         Self(self.0 & !Self::HOLDS_CS | if holds { Self::HOLDS_CS } else { 0 })
-    }
-
-    /// Sets whether the chip's line is high while it is active.
-    #[must_use]
-    pub const fn with_active_high(self, high: bool) -> Self {
-        Self(self.0 & !Self::ACTIVE_HIGH | if high { Self::ACTIVE_HIGH } else { 0 })
     }
 
     /// The same, leaving the chip selected after a message without error; `None` if its line cannot.
@@ -137,13 +131,6 @@ impl Selection {
         self.0 & Self::TIMED != 0
     }
 
-    /// Whether the chip's line is high while it is active.
-    #[inline(always)]
-    #[must_use]
-    pub const fn active_high(self) -> bool {
-        self.0 & Self::ACTIVE_HIGH != 0
-    }
-
     /// Whether a message without error leaves the chip selected.
     #[inline(always)]
     #[must_use]
@@ -152,7 +139,7 @@ impl Selection {
     }
 }
 
-/// What a controller can do. Fields may be added: make one with [`Limits::new`].
+/// The limits of a controller. Fields may be added: make one with [`Limits::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -222,7 +209,7 @@ impl Limits {
 
 /// A controller: its select lines, its registers, its clock.
 pub trait Controller {
-    /// What this controller can do.
+    /// The limits of this controller.
     fn limits(&self) -> Limits;
 
     /// Turns a device's settings into register values.

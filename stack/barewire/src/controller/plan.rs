@@ -43,6 +43,7 @@ impl Preset {
             max_transfer_bytes: usize::MAX,
             regs,
             cs_mask: 0,
+            cs_active_high: false,
             cs_setup_ticks: 0,
             cs_hold_ticks: 0,
             cs_inactive_ticks: 0,
@@ -66,7 +67,7 @@ impl Preset {
         (plain && len != 0 && len <= self.poll_bytes_max).then_some(&self.plan)
     }
 
-    /// The preset of a device whose messages leave the chip selected, if its line can.
+    /// The preset of a device whose messages leave the chip selected; `None` if its line cannot stay active.
     pub(crate) fn keeping_cs(self) -> Option<Self> {
         // As if it had waits: the shortest path, which does not look at the flag, is for others.
         let plan = self.plan.timed();
@@ -77,7 +78,7 @@ impl Preset {
     /// Sets the line that selects the chip.
     pub(super) fn with_line(mut self, select: Select, active_high: bool) -> Self {
         self.cs_mask = select.gpio_mask();
-        self.selection = self.selection.with_active_high(active_high);
+        self.cs_active_high = active_high;
         self
     }
 

@@ -130,7 +130,7 @@ mod tests {
     use crate::controller::null::Null;
     use crate::spi::Settings;
 
-    /// What happens to a transfer: `advance` gives these in turn.
+    /// The steps of a transfer: `advance` returns them in turn.
     type Script<'s> = &'s [Poll<Result<(), Stopped>>];
 
     struct Logged<'s> {

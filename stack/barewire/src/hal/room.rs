@@ -17,7 +17,7 @@ use embedded_hal::spi::Operation;
 
 use crate::spi::Transfer;
 
-/// What all transfers of a device need.
+/// The fields that are the same for all transfers of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// The longest delay of one transfer, in nanoseconds, above zero.

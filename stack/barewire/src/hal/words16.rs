@@ -19,8 +19,9 @@ use crate::spi::{Error, MessageError};
 /// A type of its own beside [`HalDevice`]: with both traits on one type, the compiler could not tell
 /// which words `device.write(&[0x9f])` means.
 ///
-/// What [`HalDevice`] says of transactions holds here too. `TRANSFERS` limits the operations as well.
-/// Each word is sent with its most significant bit first, whichever byte order the processor has.
+/// The rules of [`HalDevice`] on transactions hold here too. `TRANSFERS` limits the operations as
+/// well. Each word is sent with its most significant bit first, whichever byte order the processor
+/// has.
 ///
 /// ```
 /// use barewire::bus::Bus;

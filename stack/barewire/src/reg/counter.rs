@@ -101,7 +101,7 @@ impl<R: Registers> Timer for CycleCounter<R> {
 /// RISC-V's `mtime`: 64 bits in two registers, which never wrap ("The RISC-V Instruction Set
 /// Manual, Volume II: Privileged Architecture", "Machine Timer Registers").
 ///
-/// Where it is differs: `0x0200_bff8` in SiFive's CLINT.
+/// Its address differs between SoCs: `0x0200_bff8` in SiFive's CLINT.
 #[derive(Debug)]
 pub struct Mtime<R> {
     regs: R,

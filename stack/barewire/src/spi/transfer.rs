@@ -243,8 +243,8 @@ impl<'a> Transfer<'a> {
         self.data.rx_mut()
     }
 
-    /// Replaces the buffers by others of the same lengths. What was planned stays: it depends on the
-    /// length, not on where the bytes are.
+    /// Replaces the buffers by others of the same lengths. The plan stays valid: it depends on the
+    /// lengths, not on the addresses.
     ///
     /// # Panics
     /// If a buffer appears, disappears, or differs in length.

@@ -2,10 +2,10 @@
 //!
 //! *Read first*: DS20005688 (MCP2517FD), chapter 4; DS20005678, the family's reference manual.
 //!
-//! What it does against the data sheets, each shown by a test:
-//! 1. It reads as many bytes of the message memory as a frame has, which the chip's message memory,
-//!    accessed by words of four bytes, does not have on offer. The maker's own driver rounds up. A plain
-//!    READ gives the right bytes all the same.
+//! Where the crate departs from the data sheets, each shown by a test:
+//! 1. It reads exactly a frame's bytes from the message memory, which the chip lets software access by
+//!    words of four bytes only. The maker's own driver rounds up. A plain READ gives the right bytes all
+//!    the same.
 //! 2. Below 125 kbit/s it sets no other bit times than for 125 kbit/s, and those are 0.3 % off.
 
 use bytes::Bytes;

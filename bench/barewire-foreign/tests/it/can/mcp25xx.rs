@@ -2,18 +2,19 @@
 //!
 //! *Read first*: DS20001801, chapters 3, 4, 8.1 and 12.
 //!
-//! What it does against the data sheet, each shown by a test:
+//! Where the crate departs from the data sheet, each shown by a test:
 //! 1. It reads RXB1 by the instruction for the data bytes of RXB0 (1001 0010 instead of 1001 0100): the
-//!    frame it tells is none, and RXB1 stays full. So frames go to RXB0 in the other tests, one by
-//!    one, unless a test reads RXB1 by the crate's own `read_registers`.
+//!    frame it returns was never received, and RXB1 stays full. So frames go to RXB0 in the other
+//!    tests, one by one, unless a test reads RXB1 by the crate's own `read_registers`.
 //! 2. `apply_config` writes right after RESET, while the oscillator starts (128 clocks): it wants a device
 //!    that leaves 8 µs between two selections.
-//! 3. Whether a standard frame is a remote one it looks up in RXBnDLC.RTR, which counts for extended
-//!    frames alone; RXBnSIDL.SRR has it. A standard remote frame is told as a data frame.
+//! 3. It reads a standard frame's remote flag from RXBnDLC.RTR, which is valid for extended frames
+//!    only; RXBnSIDL.SRR has the flag. So it reports a standard remote frame as a data frame.
 //! 4. It fills TXB0, TXB1, TXB2 in this order, and the chip sends the highest number of equal priorities
 //!    first: three frames at once go out as 1, 3, 2.
 //!
-//! What it says itself: masks are to be set for both buffers, and a filter is for one kind of identifier.
+//! Limits that the crate documents: masks must be set for both buffers, and a filter accepts one kind of
+//! identifier.
 
 use embedded_can::Frame as _;
 use embedded_can::nb::Can as _;
@@ -32,7 +33,7 @@ type ChipRig = Rig<Mcp2515>;
 
 /// The data sheet's limit.
 const SPEED_HZ: u32 = 10_000_000;
-/// What the oscillator takes to start: 128 clocks.
+/// The oscillator's start-up time: 128 clocks.
 const STARTS_NS: u32 = 8_000;
 
 fn rig(nominal_bps: u32) -> ChipRig {

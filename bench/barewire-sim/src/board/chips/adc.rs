@@ -12,7 +12,7 @@ use crate::model::adc::{Adc, AdcPart};
 pub struct AdcSpec {
     /// Its chip select.
     pub cs: u8,
-    /// What it is.
+    /// The part.
     pub part: AdcPart,
     /// VDD.
     pub supply_mv: u32,

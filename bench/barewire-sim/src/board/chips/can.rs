@@ -14,7 +14,7 @@ use crate::model::mcp2518fd::{Mcp2518Fd, Options, PartKind};
 pub struct CanSpec {
     /// Its chip select.
     pub cs: u8,
-    /// What it is.
+    /// The part.
     pub part: PartKind,
     /// Its oscillator.
     pub oscillator_hz: u32,

@@ -12,7 +12,7 @@ use crate::model::nor::{Nor, Part, SizeMismatch};
 pub struct FlashSpec {
     /// Its chip select.
     pub cs: u8,
-    /// What it is.
+    /// The part.
     pub part: fn() -> Part,
 }
 

@@ -66,8 +66,8 @@ fn is_echo(echo: &CanFrame, frame: &CanFrame) -> bool {
 }
 
 impl Tally {
-    /// What became of the frames that `far` sent, and the time from each one's end to its echo's beginning.
-    /// Of an `interrupted` run, what came after the last one echoed had no turn any more, and is not lost.
+    /// Counts the far node's frames by outcome, and returns the time from each frame's end to the start
+    /// of its echo. In an `interrupted` run, frames after the last echoed one do not count as lost.
     #[must_use]
     pub fn of(records: &[Record], far: NodeId, interrupted: bool) -> (Self, Vec<Ps>) {
         let (mut tally, mut times, mut open) = (Self::default(), Vec::new(), VecDeque::new());

@@ -40,17 +40,17 @@ use crate::{Board, BoardOptions, BoardSpec, SimPlatform, Violation};
 
 pub use account::{Spread, Tally};
 
-/// Instructions of the driver for a received frame, beside its messages' own: counted on x86-64 by
-/// callgrind (`command/barewire-cli/tests/snapshots/instructions.txt`): can_receive less what two messages,
-/// of one and two transfers, are charged.
+/// Instructions of the driver for a received frame, without those of its messages. Counted on x86-64 by
+/// callgrind (`command/barewire-cli/tests/snapshots/instructions.txt`): can_receive minus the charge for
+/// two messages, one of one transfer and one of two.
 pub const INSTRUCTIONS_PER_RECEIVED: u64 = 257;
-/// Instructions for a sent frame: can_transmit less a message of two transfers.
+/// Instructions for a sent frame: can_transmit minus a message of two transfers.
 pub const INSTRUCTIONS_PER_SENT: u64 = 203;
-/// The last echoes have so many bit times to leave: those of eight longest frames, and as many between.
+/// Bit times that the last echoes have to leave: eight of the longest frames, and as much again between them.
 const LAST_BITS: u64 = 16 * 750;
 /// From the driver's start to the far node's: more than 11 recessive bits.
 const BEFORE_PS: Ps = 10_000_000_000;
-/// Beside the longest gap: without a frame for so long, none is expected any more.
+/// If no frame arrives for the longest gap plus this time, no more are expected.
 pub const STALL_PS: Ps = 1_000_000_000_000;
 
 /// The code that echoes.
@@ -69,11 +69,11 @@ impl Who {
     pub const ALL: [Self; 3] = [Self::HardInterrupt, Self::Process, Self::Sockets];
 }
 
-/// What is to be echoed, and how.
+/// The settings of a run: the board, the code that echoes, and the frames.
 pub struct Setup {
     /// The board, which has a CAN controller.
     pub board: &'static BoardSpec,
-    /// What is different about it.
+    /// Options of the board that differ from its defaults.
     pub board_options: BoardOptions,
     /// The code that echoes.
     pub who: Who,
@@ -83,11 +83,11 @@ pub struct Setup {
     pub times: BitTimes,
     /// SPI's clock, at most.
     pub speed_hz: u32,
-    /// What is wrong with the chip.
+    /// Faults of the chip.
     pub faults: ChipFaults,
-    /// The far node's frames, each with the time from the beginning from which on it is there.
+    /// The far node's frames, each with the time after the start at which it is ready to be sent.
     pub far: Box<dyn Iterator<Item = (Ps, CanFrame)>>,
-    /// How many those are.
+    /// The number of those frames.
     pub frames: u64,
     /// The longest time between two of them.
     pub gap_ps: Ps,
@@ -124,10 +124,10 @@ impl fmt::Debug for Setup {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Echoed {
-    /// What became of the frames.
+    /// The frames, counted by outcome.
     pub frames: Tally,
     /// From the end of a received frame to the beginning of its echo.
     pub rx_eof_to_tx_sof: Option<Spread>,
@@ -137,27 +137,27 @@ pub struct Echoed {
     pub cs_to_clock: Option<Spread>,
     /// Chip select high between an interrupt's first and second access.
     pub cs_high: Option<Spread>,
-    /// From the first frame's wish to be sent until all was done: what shares are shares of.
+    /// From the time at which the first frame is ready to be sent until all is done. Shares are of this time.
     pub elapsed_ps: Ps,
-    /// Of it the processor was busy.
+    /// The part of `elapsed_ps` in which the processor was busy.
     pub cpu_ps: Ps,
-    /// Of that with receiving: from the interrupt to the frame in memory, or in the socket.
+    /// The part of `cpu_ps` for receiving: from the interrupt to the frame in memory, or in the socket.
     pub receive_ps: Ps,
-    /// Of it with sending, as far as it is not another process.
+    /// The part of `cpu_ps` for sending, unless another process sends.
     pub send_ps: Ps,
-    /// SPI's clock ran.
+    /// The time in which SPI's clock ran.
     pub wire_ps: Ps,
-    /// Of that for receiving.
+    /// The part of `wire_ps` for receiving.
     pub receive_wire_ps: Ps,
     /// SPI accesses.
     pub accesses: u64,
-    /// Of those for receiving.
+    /// The SPI accesses for receiving.
     pub receive_accesses: u64,
     /// Looks at the chip that found something else than a frame alone.
     pub strange: u64,
     /// Wake-ups, or hard interrupts.
     pub interrupts: u64,
-    /// The caller ended it.
+    /// Whether the caller ended the run.
     pub interrupted: bool,
     /// The rules that were broken on the wire.
     pub violations: Vec<Violation>,

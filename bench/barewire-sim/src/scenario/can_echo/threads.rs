@@ -28,9 +28,9 @@ type Driver<'b, C> = Mcp251xfd<OnDevice<'b, C, 6>, SimTimer>;
 /// Where a received frame goes.
 type Forward<'f, 'b, C> = dyn Fn(&mut Driver<'b, C>, Frame) -> Result<(), CanError> + 'f;
 
-/// The lowest thread spends so much at a time; what takes its processor comes in between.
+/// The quantum of the lowest thread. Code that takes its processor runs between two quanta.
 const IDLE_QUANTUM_PS: Ps = 100_000_000;
-/// After so many of those the caller is asked whether to carry on.
+/// Quanta after which the caller is asked whether to carry on.
 const QUANTA_TO_ASK: u64 = 100;
 /// An uncontended lock and unlock, for two threads that share a driver. Assumption: what a
 /// compare-and-swap and an exchange add to a call in the bench, floor less bare.
@@ -39,20 +39,20 @@ const INSTRUCTIONS_PER_LOCK: u64 = 10;
 const SERVICE: u8 = 9;
 const OTHER: u8 = 5;
 
-/// What it happens on.
+/// The equipment of a run, and its times.
 pub(super) struct Bench<'a> {
     pub(super) board: &'a Board,
     pub(super) chip: &'a Rc<RefCell<Mcp2518Fd>>,
     pub(super) line: &'a IntLine,
-    /// When the first frame is there.
+    /// The time at which the first frame is ready to be sent.
     pub(super) start_ps: Ps,
-    /// Without a frame for so long, none is expected any more.
+    /// If no frame arrives for this long, no more are expected.
     pub(super) stall_ps: Ps,
-    /// What the last echoes are given to leave.
+    /// The time that the last echoes have to leave.
     pub(super) last_ps: Ps,
 }
 
-/// What some of the code used.
+/// Time and accesses that a part of the code used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
     pub(super) time_ps: Ps,
@@ -68,20 +68,20 @@ impl Used {
     }
 }
 
-/// What was seen of it.
+/// Figures collected during a run.
 #[derive(Debug, Default)]
 pub(super) struct Ran {
     pub(super) elapsed_ps: Ps,
     pub(super) idle_ps: Ps,
     /// All services, from the interrupt's end of its wait to the next, what they send included.
     pub(super) serving: Used,
-    /// What services send.
+    /// Sending by services.
     pub(super) sending: Used,
-    /// What is sent by others.
+    /// Sending by other code.
     pub(super) others: Used,
     /// When services began.
     pub(super) services: Vec<Ps>,
-    /// Frames there was no place to send from.
+    /// Frames for which the chip had no free place to send from.
     pub(super) dropped: u64,
     /// Looks that found something else than a frame.
     pub(super) strange: u64,
@@ -102,7 +102,7 @@ struct Echo<'a, 'd, 'b, C: ?Sized> {
     failed: Cell<Option<CanError>>,
 }
 
-/// The identifier before; the largest before 0.
+/// The identifier minus 1; 0 wraps to the largest.
 fn before(id: Id) -> Id {
     match id {
         Id::Standard(id) => {

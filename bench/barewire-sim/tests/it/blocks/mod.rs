@@ -32,7 +32,7 @@ pub(crate) struct Way {
     pub options: fn() -> BlockOptions,
     /// The longest that an access may take longer in random messages, in nanoseconds.
     pub late_ns: u64,
-    /// Where software that is not polling would be too late.
+    /// Whether only polling software is fast enough.
     pub polled_only: bool,
     /// Whether its register accesses differ from those of the other ways.
     pub scripted: bool,
@@ -90,20 +90,20 @@ pub(crate) struct Block {
     pub board: &'static str,
     /// Its registers: offsets in hexadecimal, and names.
     pub registers: &'static str,
-    /// Where words are read and written.
+    /// The registers for reading and writing words.
     pub data_in: u32,
     pub data_out: u32,
     /// Starts the usual driver on a bank of pins that takes it to the loop for any message.
     pub long: Start,
     /// The first is the usual one.
     pub ways: &'static [Way],
-    /// What random messages ask. Chip select 0 is on a GPIO, 1 is the block's own line.
+    /// The ranges that random messages draw from. Chip select 0 is on a GPIO, 1 is the block's own line.
     pub asks: Asks,
     /// Whether the block's own line holds for messages of any form at one speed.
     pub holds: bool,
     /// Bytes of a message that does not fit its FIFO, and takes several interrupts.
     pub longer: usize,
-    /// Where it is active for one burst: which it takes.
+    /// For a block whose own line is active for one burst: the bursts it takes.
     pub bursts: &'static [Burst],
     /// Whether a reset empties the transmit FIFO of a block whose clock stands still.
     pub forgets: bool,

@@ -53,7 +53,7 @@ struct State {
     claim: Option<Claim>,
 }
 
-/// What a board and its judge share. It lies in leaked memory, because a board's options must be `Send`.
+/// State shared by a board and its judge. It lies in leaked memory, because a board's options must be `Send`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tape(&'static Mutex<State>);
 
@@ -131,7 +131,7 @@ impl Tape {
     }
 }
 
-/// What the wrapper of a block needs: [`BlockOptions`] carry it.
+/// The data of a block's wrapper; [`BlockOptions`] carry it.
 #[derive(Clone, Copy)]
 struct Watch {
     kind: &'static ControllerKind,
@@ -261,7 +261,8 @@ const LINE_MAX: usize = 105;
 /// The longest cycle of words that is folded.
 const CYCLE_MAX: usize = 8;
 
-/// The entries, with a note where nothing happened for longer than an access takes. What a caller sleeps is no news.
+/// The entries, with a note where nothing happened for longer than an access takes. A caller's sleep gets no such
+/// note: it has an entry of its own.
 fn with_waits(entries: Vec<(Ps, Entry)>) -> Vec<Entry> {
     let mut all = Vec::new();
     let mut before: Option<(Ps, bool)> = None;

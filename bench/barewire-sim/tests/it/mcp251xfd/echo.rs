@@ -1,6 +1,6 @@
 //! Each kind of echo loses no frame. Its costs are a reviewed table.
 //!
-//! Set `BAREWIRE_BLESS=1` to write it anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write it anew, then review the difference.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU64;

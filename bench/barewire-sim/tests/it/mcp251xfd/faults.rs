@@ -1,4 +1,4 @@
-//! What goes wrong is a typed error, and chip and bus work afterwards.
+//! Each fault gives a typed error, and chip and bus work afterwards.
 
 use std::num::NonZeroU32;
 

@@ -10,7 +10,7 @@ fn extended(id: u32) -> ExtendedId {
     ExtendedId::new(id).expect("29 bits")
 }
 
-/// What goes over the wire and what software calls it.
+/// Frames on the wire, each with the same frame as software sees it.
 fn pairs() -> Vec<(CanFrame, Frame)> {
     let eight = [0x55, 0, 0xff, 1, 2, 3, 4, 5];
     let mut pairs = vec![

@@ -1,7 +1,7 @@
 //! Random messages in front of a chip that is strict: the bytes are the chip's, nothing takes less
 //! time than it asked, and no checker complains.
 //!
-//! What a controller can do is data ([`Asks`]); how it is driven is its row's in `blocks`.
+//! [`Asks`] says what a controller can do; its row in `blocks` says how it is driven.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -22,7 +22,7 @@ use crate::driver::{Waits, on_bus};
 /// Ranges, each with its weight.
 pub(crate) type Weighted<T> = &'static [(u32, RangeInclusive<T>)];
 
-/// What messages ask of a controller, and what is judged of them by its manual.
+/// The ranges that messages draw from, and properties from the controller's manual to judge them by.
 #[derive(Debug)]
 pub(crate) struct Asks {
     /// 0: on the pin; 1: on the block's own line.
@@ -39,23 +39,23 @@ pub(crate) struct Asks {
     pub word_delay_ns: Weighted<u32>,
     /// Between words, for a transfer.
     pub own_word_delay_ns: Weighted<u32>,
-    /// Makes of a message what the block's own line can do.
+    /// Reduces a message to what the block's own line can do.
     pub native: fn(&mut Message),
     /// Clocks in which the block rests after each word.
     pub rest_clocks: u64,
-    /// Clocks of a transfer that its caller need not wait for.
+    /// Clocks that a transfer may still have to run when its caller goes on.
     pub unwaited_clocks: u64,
     /// Whether a setup time on the block's own line takes the place of the first half clock, however
     /// short it is. It does on Atmel's SPI, where DLYBS = 0 alone stands for half a clock ("SAMA5D3
     /// Series", SPI_CSR).
     pub setup_is_first_half: bool,
-    /// Whether somebody waits while a line stays inactive within a message, however little follows.
+    /// Whether the inactive time of a line within a message is waited for, however little follows.
     pub waits_inactive: bool,
     /// Whether the block's own line falls for a transfer without words.
     pub selects_without_words: bool,
 }
 
-/// What most controllers can do with most lines; each has its own clock, words and word lengths.
+/// The usual controller with the usual line; each row has its own clock, words and word lengths.
 pub(crate) const USUAL: Asks = Asks {
     chip_select: &[(1, 0..=0), (1, 1..=1)],
     speed_hz: &[(1, 20_000..=99_999_999)],
@@ -223,7 +223,7 @@ impl Message {
         if piece.speed_hz == 0 { self.speed_hz } else { piece.speed_hz }
     }
 
-    /// What a piece has to take at least: its clocks at the asked speed and every delay asked.
+    /// The shortest time that a piece may take: its clocks at the asked speed and every delay asked.
     fn asked_ns(&self, asks: &Asks, piece: &Piece) -> u64 {
         let words = piece.words as u64;
         let clocks = words * (u64::from(self.bits_of(piece)) + asks.rest_clocks);
@@ -242,7 +242,7 @@ impl Message {
         clocks_ns + gaps_ns + u64::from(piece.delay_ns) + u64::from(inactive_ns)
     }
 
-    /// A chip that asks of the wire exactly what the device is asked to give.
+    /// The limits of a strict chip: exactly the times that the device is asked to keep.
     fn limits(&self) -> WireLimits {
         let speeds_hz = self.pieces.iter().map(|piece| self.speed_of(piece));
         WireLimits {

@@ -10,7 +10,7 @@ use barewire::spi::Transfer;
 use barewire_sim::Board;
 use barewire_sim::bring_up::{AnyController, any};
 
-/// What a bus and its judge share.
+/// State shared by a bus and its judge.
 #[derive(Clone, Default)]
 pub(crate) struct Messages(Rc<RefCell<State>>);
 

@@ -9,7 +9,7 @@
 //! to an urgent device before anything else. So the worst case is the idle one's and the longest
 //! flash message, which is the chunk's clocks, and what the hand-over costs.
 //!
-//! Set `BAREWIRE_BLESS=1` to write the table anew; the difference is then for a reviewer.
+//! Set `BAREWIRE_BLESS=1` to write the table anew, then review the difference.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -46,11 +46,11 @@ impl Load {
     }
 }
 
-/// What a load gave.
+/// The result of a load.
 struct Measured {
     /// From PENIRQ's fall to the sample, in order of size.
     latency_ps: Vec<Ps>,
-    /// The longest call of the flash that is one message, alone.
+    /// The longest flash call that is a single message, measured alone.
     message_ps: Ps,
     flash_bytes: u64,
     programs: u64,
@@ -207,7 +207,7 @@ fn clocks_ps(chunk: usize) -> Ps {
     (5 + chunk as u64) * 8 * (1_000_000_000_000 / u64::from(FLASH_HZ))
 }
 
-/// What it costs to wait for the bus rather than to find it idle: to sleep, to be woken, and a switch to
+/// The cost of waiting for the bus instead of finding it idle: to sleep, to be woken, and a switch to
 /// the holder and back.
 fn hand_over_ps() -> Ps {
     let costs = board().profile().thread_costs();

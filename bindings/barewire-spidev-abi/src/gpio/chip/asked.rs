@@ -1,4 +1,4 @@
-//! What each ioctl asks of a chip, or of lines that were requested.
+//! The ioctls on a chip, and on requested lines.
 
 use rustix::io::Errno;
 
@@ -85,7 +85,7 @@ impl<P: Pins> GpioChip<P> {
         }
     }
 
-    /// One of a file that has requested lines.
+    /// Runs an ioctl on a file that has requested lines.
     pub(super) fn lines_ioctl(
         &mut self,
         file: OpenId,

@@ -1,4 +1,4 @@
-//! What files read: the state of lines that they watch, and events.
+//! The packets that files read: the state of lines that they watch, and events.
 
 use rustix::io::Errno;
 

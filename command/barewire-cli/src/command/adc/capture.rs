@@ -21,11 +21,11 @@ use crate::shared::interrupt;
 use crate::shared::progress::Progress;
 use crate::shared::session::Session;
 
-/// What a simulated process executes for each conversion besides the bus path. Assumption: some
-/// loads, a shift, a test, a store and the loop; to be replaced by a count.
+/// Instructions of a simulated process for each conversion, besides the bus path. Assumption:
+/// some loads, a shift, a test, a store and the loop; to be replaced by a count.
 const INSTRUCTIONS_PER_CONVERSION: u64 = 20;
 
-/// What is to be taken.
+/// The samples to take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<'p> {
     pub(super) part: &'static Part,
@@ -38,7 +38,7 @@ pub(super) struct Plan<'p> {
     pub(super) rate_hz: Option<u32>,
 }
 
-/// What was taken.
+/// The samples taken.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Capture {
     /// Codes in the order of conversion: the inputs in turn.

@@ -11,7 +11,7 @@ use super::Which;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Published {
     pub(super) batch: usize,
-    /// As the kernel was.
+    /// With the unchanged kernel.
     pub(super) stock_samples_per_s: u32,
     /// The delay removed.
     pub(super) patched_samples_per_s: u32,
@@ -38,7 +38,8 @@ pub(super) const CALL_US: f64 = 5.0;
 /// His clock: 3.6 MHz asked, 3.571 made.
 const SPEED_HZ: RangeInclusive<u32> = 3_570_000..=3_600_000;
 
-/// What was published of that many conversions a message, if `which` is what it was measured on.
+/// The published figures for that many conversions a message, if `which` is the set-up they were
+/// measured on.
 pub(super) fn of(which: &Which, channels: usize, batch: usize) -> Option<Published> {
     let Which { place, chip, effective_speed_hz, .. } = which;
     let his_board = !place.simulated || place.bus == "sim:rpi3";

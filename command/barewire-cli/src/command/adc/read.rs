@@ -15,7 +15,7 @@ pub(super) struct Args {
     adc: AdcArgs,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

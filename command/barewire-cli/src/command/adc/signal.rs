@@ -1,4 +1,4 @@
-//! What the samples of an input say of its signal: its range, and the sine that fits it best.
+//! The signal behind an input's samples: its range, and the sine that fits it best.
 //!
 //! # How it works
 //! 1. The mean's crossings, with a hysteresis of an eighth of the range, give a first frequency:
@@ -32,9 +32,10 @@ pub(super) struct Sine {
     pub(super) frequency_hz: f64,
     /// Half of peak to peak.
     pub(super) amplitude_v: f64,
-    /// Its mean, which is not that of the samples where they are no whole turns.
+    /// The sine's mean. It differs from the samples' mean if the samples do not cover whole
+    /// periods.
     pub(super) offset_v: f64,
-    /// What is left, root mean square.
+    /// The root mean square of the samples minus the sine.
     pub(super) residual_rms_v: f64,
 }
 

@@ -73,7 +73,7 @@ fn batch(text: &str) -> Result<usize, String> {
     count(text, BATCH_MAX)
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -90,7 +90,7 @@ struct Report {
     csv: bool,
 }
 
-/// What the wire allows at most without any software: clocks, tSUCS and tCSH of every input.
+/// The highest rate that the wire allows without any software: clocks, tSUCS and tCSH of every input.
 #[derive(Clone, Copy, Serialize)]
 struct Ceiling {
     /// The clocks in which the controller rests after the last byte counted, and not.
@@ -433,7 +433,7 @@ impl Report {
         text
     }
 
-    /// What one conversion's time was made of, where that is known.
+    /// The parts of one conversion's time, where they are known.
     fn parts(&self) -> String {
         const NAMES: [&str; 5] = ["clocks", "lead", "lag", "gap", "software"];
         if self.rows.iter().all(|row| row.parts.is_none()) {

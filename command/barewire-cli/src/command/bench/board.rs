@@ -53,7 +53,7 @@ struct Row {
 #[derive(Debug, Serialize)]
 struct Report {
     bus: String,
-    /// Of the chip, in hexadecimal.
+    /// The chip's JEDEC id, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     jedec_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,7 @@ fn failed(error: impl ToString) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-/// What the paths of a bus are called.
+/// The names of a bus's paths.
 struct Paths {
     prepared: &'static str,
     sync: &'static str,
@@ -335,7 +335,7 @@ fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure>
     Ok(report)
 }
 
-/// What is timed on a mapped controller.
+/// A measurement on a mapped controller.
 struct Timing<'r> {
     report: &'r mut Report,
     settings: Settings,

@@ -37,15 +37,15 @@ const WINDOW: Duration = Duration::from_millis(60);
 
 type Dyn = dyn Controller + Send;
 
-/// What one window gave.
+/// The result of one window.
 struct Window {
     ns: f64,
     least_share: f64,
 }
 
-/// What one number of threads gave.
+/// The result for one number of threads.
 pub(super) struct ContentionRow {
-    /// Of a message on the bus, a window each.
+    /// The time of a message on the bus, one for each window.
     pub(super) ns: Vec<f64>,
     /// Speed of the bus over that of the fair mutex: above 1 the bus is faster.
     pub(super) ratio_to_fair_mutex: f64,

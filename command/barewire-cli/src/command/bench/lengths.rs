@@ -25,10 +25,10 @@ use serde::Serialize;
 use super::count::Counter;
 use super::still::Still;
 
-/// What `--count-op` is given for one call of each case.
+/// The value of `--count-op` for one call of each case.
 pub(super) const COUNT_OP: &str = "lengths";
 
-/// What callgrind collects in.
+/// The function in which callgrind collects.
 const SYMBOL: &str = "bench_op_length";
 
 /// The drivers, in the order in which they run.
@@ -103,12 +103,12 @@ fn bench_op_length_sync<C: Controller>(device: &Device<'_, C>, message: &mut [Tr
     let _ = black_box(device.sync(message));
 }
 
-/// The registers of a block, in ordinary memory: an access is one instruction, as on a board. What is written does
-/// not change what is read.
+/// The registers of a block, in ordinary memory: an access is one instruction, as on a board. Writes do not change
+/// the values that reads return.
 struct Ready {
     read: [AtomicU32; 64],
     written: [AtomicU32; 64],
-    /// Of a [`Block`] that counts them.
+    /// The accesses of a [`Block`] that counts them.
     accesses: AtomicU32,
 }
 

@@ -1,12 +1,12 @@
 //! `barewire bench`: what the bus paths cost on this machine, without any wire.
 //!
 //! # How it works
-//! Each operation runs in short rounds, all operations in every round, so that what disturbs the
-//! machine disturbs all of them; medians and minima are over the rounds, and the ratio is the
-//! median of each round's own ratio to the floor. Times inform; instructions, which callgrind
-//! counts exactly, gate (`tests/snapshots/instructions.txt`). What takes more than one thread is
-//! measured apart: [`hop`], [`contended`]. What needs a wire, interrupts or priorities is
-//! [simulated].
+//! Each operation runs in short rounds, all operations in every round, so that a disturbance of
+//! the machine disturbs all of them; medians and minima are over the rounds, and the ratio is
+//! the median of each round's own ratio to the floor. Times inform; instructions, which
+//! callgrind counts exactly, gate (`tests/snapshots/instructions.txt`). Operations of several
+//! threads are measured apart: [`hop`], [`contended`]. Operations that need a wire, interrupts
+//! or priorities are [simulated].
 
 mod board;
 mod callgrind;
@@ -81,7 +81,7 @@ struct Row {
     contended: Option<Shares>,
 }
 
-/// What only rows of several threads have.
+/// Fields that only rows of several threads have.
 #[derive(Debug, Serialize)]
 struct Shares {
     ratio_to_fair_mutex: f64,
@@ -89,7 +89,7 @@ struct Shares {
     least_share: f64,
 }
 
-/// What somebody else measured of the same thing, on another machine.
+/// Someone else's measurement of the same thing, on another machine.
 #[derive(Debug, Serialize)]
 struct Elsewhere {
     what: &'static str,

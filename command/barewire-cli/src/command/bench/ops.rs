@@ -2,9 +2,8 @@
 //! name it.
 //!
 //! All go through `dyn Controller`, hidden from the optimiser, to a [`Null`] controller whose
-//! wire operations are real calls. *bare* is the controller's work alone. *floor* puts a
-//! compare-and-swap and an exchange around the same call and nothing else: what a bus must at
-//! least cost.
+//! wire operations are real calls. *bare* is the controller's work alone. *floor* puts only a
+//! compare-and-swap and an exchange around the same call: the least that a bus can cost.
 
 use std::hint::black_box;
 use std::pin::Pin;
@@ -30,7 +29,7 @@ pub(crate) const LONG: usize = 100;
 /// Messages of a batch.
 pub(crate) const BATCH: usize = 32;
 
-/// What is timed.
+/// The operation that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Bare,
@@ -118,7 +117,8 @@ impl Op {
         }
     }
 
-    /// Whether its instructions are the same everywhere. Those of libc's mutex are libc's.
+    /// Whether its instruction count is the same everywhere. A libc's mutex costs what that libc
+    /// makes of it.
     pub(crate) fn is_counted(self) -> bool {
         self != Op::ProcessShared
     }

@@ -137,7 +137,7 @@ impl CanArgs {
         }
     }
 
-    /// What is asked of the bus. Refuses bit rates that the chip does not make.
+    /// The request to the bus. Refuses bit rates that the chip does not make.
     pub(super) fn request(&self) -> Result<Request<'_>, Failure> {
         self.check_int_line()?;
         self.real_time.apply()?;

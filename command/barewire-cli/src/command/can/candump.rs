@@ -97,7 +97,8 @@ pub(super) enum Stamp {
 }
 
 impl Stamp {
-    /// A line for people of a frame at `at_us`; the one before and the first one were then.
+    /// A line for people about a frame at `at_us`. The other times are those of the previous frame and of
+    /// the first one.
     pub(super) fn console(
         stamp: Option<Self>,
         line: &CandumpLine,
@@ -146,7 +147,7 @@ fn bytes_for_people(what: &LogLine) -> String {
     text + end
 }
 
-/// Reads a whole log. Nothing of a log with a bad line is used: the error names it.
+/// Reads a whole log. If a line is bad, the error names the line and no frame is returned.
 pub(super) fn read_log(text: &str) -> Result<Vec<(usize, CandumpLine)>, String> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     lines

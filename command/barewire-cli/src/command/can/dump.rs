@@ -18,7 +18,7 @@ use crate::shared::output::{self, note};
 use crate::shared::session::{self, Figures, Session};
 use crate::shared::text::{figure, number};
 
-/// What the interface is called in lines.
+/// The name of the interface in lines.
 const INTERFACE: &str = "can0";
 /// How long is waited at once: Ctrl-C is looked at in between.
 const SLICE_NS: u64 = 10_000_000;
@@ -99,14 +99,14 @@ fn filters(wanted: u32, mask: u32) -> Vec<Filter> {
     possible.map(filter).collect()
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
     which: Which,
     filters: Vec<String>,
     frames_received: u64,
-    /// By the far node.
+    /// The frames that the far node sent.
     frames_sent: Option<u64>,
     frames_lost: Option<u64>,
     overflows: u64,
@@ -179,7 +179,7 @@ impl Printer<'_> {
     }
 }
 
-/// What has come.
+/// Counts of what has arrived.
 #[derive(Default)]
 struct Came {
     frames: u64,

@@ -1,4 +1,5 @@
-//! What a node sends, asked for as `cangen` is: the far node of a simulated board, or our own chip.
+//! The frames that a node sends, set by the options of `cangen`: the far node of a simulated board,
+//! or our own chip.
 //!
 //! *Read first*: the manual page of can-utils' `cangen`.
 //!
@@ -9,9 +10,9 @@
 //! of later frames. Random values come from a seed: equal options give equal frames.
 //!
 //! # What differs from cangen
-//! 1. Fixed data without a length is as long as it is; cangen takes a random length.
+//! 1. Fixed data without a length sets the length; cangen takes a random length.
 //! 2. A sender waits for the bus for a second unless `-p` says otherwise; cangen fails at once.
-//! 3. What no frame can be (an identifier of more than 11 bits without `-e`, 9 bytes of CAN FD) is
+//! 3. An impossible frame (an identifier of more than 11 bits without `-e`, 9 bytes of CAN FD) is
 //!    refused; cangen cuts or rounds it.
 
 use std::cell::RefCell;
@@ -152,7 +153,7 @@ fn data_mode(text: &str) -> Result<Pattern<Vec<u8>>, String> {
 /// Frames to come, each with its time from the first one's.
 pub(super) type Frames = Box<dyn Iterator<Item = (u64, CanFrame)>>;
 
-/// What a node sends: the options, checked.
+/// The frames that a node sends: the options, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Far {
     pub(super) gap_ps: u64,

@@ -15,7 +15,7 @@ pub(super) const CLASSIC_MAX: usize = 8;
 /// Bytes that the DLCs from 9 on stand for in CAN FD.
 const FD_LENGTHS: [u8; 7] = [12, 16, 20, 24, 32, 48, 64];
 
-/// What kind of frame it is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A classic data frame.
@@ -94,7 +94,7 @@ impl CanFrame {
         }
     }
 
-    /// As the driver received it.
+    /// Converts a frame that the driver received.
     pub(super) fn from_chip(frame: &Frame) -> Self {
         let kind = match (frame.is_fd(), frame.is_remote()) {
             (true, _) => {
@@ -119,7 +119,7 @@ impl CanFrame {
         }
     }
 
-    /// As the simulated bus has it.
+    /// Converts a frame of the simulated bus.
     pub(super) fn from_sim(frame: &sim::CanFrame) -> Self {
         let id = match frame.extended {
             true => ExtendedId::new(frame.id).map(Id::Extended),
@@ -136,7 +136,7 @@ impl CanFrame {
         Self { id, kind, dlc: frame.dlc(), data }
     }
 
-    /// As a simulated node sends it; a classic DLC above 8 is 8 there.
+    /// Converts the frame to one that a simulated node sends. A classic DLC above 8 becomes 8.
     pub(super) fn to_sim(self) -> sim::CanFrame {
         let id = self.raw_id();
         let mut frame = match self.kind {
@@ -194,14 +194,14 @@ mod protocol {
 /// Something that went wrong, as Linux tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ErrorFrame {
-    /// What kinds of errors, without the flag.
+    /// The kinds of errors, without the flag.
     pub(super) class: u32,
-    /// What about them.
+    /// Details of the errors.
     pub(super) data: [u8; 8],
 }
 
 impl ErrorFrame {
-    /// What a look at the chip found besides frames; `counters` are asked for where the state changed.
+    /// The errors that one service of the chip found. `counters` were read if the state changed.
     pub(super) fn of(found: &Found, counters: Option<ErrorCounters>) -> Option<Self> {
         let mut error = Self::default();
         if found.overflow {

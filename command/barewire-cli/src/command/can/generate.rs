@@ -44,13 +44,13 @@ pub(super) struct Args {
     far: FarArgs,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
     which: Which,
     frames_sent: u64,
-    /// By the far node.
+    /// The frames that the far node received.
     frames_received: Option<u64>,
     frames_lost: Option<u64>,
     frames_reordered: Option<u64>,
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     session::run(&request, |session| generate(args, &far, session))
 }
 
-/// What went out so far.
+/// The frames sent so far.
 struct SentFrames {
     times: BitTimes,
     /// Given to the chip, and not yet confirmed.
@@ -228,7 +228,7 @@ fn send(
     Ok(true)
 }
 
-/// What became of what was sent.
+/// The sent frames, counted by outcome.
 struct EchoComparison {
     received: u64,
     lost: u64,
@@ -362,7 +362,7 @@ mod tests {
     use super::super::rig;
     use super::*;
 
-    /// Sends on a bus that `prepare` has set up, for 20 ms of patience; how that failed.
+    /// Sends on a bus that `prepare` has set up, with 20 ms of patience. Returns the error's text.
     fn fails(prepare: impl FnOnce(&Node<'_>)) -> String {
         let far = Far { gap_ps: 0, patience_ps: 20_000_000_000, ..Far::default() };
         let mut text = String::new();

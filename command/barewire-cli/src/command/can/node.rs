@@ -66,7 +66,7 @@ impl Timer for BoxedTimer {
     }
 }
 
-/// What a command learns of the chip: a frame, an error, or a frame that went out.
+/// A report of the chip to a command: a frame, an error, or a frame that was sent.
 pub(super) struct ChipReport<'r> {
     pub(super) received: &'r Received,
     pub(super) found: &'r Found,
@@ -82,7 +82,8 @@ pub(super) struct Node<'s> {
     on_bus: bool,
     clock: Clock,
     waiter: Waiter<'s>,
-    /// Held as long as the driver lives: modes and FIFOs are the chip's.
+    /// Held as long as the driver lives, because the chip has one mode and one set of FIFOs for all
+    /// users.
     _chip_lock: Option<ChipLock>,
 }
 
@@ -90,9 +91,9 @@ pub(super) struct Node<'s> {
 enum Waiter<'s> {
     /// By a simulated board's interrupt line.
     Simulated(&'s IntLine),
-    /// By a GPIO line of the kernel. What went wrong in a wait is told by the next service.
+    /// By a GPIO line of the kernel. If a wait fails, the next service reports the error.
     Gpio { line: InterruptLine, broken: Option<GpioError> },
-    /// It is asked now and then.
+    /// The chip is read at intervals.
     Polled,
 }
 

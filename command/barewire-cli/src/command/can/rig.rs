@@ -14,7 +14,7 @@ struct Only {
     can: CanArgs,
 }
 
-/// What a test has to report.
+/// The empty report of a test.
 #[derive(Serialize)]
 struct Nothing;
 

@@ -34,7 +34,7 @@ const PATTERN_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 1 << 20;
 const ACCESSES: u64 = 1_000;
 const CAN_FRAMES: NonZeroU64 = NonZeroU64::new(100).expect("some");
-/// From one to the next, as in what was published.
+/// The time from one frame to the next, as in the published measurement.
 const CAN_GAP_PS: u64 = 10_000_000_000;
 /// RDID and three bytes to clock its answer in.
 const ACCESS: [u8; 4] = [0x9f, 0, 0, 0];
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     costs: Option<Costs>,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     bus: &'static str,
@@ -121,7 +121,7 @@ impl Access {
         ("bus_use", |access| Some(access.bus_use)),
     ];
 
-    /// One of the parts of the timeline.
+    /// The duration of one part of the timeline.
     fn span(&self, index: usize) -> Option<f64> {
         Some(self.timeline.spans()?[index] as f64)
     }
@@ -184,7 +184,7 @@ impl CanTraffic {
     }
 }
 
-/// What others measured of the same thing.
+/// Published measurements of the same thing.
 #[derive(Serialize)]
 struct PublishedTime {
     what: &'static str,

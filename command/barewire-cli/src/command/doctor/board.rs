@@ -1,4 +1,5 @@
-//! What doctor knows of boards, by the strings of their device trees; others get the generic answer.
+//! Doctor's facts about boards, by the strings of their device trees. Other boards get the generic
+//! answer.
 
 use barewire_linux::map::Block;
 use barewire_linux::survey::{Controller, Machine, SelectAt};

@@ -1,4 +1,4 @@
-//! What is found about a controller: clock, power, pins, interrupt, chip selects, and who has it.
+//! Findings about a controller: clock, power, pins, interrupt, chip selects, and its present user.
 
 use barewire_linux::map::clock::{Clock, ClockState};
 use barewire_linux::survey::{Child, Controller, Machine, Pins, Refused, Select, SelectAt, Use};
@@ -66,7 +66,7 @@ fn driver(controller: &Controller) -> Option<Finding> {
     Some(Finding::new(Level::Note, "driver", text).with(step.undone_by(undo)))
 }
 
-/// What a device waits for, and what to do about it.
+/// Text that names the devices a device waits for, and the remedy.
 pub(crate) fn waits(awaits: &[String]) -> String {
     format!(
         "it waits for {}, which its node names, and until that has a driver itself the kernel binds none here: load that driver, or correct the node (`cat /sys/kernel/debug/devices_deferred` lists all that waits)",
@@ -207,7 +207,7 @@ fn chip(child: &Child) -> String {
     text
 }
 
-/// What the kernel makes of a chip, and who uses it.
+/// Text that names the kernel's use of a chip, and the users of that.
 pub(super) fn used(Use { class, name, used_by }: &Use) -> String {
     let name = if name.starts_with(class) { name.clone() } else { format!("{class} {name}") };
     match used_by.is_empty() {

@@ -1,4 +1,4 @@
-//! What concerns the whole machine: what a process may do, and what delays it.
+//! Findings about the whole machine: the rights of a process, and the causes that delay it.
 
 use barewire_linux::survey::{
     Capability, Driver, Machine, Processor, Rights, Survey, config_value,

@@ -129,7 +129,7 @@ impl Report {
         report
     }
 
-    /// What concerns one bus.
+    /// The report on one bus.
     fn of_bus(survey: &Survey, config: Option<&str>, bus: &str) -> Result<Self, Failure> {
         let mut report = Self::of(survey, config);
         let (kind, rest) = bus.split_once(':').unwrap_or((bus, ""));

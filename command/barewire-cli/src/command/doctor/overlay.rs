@@ -4,9 +4,8 @@
 //! `Documentation/devicetree/overlay-notes.rst`; `simple-pm-bus.yaml` of its bindings.
 //!
 //! Distributions build trees without symbols, to which an overlay that refers to labels cannot be
-//! applied. This one names its target by path and its clocks, pins and lines by the numbers that they
-//! have in this tree; it belongs to this tree alone. What it says of them is copied from the
-//! controller's own node.
+//! applied. This overlay names its target by path, and its clocks, pins and lines by their numbers in
+//! this tree. So it fits this tree only. Their properties are copied from the controller's own node.
 //!
 //! A block whose clock is never off keeps its node, with another `compatible`. Any other gets a
 //! `simple-pm-bus` above it, which from Linux 6.3 switches the clocks on while `/dev/uioN` is open.

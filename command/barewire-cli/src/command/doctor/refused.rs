@@ -1,4 +1,4 @@
-//! What the kernel's rules refuse: the reason and the remedy, in one sentence each.
+//! Nodes that the kernel's rules refuse: the reason and the remedy, in one sentence each.
 
 use barewire_linux::survey::{BadEntry, Controller, Fault, Refusal, Refused};
 

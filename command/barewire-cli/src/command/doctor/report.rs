@@ -1,10 +1,10 @@
-//! What doctor says, as data and as text.
+//! Doctor's report, as data and as text.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(super) machine: Machine,
@@ -31,7 +31,7 @@ pub(super) struct Controller {
     pub(super) name: String,
     /// The address of its registers, if it has any.
     pub(super) base: Option<String>,
-    /// What `controller=` calls it, if barewire drives it.
+    /// Its name for `controller=`, if barewire drives it.
     pub(super) block: Option<&'static str>,
     pub(super) driver: Option<String>,
     pub(super) kernel_bus: Option<u32>,
@@ -45,7 +45,7 @@ pub(super) struct Controller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
-    /// As it should be.
+    /// The fact is as it should be.
     Ok,
     /// Worth knowing.
     Note,
@@ -57,7 +57,7 @@ pub(super) enum Level {
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) level: Level,
-    /// What it is about, in a word or two.
+    /// The subject, in a word or two.
     pub(super) about: String,
     pub(super) text: String,
     pub(super) steps: Vec<Step>,
@@ -80,9 +80,9 @@ pub(super) struct Way {
     /// For `--bus`; `None` where a part of it is not known yet.
     pub(super) bus: Option<String>,
     pub(super) ready: bool,
-    /// What stands in the way and cannot be helped by commands.
+    /// Obstacles that no command removes.
     pub(super) obstacles: Vec<String>,
-    /// What to do first, in this order.
+    /// Steps to take first, in this order.
     pub(super) steps: Vec<Step>,
     /// Commands that try it.
     #[serde(rename = "try")]

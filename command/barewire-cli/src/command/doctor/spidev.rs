@@ -32,8 +32,8 @@ fn of_child(machine: &Machine, controller: &Controller, bus: u32, child: &Child)
     way
 }
 
-/// Commands that try a bus, on which the chip has number `chip_select`, on the chip that the tree says is
-/// there. Nothing is read of others: 9F is data to a converter.
+/// Commands that try a bus on the chip that the tree declares there, which has number `chip_select` on
+/// the bus. Only known chips are read, because a converter would take 9F as data.
 pub(super) fn tries(bus: &str, child: &Child, chip_select: usize) -> Vec<String> {
     let cs = if chip_select == 0 { String::new() } else { format!(" --cs {chip_select}") };
     if child.is_flash() {
@@ -56,7 +56,7 @@ pub(super) fn permission(node: &Access, matches: &str, group: &str) -> Step {
         .undone_by("rm /etc/udev/rules.d/60-barewire.rules; udevadm control --reload; udevadm trigger")
 }
 
-/// What gives a chip to spidev.
+/// Adds the steps that give a chip to spidev.
 fn hand_over(machine: &Machine, child: &Child, way: &mut Way) {
     let Some(device) = &child.device else {
         way.obstacles.push(

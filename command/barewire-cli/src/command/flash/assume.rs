@@ -1,4 +1,4 @@
-//! What is given about a chip instead of what the chip says.
+//! Facts about a chip, given by the user in place of the chip's own.
 
 use barewire::chip::spi_nor::{Assume, Enter, Exit, Layout};
 

@@ -21,7 +21,7 @@ pub(super) struct Args {
     flash: FlashArgs,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

@@ -10,7 +10,7 @@ use crate::shared::text::figure;
 /// The open input: that it can be read is known before the chip is touched.
 pub(super) struct Input {
     path: PathBuf,
-    /// Where it is a file.
+    /// The length, if the input is a file.
     len: Option<u64>,
     reader: Box<dyn Read>,
 }

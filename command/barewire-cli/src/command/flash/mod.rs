@@ -28,7 +28,7 @@ use crate::shared::text::{hex, number};
 /// Bytes between two looks at Ctrl-C and two steps of a progress bar.
 pub(crate) const PIECE: usize = 64 << 10;
 
-/// What any SPI NOR chip in use takes.
+/// A clock that every SPI NOR chip in use accepts.
 const IDENTIFY_MAX_HZ: u32 = 20_000_000;
 
 /// `barewire flash`.
@@ -115,9 +115,9 @@ struct Which {
     mode: u8,
     speed_hz: u32,
     effective_speed_hz: u32,
-    /// Of messages that read, if it was asked for.
+    /// The clock of messages that read, if the user asked for one.
     read_speed_hz: Option<u32>,
-    /// What contradicts, is not known, or was done beside what was asked.
+    /// Contradictions, unknowns, and actions that were not asked for.
     notes: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ impl Which {
         }
     }
 
-    /// With what was noted since.
+    /// Adds the notes made since.
     fn after(self, chip: &FlashChip<'_>) -> Self {
         Self { notes: notes_on(chip), ..self }
     }
@@ -205,7 +205,7 @@ pub(crate) fn open<'b>(
     Ok((SpiNor::assuming(port, timer as &mut dyn Timer, assume)?, effective))
 }
 
-/// What is left of the chip from `offset`, or `length` of it if that was asked.
+/// `length` if it was given, else the bytes from `offset` to the chip's end.
 fn extent(size: u64, offset: u64, length: Option<u64>) -> Result<u64, Failure> {
     if offset > size {
         let end = format!("the chip's end at {size:#x}");

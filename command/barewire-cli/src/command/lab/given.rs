@@ -1,4 +1,4 @@
-//! What the verbs are given: a lab with the user's experiments, names that may be mistyped, files to write.
+//! Input of the verbs: a lab with the user's experiments, names that may be mistyped, files to write.
 
 use std::path::PathBuf;
 
@@ -45,12 +45,12 @@ impl Experiments {
     }
 }
 
-/// What the lab refuses is a name or a combination that the user gave.
+/// The failure for an error of the lab. The user gave a name or a combination that the lab refuses.
 pub(super) fn refused(error: LabError) -> Failure {
     Failure::Usage(words(&error))
 }
 
-/// What it refuses, and the names that it knows.
+/// The error's text: the refused name or combination, and the names that the lab knows.
 fn words(error: &LabError) -> String {
     match error {
         LabError::Unknown { what, name, known } => {

@@ -1,8 +1,8 @@
 //! `barewire lab`: published experiments replayed on simulated kernels, beside barewire.
 //!
 //! # How it works
-//! The work is `barewire-lab`'s; here are its words. Published figures are published, what the simulator says is
-//! simulated, and nothing is called measured. No verb leaves anything half done that matters, so Ctrl-C ends it at once.
+//! `barewire-lab` does the work; this folder prints it. Figures are called *published* or *simulated*, never
+//! *measured*. Ctrl-C ends a verb at once, since no verb leaves anything half done that matters.
 
 mod explain;
 mod fit;

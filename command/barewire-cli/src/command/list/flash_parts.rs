@@ -9,7 +9,7 @@ use crate::shared::failure::Failure;
 use crate::shared::output;
 use crate::shared::text::figure;
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct FlashParts {
     flash_parts: Vec<FlashPart>,
@@ -23,7 +23,7 @@ struct FlashPart {
     size: usize,
     /// The revision that the SFDP's header tells; null without SFDP.
     sfdp: Option<String>,
-    /// What the part does that its SFDP does not say; null if nothing is known.
+    /// Behaviour of the part that its SFDP does not describe; null if none is known.
     beyond_sfdp: Option<&'static str>,
     source: &'static str,
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::command::doctor;
 
-/// What there is.
+/// The SPI nodes, UIO devices and controllers of this machine.
 #[derive(Serialize)]
 pub(super) struct Machine {
     spidev: Vec<Node>,
@@ -53,14 +53,14 @@ struct Controller {
     name: String,
     /// The address of its registers, if it has any.
     base: Option<String>,
-    /// What `controller=` calls it, if it is one that can be mapped.
+    /// Its name for `controller=`, if it can be mapped.
     block: Option<&'static str>,
     driver: Option<String>,
     kernel_bus: Option<u32>,
 }
 
 impl Machine {
-    /// What is under `root`.
+    /// The buses found under `root`.
     pub(super) fn of(root: &Root) -> Self {
         let (ready, refused) = doctor::ready_and_refused(root);
         let mut machine = Self { spidev: vec![], uio: vec![], controllers: vec![], ready };
@@ -147,7 +147,7 @@ impl Machine {
     }
 }
 
-/// What opening says, where it is known to fail.
+/// The error of opening, if opening is known to fail.
 fn remedy<E: ToString>(accessible: bool, open: impl FnOnce() -> Option<E>) -> Option<String> {
     (!accessible).then(open).flatten().map(|error| error.to_string())
 }

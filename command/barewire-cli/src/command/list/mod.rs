@@ -41,7 +41,7 @@ pub(crate) struct Args {
     flash_parts: bool,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct List {
     buses: Vec<Bus>,

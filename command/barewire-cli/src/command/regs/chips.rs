@@ -10,7 +10,7 @@ use crate::shared::text::near;
 /// A chip with registers.
 #[derive(Debug)]
 pub(super) struct RegisterChip {
-    /// What `--chip` calls it.
+    /// Its name for `--chip`.
     pub(super) name: &'static str,
     /// Its registers.
     pub(super) map: &'static Map,

@@ -27,7 +27,7 @@ pub(super) struct Args {
     raw: bool,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -58,7 +58,8 @@ impl session::Report for Report {
     }
 }
 
-/// What an element of an array shares with those of other arrays beside it: FIFO 3's registers.
+/// A key that an element shares with the elements of the arrays interleaved with its own, such as
+/// all registers of FIFO 3.
 fn family(at: &Location<'_>) -> Option<(u16, u32, u16)> {
     let register = at.register();
     let step = match register.count() {

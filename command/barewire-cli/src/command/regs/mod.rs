@@ -99,7 +99,7 @@ struct Target<'a> {
 }
 
 impl RegsArgs {
-    /// What can be known and refused before the bus is opened.
+    /// Checks the arguments as far as that is possible before the bus is opened.
     fn target(&self) -> Result<Target<'_>, Failure> {
         let chip = self.chip;
         let bus_name = bus_name::parse(&self.bus).map_err(Failure::Usage)?;

@@ -11,7 +11,7 @@ pub(super) struct NamedRegister {
     pub(super) field: Option<&'static Field>,
 }
 
-/// What `text` names: one register, or all elements of an array named without a number.
+/// The registers that `text` names: one, or all elements of an array named without a number.
 pub(super) fn parse(map: &'static Map, text: &str) -> Result<Vec<NamedRegister>, String> {
     let (register, field) = match text.split_once('.') {
         Some((register, field)) => (register, Some(field)),

@@ -18,7 +18,7 @@ pub(super) struct Args {
     registers: Vec<String>,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

@@ -37,13 +37,14 @@ pub(super) fn hex(format: &Format, value: u32) -> String {
     format!("{value:0digits$x}")
 }
 
-/// A field's value: small ones in decimal, which is in hex the same.
+/// A field's value. Values below ten are written without `0x`, since decimal and hexadecimal are
+/// the same.
 pub(super) fn small(value: u32) -> String {
     if value < 10 { value.to_string() } else { format!("{value:#x}") }
 }
 
 impl Value {
-    /// Of a register with all its fields, from the highest, or with that one.
+    /// The value of a register with all its fields, from the highest, or with that one field.
     pub(super) fn new(
         format: &Format,
         at: Location<'_>,

@@ -33,7 +33,7 @@ struct Assignment {
     value: u32,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -47,11 +47,11 @@ struct Report {
 
 #[derive(Serialize)]
 struct Write {
-    /// As it was asked.
+    /// The value as the user gave it.
     to: String,
     name: String,
     address: u32,
-    /// What the register held: only where a field was changed.
+    /// The register's value before, if a field was changed.
     before: Option<String>,
     /// Null if it was so already.
     written: Option<String>,
@@ -79,7 +79,7 @@ enum Why {
     Volatile,
     /// Bits without a name.
     NotImplemented,
-    /// None of these.
+    /// The difference has none of these causes.
     Unexpected,
 }
 

@@ -1,4 +1,4 @@
-//! What the library needs to run messages on a mapped controller itself: a page and a text for each node.
+//! The files by which the library runs messages on a mapped controller itself: a page and a text for each node.
 //!
 //! Read first: [`barewire_spidev_abi::direct`].
 //!

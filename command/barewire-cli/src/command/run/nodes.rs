@@ -18,7 +18,7 @@ use crate::shared::failure::Failure;
 use crate::shared::output::note;
 use crate::shared::session::Session;
 
-/// What a call returns: its value and the bytes behind it.
+/// The answer to a call: its value and the bytes after it.
 pub(super) type Answer = Result<(u32, Vec<u8>), Errno>;
 
 struct Node<'s> {
@@ -28,7 +28,7 @@ struct Node<'s> {
     clock: Rc<Clock<'s>>,
     lock: RefCell<Option<ChipLock>>,
     chip: RefCell<Chip>,
-    /// What the program needs to run messages itself.
+    /// The files by which the program runs messages itself.
     direct: Option<Direct>,
 }
 
@@ -41,8 +41,8 @@ pub(super) struct Nodes<'s> {
 
 impl<'s> Nodes<'s> {
     /// The nodes of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`. `setup` has
-    /// what is alike in all. The program may run messages itself where that can be, if there is a `tree` for
-    /// what it needs.
+    /// the settings common to all nodes. With a `tree` for the files that this needs, the program may run
+    /// messages itself where the bus allows it.
     pub(super) fn open(
         maps: &[Map],
         sessions: &[(&str, &'s Session)],
@@ -103,14 +103,14 @@ impl<'s> Nodes<'s> {
         }
     }
 
-    /// One more program has the node open.
+    /// Counts one more opener.
     pub(super) fn opened(&self, index: usize) {
         if let Some(node) = self.nodes.get(index) {
             node.chip.borrow_mut().open();
         }
     }
 
-    /// One less.
+    /// Counts one opener less.
     pub(super) fn closed(&self, index: usize) {
         if let Some(node) = self.nodes.get(index) {
             node.chip.borrow_mut().close(node.session.open.bus());

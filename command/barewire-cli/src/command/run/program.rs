@@ -19,7 +19,7 @@ pub(super) const LIBRARY: &str = "libbarewire_spidev.so";
 /// The environment variable that names another one.
 const LIBRARY_VARIABLE: &str = "BAREWIRE_SPIDEV_LIBRARY";
 
-/// What an ELF file says that matters here.
+/// The facts of an ELF file that matter here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Elf {
     /// 1 for 32 bits, 2 for 64.
@@ -29,7 +29,7 @@ struct Elf {
     interpreter: Option<String>,
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Elf(Elf),

@@ -1,21 +1,21 @@
 //! The server's sockets: connections of programs, one request at a time.
 //!
 //! # How it works
-//! All sockets are in one poll loop, none blocks it. A connection is an open file, or one request
-//! ([`protocol`](barewire_spidev_abi::protocol)).
+//! All sockets are in one poll loop, and none blocks it. A connection is an open file, or one
+//! request ([`protocol`](barewire_spidev_abi::protocol)).
 //!
 //! # Ordering
-//! A program's calls happen in its order, though they are connections of their own:
-//! 1. New connections are accepted first, requests before files: a request that is accepted came after its
-//!    file, which is then accepted too. Then all are looked at again: what a program closed before it
-//!    connected is seen as closed.
-//! 2. What was written to files around the library is run.
+//! A program's calls take effect in the program's order, although each comes on a connection of its own:
+//! 1. New connections are accepted first, requests before files. A request that is accepted came after its
+//!    file, so its file is accepted too. Then all connections are read again, so that a file which the
+//!    program closed before it connected is seen as closed.
+//! 2. Bytes that were written to files without the library are run as messages.
 //! 3. Files that were closed are closed.
 //! 4. Files that were opened are opened: a program makes requests about a file only after it has said on
 //!    the file's own connection which node it is.
-//! 5. Requests are run, in the order in which they came. Then GPIO lines that are watched are looked at, and
-//!    only then is the answer sent: a program that goes on to poll finds the events of its own call. While
-//!    lines are watched, the loop looks each millisecond besides.
+//! 5. Requests are run, in the order in which they came. Then the watched GPIO lines are read, and only then
+//!    is the answer sent. So a program that polls next finds the events of its own call. While lines are
+//!    watched, the loop also reads them each millisecond.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -59,11 +59,11 @@ enum State {
     Opening,
     /// It is that open file.
     File(OpenId),
-    /// Nothing more to do.
+    /// The connection is finished.
     Over,
 }
 
-/// What an open file is of.
+/// The node or chip of an open file.
 #[derive(Clone, Copy)]
 enum File {
     /// The node with that index.
@@ -219,7 +219,8 @@ impl<'s> Server<'s> {
         self.reported
     }
 
-    /// Serves until the program has ended. What it started and left running finds the server gone.
+    /// Serves until the program has ended. Processes that the program started and left running find the
+    /// server gone.
     pub(super) fn serve_until_ended(
         &mut self,
         mut child: Child,

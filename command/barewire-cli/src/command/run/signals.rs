@@ -1,12 +1,13 @@
 //! Signals while a program runs under this command.
 //!
 //! # How it works
-//! They are blocked and read from a descriptor, beside the server's sockets. What the terminal sends reaches
-//! the program too, so it is not passed on; what another process sends to this one is. A program that is
-//! started before has nothing blocked.
+//! They are blocked and read from a descriptor, beside the server's sockets. A signal from the terminal
+//! reaches the program too, so it is not passed on. A signal that another process sends to this one is
+//! passed on. A program that was started before this has no signals blocked.
 //!
-//! A child's end is blocked before the buses are opened: a bus may have a thread, which has blocked what its
-//! maker had. A thread without it takes the signal, and nobody learns that the program has ended.
+//! SIGCHLD is blocked before the buses are opened, because a bus may start a thread, and a thread inherits
+//! the signals its creator has blocked. A thread that has not blocked SIGCHLD would take the signal, and the
+//! server would not learn that the program has ended.
 #![allow(unsafe_code, reason = "sigprocmask and signalfd")]
 
 use std::fs::File;
@@ -22,7 +23,7 @@ use crate::shared::failure::Failure;
 const TAKEN: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 
-/// Blocks the signal of a child's end in this thread and those that it will start, or no more.
+/// Blocks or unblocks SIGCHLD in this thread and in the threads that it will start.
 pub(super) fn block_ends(block: bool) {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: it fills the set.
@@ -62,7 +63,7 @@ impl Signals {
         Ok(Self { file })
     }
 
-    /// What to poll.
+    /// The descriptor to poll.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

@@ -92,8 +92,8 @@ impl Listener {
         }
     }
 
-    /// The next program's connection; `None` if somebody asks to stop. While there is none, `check` is asked
-    /// whether to go on.
+    /// Waits for the next program's connection; `None` if the user asks to stop. While it waits, `check` is
+    /// asked whether to go on.
     pub(super) fn next(
         &mut self,
         check: impl Fn() -> Result<(), Failure>,

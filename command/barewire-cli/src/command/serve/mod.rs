@@ -60,7 +60,7 @@ fn mode(text: &str) -> Result<Mode, String> {
     number.ok_or_else(|| "SPI modes are 0, 1, 2 and 3".into())
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Debug, Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -135,7 +135,7 @@ struct Serving<'s, 'r> {
     line: Connection,
     report: &'r mut Report,
     limits: Limits,
-    /// What the program asked to wait for at the next O_EXEC.
+    /// The delay that the program asked for at the next O_EXEC.
     delay_us: u64,
     /// When the last operation ended.
     last: Instant,
@@ -154,7 +154,7 @@ impl<'s, 'r> Serving<'s, 'r> {
         Ok(Self { session, settings, device, line, report, limits, delay_us: 0, last })
     }
 
-    /// Serves until the program goes, or somebody asks to stop.
+    /// Serves until the program disconnects, or the user asks to stop.
     fn run(mut self) -> Result<(), Failure> {
         let mut asked = Vec::new();
         let mut piece = [0; 4096];

@@ -58,7 +58,7 @@ const KNOWN: [u8; 17] = [
     S_PIN_STATE,
 ];
 
-/// What a program asks for.
+/// A request of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command<'a> {
     /// A question whose answer never changes.
@@ -86,12 +86,12 @@ pub(super) enum Way {
     Receive,
 }
 
-/// What stands at the front of what came.
+/// The first command in the received bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next<'a> {
     /// A command of that many bytes.
     Command(Command<'a>, usize),
-    /// Not all of one.
+    /// A part of a command only.
     More,
 }
 
@@ -103,8 +103,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Those of a bus whose messages have at most `message_bytes`. The larger part is for data; a command
-    /// with its address takes the rest.
+    /// The limits on a bus whose messages have at most `message_bytes`. Most of a message is for data; a
+    /// command with its address takes the rest.
     pub(super) fn of(message_bytes: usize) -> Self {
         const COMMAND_BYTES: usize = 8;
         let data = message_bytes.saturating_sub(COMMAND_BYTES).clamp(1, OPERATION_MAX);

@@ -1,4 +1,4 @@
-//! What a simulated board counted: virtual time, use of the wire, register accesses.
+//! A simulated board's counts: virtual time, use of the wire, register accesses.
 
 use barewire_open::SimBoard;
 use serde::Serialize;
@@ -11,9 +11,9 @@ const PS_PER_NS: u64 = 1_000;
 /// The figures of a stretch of virtual time. Their names are part of each command's JSON.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Figures {
-    /// Whose costs were charged.
+    /// The profile whose costs were charged.
     pub(crate) profile: &'static str,
-    /// At which end of their ranges.
+    /// The end of the costs' ranges that was charged.
     pub(crate) costs: Costs,
     /// Virtual time.
     pub(crate) virtual_ns: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// What `simulated` counted since its figures began.
+    /// The counts of `simulated` since its figures began.
     pub(crate) fn of(simulated: &SimBoard) -> Self {
         let board = &simulated.board;
         let elapsed_ps = board.elapsed_ps();

@@ -1,4 +1,4 @@
-//! What is measured when asked: the bus's statistics, and how long each message took.
+//! Measurements on request: the bus's statistics, and the time of each message.
 //!
 //! # How it works
 //! Both are reset when a command's figures start, so messages that only identified the chip do not
@@ -19,14 +19,14 @@ use crate::shared::text::figure;
 
 /// Three digits of each time are kept.
 const DIGITS: u8 = 3;
-/// What takes longer counts as this long: a quarter of an hour.
+/// The longest time recorded, a quarter of an hour. A longer one counts as this.
 const LONGEST_NS: u64 = 900_000_000_000;
 
 /// The latencies of messages: a handle, all clones one.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies(Arc<Mutex<Histogram<u64>>>);
 
-/// What they came to.
+/// A summary of the latencies.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Latency {
     count: u64,
@@ -62,7 +62,7 @@ impl Latencies {
         }
     }
 
-    /// What times each message, by its events.
+    /// A sink that times each message by its events.
     pub(super) fn sink(self) -> TraceSink {
         let mut begun = 0;
         Box::new(move |event| match *event {
@@ -89,7 +89,7 @@ impl Serialize for NamedCounts {
     }
 }
 
-/// What was measured, as it stands in a command's JSON.
+/// The measurements, as in a command's JSON.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct MeasuredCosts {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,21 +41,21 @@ use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
 
-/// What is to go wrong on the bus, and when.
+/// The fault to inject, and when.
 pub(crate) type InjectedFault = (Fault, When);
 
-/// What a self-test requests.
+/// The request of a self-test.
 #[derive(Clone, Copy, Debug)]
 struct Selftest {
-    /// What is to go wrong.
+    /// The fault to inject.
     fault: Option<InjectedFault>,
     /// MISO is connected to MOSI.
     wired: bool,
 }
 
-/// What a command has to report: JSON by its fields, text by `text`.
+/// The report of a command: JSON by its fields, text by `text`.
 pub(crate) trait Report: Serialize {
-    /// Whether the session's figures belong into its JSON: not where it has its own for each part.
+    /// Whether the session's figures belong in its JSON. False if the report has figures of its own for each part.
     const FIGURES: bool = true;
 
     /// The report for people, lines with their ends; `figures` where the board is simulated.
@@ -72,7 +72,7 @@ pub(crate) trait Report: Serialize {
     }
 }
 
-/// What a command works with.
+/// The bus that a command works with.
 pub(crate) struct Session {
     /// Which bus it is.
     pub(crate) place: Place,
@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// What a device on that chip select needs in its mode; says so where no line is driven.
+    /// The mode flags that a device on that chip select needs. Prints a note if no line is driven.
     pub(crate) fn mode(&self, chip_select: u8) -> Mode {
         let mode = self.open.mode(chip_select);
         if mode.contains(Mode::NO_CS) && !self.silent {
@@ -116,7 +116,7 @@ impl Session {
         mode
     }
 
-    /// What a simulated board counted since the figures began.
+    /// A simulated board's counts since the figures began.
     pub(crate) fn figures(&self) -> Option<Figures> {
         self.open.board().map(Figures::of)
     }
@@ -160,7 +160,7 @@ impl Session {
         }
     }
 
-    /// The cause of `failure` instead of it, where the bus knows one.
+    /// Replaces `failure` by its cause, if the bus knows the cause.
     fn explain(&self, failure: Failure) -> Failure {
         if failure == Failure::BrokenPipe {
             return failure;
@@ -232,7 +232,7 @@ pub(crate) fn run<R: Report>(
 
 /// A session that has begun: a command's, or one of several that a command serves.
 pub(crate) struct StartedSession {
-    /// What the command works with.
+    /// The bus that the command works with.
     pub(crate) session: Session,
     vcd: Option<Output>,
     begun: Instant,
@@ -270,7 +270,7 @@ impl StartedSession {
         Ok(Self { session, vcd, begun: Instant::now() })
     }
 
-    /// What was counted so far, as a line of JSON behind the fields of `report`.
+    /// The counts so far, as a line of JSON after the fields of `report`.
     pub(crate) fn line(&self, report: &impl Report) -> Result<String, Failure> {
         let figures = self.session.figures();
         let measured = self.session.measured(true);

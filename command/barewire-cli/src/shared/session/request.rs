@@ -1,4 +1,4 @@
-//! What a command asks of a bus, as far as that is known before the bus is opened.
+//! A command's request to a bus, as far as it is known before the bus is opened.
 
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,7 @@ pub(crate) enum ChipRequest {
     Registers(&'static str),
 }
 
-/// What a command asks of a bus.
+/// A command's request to a bus.
 #[derive(Clone, Debug)]
 pub(crate) struct Request<'r> {
     pub(super) name: &'r str,
@@ -94,17 +94,17 @@ pub(crate) struct Request<'r> {
     output: Option<Named<'r>>,
     /// The board's time is that of a Linux process, its ticks charged.
     pub(super) linux_process: bool,
-    /// Of a simulated board's CAN bus.
+    /// The bit times of a simulated board's CAN bus.
     pub(super) can: BitTimes,
 }
 
 impl<'r> Request<'r> {
-    /// What was asked on the command line.
+    /// The request that the command line makes.
     pub(crate) fn of(args: &'r BusArgs, settled: EndState) -> Self {
         Self { chip_select: args.chip_select, ..Self::at(&args.bus, 0, &args.tell, settled) }
     }
 
-    /// That bus, which will be left settled.
+    /// A request for that bus. The command promises to leave the bus settled.
     pub(crate) fn named(name: &'r str, tell: &'r TellArgs) -> Self {
         Self::at(name, 0, tell, EndState::Promised)
     }
@@ -289,7 +289,7 @@ impl Place {
         Self { bus: name.to_string(), simulated, emulator }
     }
 
-    /// What stands behind the bus's name for people, with a comma before it.
+    /// The suffix of the bus's name in text for people, with a comma before it.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self { simulated: true, .. } => ", simulated",

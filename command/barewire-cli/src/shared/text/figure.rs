@@ -69,7 +69,7 @@ pub(crate) fn rate(bytes_per_second: f64) -> String {
     format!("{} {}", unit.number(bytes_per_second), unit.name)
 }
 
-/// A share in percent. What is not all is never shown as 100 %.
+/// A share in percent. A share below 1 is never shown as 100 %.
 pub(crate) fn percent(share: f64) -> String {
     format!("{} %", percent_number(share))
 }

@@ -7,17 +7,17 @@ use barewire_open::name;
 
 use crate::command::{Ran, barewire, noise};
 
-/// What the reader puts in.
+/// The values that a reader fills in.
 const VALUES: &str = "ARCHITECTURE amd64, BOARD sabrelite, BOOT mapped, BUS sim:imx8mp, COMMAND flash, \
                       CONTROLLER 30830000.spi, N 7, NAME fmt, SEED 7, TRACE trace.txt";
-/// What a page leaves out.
+/// Parts of commands that a page leaves out.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("mem:…", "mem:0x30820000,reference-hz=80M,cs=gpio@0x30240000.9"),
     ("flash\n…", "flash\nread\n--bus\nsim:imx8mp\n--length\n64K\npart.bin"),
     ("--bus\n…", "--bus\nsim:imx8mp"),
 ];
 const BUSES: [&str; 6] = ["sim:", "null:", "qemu:", "spidev:", "mem:", "uio:"];
-/// What needs a machine, ends by Ctrl-C alone, or takes minutes.
+/// Commands that need a machine, end by Ctrl-C alone, or take minutes.
 const NOT_RUN: &str =
     "run, serve, doctor, restore, bench, iommu, can bridge, lab fit, lab report, lab sweep";
 /// Numbers that take long, and what is run instead.
@@ -25,7 +25,7 @@ const SHORTER: [(&str, u64); 3] = [("--frames", 300), ("--samples", 2_000), ("--
 
 /// A command to run, and how it must end.
 pub(super) struct Run {
-    /// Where it stands.
+    /// Its place in the page.
     pub(super) place: String,
     pub(super) words: Vec<String>,
     pub(super) code: i32,
@@ -96,7 +96,7 @@ pub(super) fn fixtures(dir: &Path) {
 }
 
 impl Run {
-    /// Runs it in `dir`; why it is wrong.
+    /// Runs it in `dir`. Returns the reason if it is wrong.
     pub(super) fn run(&self, dir: &Path) -> Option<String> {
         let mut words = self.words[1..].to_vec();
         for at in 1..words.len() {

@@ -11,10 +11,10 @@ const COMMANDS: &str = "bench build check clippy deny doc fmt fuzz install login
 const VALUED: &str = "test example bin features profile target-dir target exclude manifest-path format-version path version";
 const FLAGS: &str = "release workspace all lib bins doc all-targets no-fail-fast no-deps open locked dry-run undo no-run check \
                      quiet";
-/// What pages install from crates.io that is not of this workspace.
+/// Programs of other authors that pages install from crates.io.
 const TOOLS: [&str; 2] = ["cargo-deny", "cargo-fuzz"];
 
-/// The workspaces of this repository. That of `iommu/` tests its own pages.
+/// The workspaces of this repository. The workspace in `iommu/` tests its own pages.
 pub(super) struct Cargo {
     root: PathBuf,
     workspaces: Vec<(&'static str, Workspace)>,
@@ -65,7 +65,7 @@ impl Cargo {
     }
 }
 
-/// What cargo understands, as far as pages use it.
+/// Cargo's command line, as far as pages use it.
 fn definition() -> clap::Command {
     let command =
         Arg::new("command").required(true).value_parser(COMMANDS.split(' ').collect::<Vec<_>>());

@@ -50,7 +50,7 @@ fn items(page: &str) -> Vec<(usize, String)> {
     items
 }
 
-/// What is wrong with a page's lists and counts of `controllers`.
+/// The errors in a page's lists and counts of `controllers`.
 fn wrong(page: &str, text: &str, controllers: &[String]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (line, item) in items(text) {

@@ -1,4 +1,4 @@
-//! What the pages tell their readers to type: every command of every page, parsed, and run where that needs no board.
+//! Tests every command of every page: each is parsed, and run where that needs no board.
 //!
 //! # How it works
 //! [`text`] finds what may be a command: fenced and indented blocks, spans in backticks, steps of workflows, comments of
@@ -10,7 +10,7 @@
 //! A remark behind a command says how it ends: `# exits 3`, `# must fail`. Names in capitals are filled in by a table.
 //!
 //! # Not checked
-//! What commands print. Pages of `iommu/`, whose workspace checks them itself.
+//! The output of commands. Pages of `iommu/`, whose workspace checks them itself.
 
 mod barewire;
 mod cargo;
@@ -123,7 +123,7 @@ impl Findings {
         if missing { Err(format!("there is no {path}")) } else { Ok(()) }
     }
 
-    /// Runs what can be run, two pages at a time; how many commands those were.
+    /// Runs the commands that can be run, two pages at a time. Returns their number.
     fn run(&mut self) -> usize {
         let (pages, wrong) = (Mutex::new(self.runs.iter()), Mutex::new(Vec::new()));
         let next = || pages.lock().expect("no thread panics").next();
@@ -144,7 +144,7 @@ impl Findings {
     }
 }
 
-/// What clap says of a command line. With `named` it may lack arguments, and its last option a value.
+/// Clap's verdict on a command line. With `named`, the line may lack arguments, and its last option may lack a value.
 fn parsed(result: Result<(), clap::Error>, named: bool) -> Result<(), String> {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     use ErrorKind::{InvalidValue, MissingRequiredArgument, MissingSubcommand};

@@ -3,12 +3,12 @@
 /// A command with its arguments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Simple {
-    /// Where it ends.
+    /// The line on which it ends.
     pub(super) line: usize,
     pub(super) words: Vec<String>,
-    /// What a comment behind it says.
+    /// The comment after it.
     pub(super) comment: String,
-    /// Whether it reads what another command or a file says.
+    /// Whether it reads another command's output or a file.
     pub(super) piped: bool,
     /// The directory that a `cd` before it went to.
     pub(super) dir: String,

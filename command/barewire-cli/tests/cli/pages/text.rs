@@ -1,6 +1,6 @@
 //! Where commands stand in a text: blocks and spans of a page, steps of a workflow, comments, `--help`.
 
-/// What may be a command.
+/// A piece of text that may be a command.
 #[derive(Debug)]
 pub(super) struct Snippet {
     pub(super) line: usize,
@@ -9,7 +9,7 @@ pub(super) struct Snippet {
     pub(super) inline: bool,
 }
 
-/// Programs with which a block without a language is a block of commands. What else such blocks have is output.
+/// Programs that mark a block without a language as a block of commands. Other lines of such a block are output.
 const PROGRAMS: &str = "barewire bash cargo cc cmake curl dtc echo export fdtoverlay flashrom for git groupadd make \
                         modprobe pip pinctrl python3 sudo";
 
@@ -83,7 +83,7 @@ fn spans(prose: &str, mut line: usize) -> Vec<Snippet> {
     found
 }
 
-/// Of a workflow: what its steps run, in a line or in the more indented lines behind `run: |`.
+/// The commands of a workflow: what its steps run, in one line or in the more indented lines after `run: |`.
 pub(super) fn of_workflow(workflow: &str) -> Vec<Snippet> {
     let lines: Vec<&str> = workflow.lines().collect();
     let indent = |line: &str| line.len() - line.trim_start().len();
@@ -101,7 +101,7 @@ pub(super) fn of_workflow(workflow: &str) -> Vec<Snippet> {
     found
 }
 
-/// Of a program's source: lines of comments that are a command alone, and spans.
+/// The commands in a program's source: comment lines that are only a command, and spans.
 pub(super) fn of_source(source: &str) -> Vec<Snippet> {
     let lines = (1..).zip(source.lines());
     let lines =

@@ -19,7 +19,7 @@ pub(super) struct Instructions {
     pub(super) per_page: Option<f64>,
 }
 
-/// Counts all, or with `wanted` false none. Why it cannot is said once.
+/// Counts all operations, or none if `wanted` is false. If it cannot count, it prints the reason once.
 pub(super) fn count_all(wanted: bool) -> Result<Vec<Instructions>, Failure> {
     let mut works = wanted;
     let mut counts = Vec::new();

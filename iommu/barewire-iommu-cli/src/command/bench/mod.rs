@@ -48,7 +48,7 @@ pub(crate) struct Args {
     count_op: Option<String>,
 }
 
-/// What is printed: these names are an interface.
+/// The printed result. Scripts rely on the names.
 #[derive(Debug, Serialize)]
 struct Report {
     /// Whose times these are.

@@ -143,7 +143,7 @@ fn ratio(value: f64) -> String {
     if value < 100.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
-/// What the TLB is told, by strategy.
+/// The TLB invalidations, by strategy.
 fn invalidations(text: &mut String, report: &Report) {
     let _ = write!(text, "\n{:<30}", "invalidations, scattered");
     for size in SIZES {

@@ -1,4 +1,4 @@
-//! What a call, a page and an invalidation cost, each with its source.
+//! The costs of a call, a page and an invalidation, each with its source.
 
 use barewire_iommu::Costs;
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub(super) struct CostArgs {
 pub(super) struct Prices {
     pub(super) call_ps: u64,
     pub(super) page_ps: u64,
-    /// Those that a strategy weighs.
+    /// The costs that a strategy weighs.
     pub(super) strategy: Costs,
     /// Whether adaptive may use ranges.
     pub(super) has_ranges: bool,
@@ -84,7 +84,7 @@ impl CostArgs {
         }
     }
 
-    /// What is reported of them.
+    /// The costs, as reported.
     pub(super) fn told(&self, prices: &Prices) -> Vec<Price> {
         let ns = |ps: u64| ps as f64 / 1e3;
         let costs = &prices.strategy;

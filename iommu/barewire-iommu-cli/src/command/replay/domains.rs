@@ -1,4 +1,4 @@
-//! A domain for each device: which event goes to which, and what belongs to none.
+//! A domain for each device: decides to which domain an event belongs, or that it belongs to none.
 //!
 //! The kernel's dma events name their device. Its iommu events do not, so they share one domain, called
 //! [`UNNAMED`].
@@ -20,7 +20,7 @@ pub(super) const DEVICES_MAX: usize = 256;
 /// Names kept at most, of devices that were attached or left out.
 const NAMES_MAX: usize = 64;
 
-/// What the trace had, beside what its devices count. These names are an interface.
+/// Counts of the trace as a whole, besides those of its devices. The names are an interface.
 #[derive(Clone, Default, Debug, Serialize)]
 pub(super) struct Input {
     pub(super) lines: u64,

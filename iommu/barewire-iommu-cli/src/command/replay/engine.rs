@@ -27,7 +27,7 @@ pub(super) enum Plan {
     EachWalk { walk: Strategy },
     /// A call unhooks all its tables, then invalidates once.
     Gathered(Strategy),
-    /// What calls removed waits, until one flush of the context is for all of it.
+    /// Mappings that calls removed wait until one flush of the context invalidates them all.
     Deferred(Bounds),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Bounds {
     pub(super) age_ns: u64,
 }
 
-/// What was done.
+/// Counts of the work done.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Counts {
     pub(super) calls: u64,
@@ -64,7 +64,7 @@ impl Counts {
     }
 }
 
-/// What waits for a deferred flush.
+/// The removed ranges and tables that wait for a deferred flush.
 struct Pending {
     gather: Gather,
     ranges: Vec<Range<u64>>,
@@ -214,7 +214,7 @@ impl<'m> Engine<'m> {
         Ok(())
     }
 
-    /// Removes a range from the table; the time that takes.
+    /// Removes a range from the table. Returns the time that takes.
     fn remove(&mut self, range: &Range<u64>, gather: &mut Gather) -> Result<u64, UnmapError> {
         if range.is_empty() {
             return Ok(0);
@@ -239,7 +239,7 @@ impl<'m> Engine<'m> {
         self.leaves(range).iter().filter(|leaf| stays(leaf)).count() as u64
     }
 
-    /// Tells the TLB of all that was gathered, in one flush; the time that takes.
+    /// Invalidates everything gathered in one flush. Returns the time that takes.
     fn flush(&mut self, strategy: &Strategy, gather: &mut Gather, live: u64) -> u64 {
         if gather.is_empty() {
             return 0;
@@ -255,7 +255,7 @@ impl<'m> Engine<'m> {
         ps
     }
 
-    /// One flush of these operations; the time that takes.
+    /// Makes one flush of these operations. Returns the time that takes.
     fn tell(&mut self, operations: &[Tlbi]) -> u64 {
         let costs = &self.prices.strategy;
         let mut ps = u64::from(costs.wait_ps);

@@ -1,4 +1,4 @@
-//! Scatter lists that are mapped, found again by their memory.
+//! Finds a mapped scatter list by its memory.
 //!
 //! The kernel's event of unmapping a list has the list's physical addresses, and not the range of IOVAs.
 
@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
-/// Addresses that the event of mapping has at most: newer kernels print no more.
+/// The most addresses in an event of mapping: newer kernels print no more.
 const TOLD: usize = 128;
 
-/// Lists remembered at most. Those mapped after them are not found when they are unmapped.
+/// The most lists remembered. A list that is mapped beyond this number is not found when it is unmapped.
 const LISTS_MAX: usize = 1 << 20;
 
 /// The lists of a device.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// Ranges of IOVAs by what the list's addresses hash to; the same memory may be mapped twice.
+    /// Ranges of IOVAs, by the hash of the list's addresses. The same memory may be mapped twice.
     ranges: HashMap<u64, Vec<Vec<Range<u64>>>>,
     count: usize,
 }

@@ -1,4 +1,4 @@
-//! What the tables of a strategy lie in, those of all devices.
+//! The memory for the tables of a strategy, for all devices.
 //!
 //! # Safety
 //! An arena borrows its memory.
@@ -10,10 +10,11 @@ use barewire_iommu::{Arena, Link, PhysAddr};
 
 use crate::shared::failure::Failure;
 
-/// Where the tables lie for a walker: anywhere that is aligned for the largest root.
+/// The tables' address as a walker sees it. Any address that is aligned for the largest root will
+/// do.
 pub(super) const BASE: u64 = 1 << 20;
 
-/// What an arena is made of.
+/// The memory of an arena.
 pub(super) struct Memory {
     words: Vec<u64>,
     links: Vec<Link>,

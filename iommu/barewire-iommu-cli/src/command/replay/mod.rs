@@ -7,9 +7,9 @@
 //! exactly what was unmapped: what misses in an engine's and not in that is the price of
 //! invalidating too much.
 //!
-//! What the device accesses is not in the trace. It is assumed to read every leaf once, in order,
-//! as soon as it is mapped, and in turn with that a small set of pages that are mapped all the time;
-//! after each unmap it touches all of these.
+//! The trace does not have the device's accesses. The device is assumed to read every leaf once, in
+//! order, as soon as the leaf is mapped. Between these reads it reads a small set of pages that are
+//! always mapped; after each unmap it reads all pages of that set.
 
 mod camera;
 mod costs;

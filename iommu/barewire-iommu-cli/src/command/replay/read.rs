@@ -10,7 +10,7 @@ use crate::shared::failure::Failure;
 use crate::shared::progress::Progress;
 use crate::shared::{interrupt, output};
 
-/// Lines between two looks whether somebody pressed Ctrl-C.
+/// Lines between two checks for Ctrl-C.
 const LINES_PER_CHECK: u64 = 1024;
 
 /// The longest line read, in bytes. The kernel's have some hundred; those of scatter lists are longer.

@@ -34,11 +34,11 @@ pub(super) struct Events {
     pub(super) assumed_unmapped_bytes: u64,
     /// Maps that the kernel refused.
     pub(super) failed_maps: u64,
-    /// Scatter lists of which the trace has the beginning alone.
+    /// Scatter lists that the trace has only in part: their beginning.
     pub(super) truncated_lists: u64,
     /// Maps whose physical address the trace has.
     pub(super) located_maps: u64,
-    /// Those to whose device it is the DMA address.
+    /// Those of `located_maps` whose physical address is also the DMA address.
     pub(super) identity_maps: u64,
 }
 
@@ -63,13 +63,13 @@ impl std::iter::Sum for Events {
     }
 }
 
-/// What the device did.
+/// Counts of the device's accesses.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub(super) struct Device {
     pub(super) accesses: u64,
     /// First accesses.
     pub(super) misses_compulsory: u64,
-    /// What the TLB had no room for.
+    /// Accesses that missed because the TLB had no room for the entry.
     pub(super) misses_capacity: u64,
 }
 

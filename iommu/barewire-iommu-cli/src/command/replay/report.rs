@@ -1,4 +1,4 @@
-//! What a replay found, for readers and for programs.
+//! The result of a replay, for readers and for programs.
 
 use std::fmt::Write as _;
 
@@ -41,7 +41,7 @@ pub(super) struct DeviceReport {
     input: Events,
     duration_ns: Option<u64>,
     pub(super) accesses: Device,
-    /// None of a device without an IOMMU: nothing is invalidated.
+    /// Empty for a device without an IOMMU: nothing is invalidated.
     strategies: Vec<Row>,
 }
 
@@ -59,10 +59,11 @@ pub(super) struct Report {
     /// The sums of the devices' rows; without a worst window if there are several.
     pub(super) strategies: Vec<Row>,
     pub(super) devices: Vec<DeviceReport>,
-    /// Devices that events of the group `iommu` name, which do not say what is theirs.
+    /// Devices named by events of the group `iommu`. These events do not say which mappings belong
+    /// to the device.
     pub(super) attached: Vec<String>,
-    /// What an invalidation by address would have to cost for the thread's complaint of 100 ms per
-    /// 100 MB to be true of `by_page`.
+    /// The cost of an invalidation by address at which `by_page` would take the 100 ms per 100 MB
+    /// of the thread's complaint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) complaint_address_ns: Option<f64>,
 }
@@ -163,7 +164,7 @@ pub(super) fn total(devices: &[DeviceReport]) -> Vec<Row> {
     rows
 }
 
-/// What the thread's camera lost: 100 ms for 100 MB.
+/// The time that the thread's camera lost: 100 ms for 100 MB.
 const COMPLAINT_NS_PER_BYTE: f64 = 1.0;
 
 /// See [`Report::complaint_address_ns`].
@@ -224,7 +225,7 @@ impl Report {
         text
     }
 
-    /// What is odd in the trace as a whole.
+    /// Text about irregularities of the trace as a whole.
     fn input_text(&self, text: &mut String) {
         let input = &self.input;
         for (count, what) in [
@@ -260,7 +261,7 @@ impl Report {
         );
     }
 
-    /// What is known of the device's IOMMU.
+    /// Text about the device's IOMMU, as far as it is known.
     fn kind_text(&self, text: &mut String, device: &DeviceReport) {
         let Events { located_maps, identity_maps, .. } = device.input;
         let _ = match device.translated {
@@ -351,7 +352,7 @@ fn events_text(events: &Events, duration_ns: Option<u64>) -> String {
     }
 }
 
-/// What is odd in a device's events.
+/// Text about irregularities in a device's events.
 fn counts_text(text: &mut String, events: &Events) {
     for (count, what) in [
         (events.unmatched_unmaps, "unmaps of what no line had mapped"),

@@ -47,7 +47,7 @@ impl Tlb {
         before.is_some()
     }
 
-    /// What the operation covers is not kept.
+    /// Drops the entries that the operation covers.
     pub(super) fn invalidate(&mut self, operation: &Tlbi) {
         match *operation {
             Tlbi::Context => self.clear(),
@@ -60,7 +60,7 @@ impl Tlb {
         }
     }
 
-    /// Nothing of the range is kept.
+    /// Drops the entries of the range.
     pub(super) fn forget(&mut self, iova: u64, size: u64) {
         self.remove(|begin, end| begin < iova + size && iova < end);
     }

@@ -43,7 +43,7 @@ struct Page {
     bytes: Vec<u8>,
 }
 
-/// All dumps, read as far as somebody asks.
+/// All dumps. They are read as far as needed.
 pub(super) struct Memory {
     dumps: Vec<Dump>,
     pages: Vec<Option<Page>>,
@@ -110,7 +110,7 @@ impl Memory {
         bytes.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// What went wrong in a read, if anything.
+    /// The error of a read, if one failed.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         self.failed.take().map_or(Ok(()), Err)
     }

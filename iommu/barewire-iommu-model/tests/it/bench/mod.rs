@@ -100,8 +100,8 @@ impl<'m> Bench<'m> {
         self.pending.iter().any(|other| other.start < range.end && range.start < other.end)
     }
 
-    /// Maps a list, after a flush if something there was not invalidated yet. What cannot be mapped
-    /// must be refused for the right reason.
+    /// Maps a list, after a flush if something there was not invalidated yet. A list that cannot be
+    /// mapped must be refused for the right reason.
     pub fn map_sg(&mut self, iova: u64, list: &[(u64, u64)], kind: Kind) -> Result<(), MapError> {
         let segments: Vec<_> =
             list.iter().map(|&(phys, len)| Segment { phys: PhysAddr(phys), len }).collect();

@@ -32,9 +32,9 @@ pub(crate) type Table<'p> = PageTable<&'p GuestPool>;
 pub(crate) const MAILBOX: Iova = Iova(0x0800_0000);
 /// Bytes of a test's message.
 pub(crate) const MESSAGE: usize = 16;
-/// What the device has if it could read nothing.
+/// The device's buffer after a read that failed.
 pub(crate) const NOTHING: [u8; MESSAGE] = [0; MESSAGE];
-/// A transfer that faults goes on: each of so many bytes is an event.
+/// A transfer that faults goes on. Each piece of this many bytes makes an event.
 const FAULT_BYTES: usize = 4;
 /// Between two pages of data: a page of any granule.
 const PAGE: u64 = 64 << 10;
@@ -149,7 +149,7 @@ pub(crate) fn with_stage2(test: impl FnOnce(&Rig<'_>)) {
 }
 
 impl<'r> Rig<'r> {
-    /// What the SMMU has recorded since this was last asked.
+    /// The events that the SMMU has recorded since the last call.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = self.events.borrow_mut();
         std::iter::from_fn(|| events.pop()).collect()
@@ -190,12 +190,12 @@ impl<'r> Rig<'r> {
         self.machine.edu().stream()
     }
 
-    /// Sets what becomes of the device's accesses.
+    /// Sets how the SMMU treats the device's accesses.
     pub(crate) fn set_stream(&self, stream: &Stream) {
         self.streams.borrow_mut().set(self.sid(), stream).expect("the stream is set");
     }
 
-    /// What strategies choose by.
+    /// The facts by which strategies choose.
     pub(crate) fn facts(&self, page_shift: u32) -> Facts {
         Facts { page_shift, has_ranges: self.smmu.has_ranges(), live_entries: 1 }
     }
@@ -207,7 +207,7 @@ impl<'r> Rig<'r> {
         at
     }
 
-    /// What the device reads at `iova`.
+    /// The message that the device reads at `iova`.
     pub(crate) fn read(&self, iova: Iova) -> [u8; MESSAGE] {
         let edu = self.machine.edu();
         edu.fetch(iova, MESSAGE).expect("fetches");
@@ -223,7 +223,7 @@ impl<'r> Rig<'r> {
         edu.store(iova, MESSAGE).expect("stores");
     }
 
-    /// What lies there.
+    /// The message in memory at `at`.
     pub(crate) fn message_at(&self, at: PhysAddr) -> [u8; MESSAGE] {
         self.machine.data().read(at, MESSAGE).try_into().expect("as long as a message")
     }
@@ -236,19 +236,19 @@ impl<'r> Rig<'r> {
         all.into_iter().skip(before).filter(|name| name != "SYNC").collect()
     }
 
-    /// What QEMU has complained about is as it is told here.
+    /// Asserts that QEMU's complaints are the expected ones.
     pub(crate) fn assert_misuse(&self, expected: &[&str]) {
         let misuse = self.machine.misuse().expect("the log");
         let known = misuse.iter().zip(expected).all(|(found, part)| found.contains(part));
         assert!(misuse.len() == expected.len() && known, "{misuse:?}");
     }
 
-    /// Whatever the SMMU walks at most with this granule.
+    /// The largest configuration that the SMMU walks with this granule.
     pub(crate) fn config(&self, stage: Stage, granule: Granule) -> Config {
         self.smmu.features().config(stage, granule).expect("the SMMU has it")
     }
 
-    /// A new table with nothing but the mailbox in it, and nobody behind it.
+    /// A new table with only the mailbox in it, and no device attached.
     pub(crate) fn prepare(&self, config: Config, tag: u16) -> Attached<'_, 'r> {
         let table = PageTable::new(config, self.machine.pool()).expect("a table");
         let context = match config.stage {
@@ -274,7 +274,7 @@ impl<'r> Rig<'r> {
     }
 }
 
-/// What lies in a page of data.
+/// The message in a page of data.
 pub(crate) fn message(index: u64) -> [u8; MESSAGE] {
     let mut bytes = *b"page 0000 of 999";
     bytes[5..9].copy_from_slice(format!("{index:04}").as_bytes());
@@ -307,14 +307,14 @@ impl<'r> Attached<'_, 'r> {
         }
     }
 
-    /// What leads to a stage 1 table.
+    /// The context descriptor of a stage 1 table.
     pub(crate) fn descriptor(&self) -> ContextDescriptor {
         let table = self.table.as_ref().expect("there until it is dropped");
         let Context::Asid(asid) = self.context else { panic!("a stage 2 table") };
         ContextDescriptor { geometry: *table.geometry(), root: table.root(), asid }
     }
 
-    /// What a strategy makes of the gather.
+    /// The operations that a strategy chooses for the gather.
     pub(crate) fn operations(&mut self, strategy: Strategy) -> Operations {
         let facts = self.rig.facts(self.table().geometry().page_shift());
         strategy.operations(self.gather.runs(), &facts)
@@ -332,7 +332,7 @@ impl<'r> Attached<'_, 'r> {
         Attributes::new(self.table().geometry().config().stage, access)
     }
 
-    /// Unmaps, and leaves the invalidation to whoever called.
+    /// Unmaps, and leaves the invalidation to the caller.
     pub(crate) fn unmap(&mut self, iova: Iova, size: u64) -> u64 {
         let mut gather = std::mem::take(&mut self.gather);
         let unmapped = self.table().whole().unmap(iova, size, &mut gather).expect("unmapped");

@@ -125,7 +125,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is handed out, by its first page.
+/// The ranges handed out, by their first page.
 type Given = BTreeMap<u64, u64>;
 
 fn is_free(given: &Given, at: u64, count: u64) -> bool {

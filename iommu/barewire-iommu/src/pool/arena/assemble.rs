@@ -13,7 +13,8 @@
 //!    [`TRIES`] times.
 //!
 //! All tables but the one being moved and those that are kept stay in a list, where other threads can
-//! allocate them. So a search blocks nobody, and costs time in proportion to the free tables.
+//! allocate them. So a search blocks no other thread, and costs time in proportion to the free
+//! tables.
 
 use super::{Arena, Ordering, RUNS};
 
@@ -74,7 +75,7 @@ impl Arena<'_> {
         })
     }
 
-    /// Steps 1 and 2. What others free meanwhile may stay where it is.
+    /// Steps 1 and 2. Tables that others free meanwhile may stay where they are.
     fn move_aside(&self, search: u32) {
         self.moves.fetch_add(1, Ordering::AcqRel);
         // A chain as long as the longest run, so none is left in pieces.

@@ -37,7 +37,7 @@ pub(super) type Entry = [u64; WORDS];
 /// Whether a word is stored as a whole.
 const IS_WHOLE: bool = cfg!(target_has_atomic = "64");
 
-/// What the SMMU reads of an entry.
+/// The bits of an entry that the SMMU reads.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     /// V, in the first word.

@@ -1,8 +1,8 @@
 //! Errata of implementations, known by SMMU_IIDR (IHI 0070, 6.3.7).
 //!
 //! # Sources
-//! Arm's errata notices need a registration. What each erratum is, and which revisions have it, is
-//! taken from the commit messages and the register checks of Linux:
+//! Arm's errata notices need a registration. So the description of each erratum, and the revisions
+//! that have it, are taken from the commit messages and the register checks of Linux:
 //! - 1076982: Robin Murphy, *iommu/arm-smmu-v3: Work around MMU-600 erratum 1076982*, May 2023,
 //!   commit f322e8af35c7,
 //!   <https://lore.kernel.org/r/08adbe3d01024d8382a478325f73b56851f76e49.1683731256.git.robin.murphy@arm.com>.

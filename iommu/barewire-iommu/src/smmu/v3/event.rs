@@ -232,7 +232,7 @@ impl fmt::Display for Event {
 }
 
 impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
-    /// What goes wrong, as the SMMU tells it. There is one reader at a time.
+    /// The reader of faults that the SMMU reports. There is one reader at a time.
     ///
     /// # Errors
     /// [`SmmuError::Taken`].
@@ -242,7 +242,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     }
 }
 
-/// Reads what the SMMU recorded. Dropping it lets another be made, which goes on where it was.
+/// Reads the events that the SMMU recorded. After it is dropped, another can be made, which
+/// continues at the same place.
 ///
 /// On an SMMU that does not snoop, [`Pool::clean`] must clean and also invalidate (DC CIVAC), since
 /// the SMMU writes the records.

@@ -31,8 +31,8 @@ pub enum GlobalError {
     CommandQueueMsiAbort,
     /// MSI_EVENTQ_ABT_ERR: the event queue's MSI was aborted.
     ///
-    /// Events wait without an interrupt: read the queue. This driver configures no MSI; whoever did
-    /// gave it an address that cannot be written.
+    /// Events wait without an interrupt: read the queue. This driver configures no MSI; other
+    /// software has set an address that cannot be written.
     EventQueueMsiAbort,
     /// MSI_PRIQ_ABT_ERR: the PRI queue's MSI was aborted.
     PageRequestQueueMsiAbort,
@@ -156,7 +156,7 @@ impl GlobalErrors {
         (0..32).filter(move |bit| self.0 >> bit & 1 != 0).map(GlobalError::from_bit)
     }
 
-    /// Those that stay when the errors have been reported.
+    /// The errors that stay active after they have been reported.
     pub(super) const TERMINAL: u32 = 1 << SFM;
 }
 

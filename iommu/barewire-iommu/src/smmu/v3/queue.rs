@@ -46,8 +46,8 @@
 //! A command whose fetch was aborted (CERROR_ABT) is fetched again. Its batch fails nevertheless. A
 //! CMD_SYNC after an ATS invalidation that timed out (CERROR_ATC_INV_SYNC) is executed again.
 //!
-//! Whoever acknowledges does so for all active errors of SMMU_GERROR, and one CPU at a time. A call
-//! that must not wait, and finds another CPU at it, leaves one more round to that CPU.
+//! One CPU at a time acknowledges errors, and it acknowledges all active errors of SMMU_GERROR. If
+//! a call that must not wait finds another CPU doing this, it leaves one more round to that CPU.
 
 use core::fmt;
 
@@ -111,7 +111,7 @@ pub struct CommandQueue<'p, P: Pool> {
     separate: bool,
 }
 
-/// What is reserved at once.
+/// The part of a batch that is reserved at once.
 struct Piece {
     commands: u32,
     /// Whether a CMD_SYNC follows.
@@ -228,8 +228,8 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
     /// SMMU_GERROR. Returns those, and those acknowledged since the last call, each once;
     /// [`GlobalError::ServiceFailure`](super::GlobalError::ServiceFailure) at every call.
     ///
-    /// It waits for no other CPU, so that an interrupt handler may call it. If another CPU is at it,
-    /// that CPU looks once more, and the errors it finds then are returned by the next call.
+    /// It waits for no other CPU, so that an interrupt handler may call it. If another CPU is
+    /// recovering, that CPU looks once more, and the next call returns the errors it finds.
     ///
     /// A refused command is the error of the call that issued it, and is not returned here.
     pub fn recover(&self, registers: &impl Registers) -> GlobalErrors {

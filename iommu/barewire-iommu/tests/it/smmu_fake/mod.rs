@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use barewire_iommu::PhysAddr;
 use barewire_iommu::smmu::Registers;
 
-/// What the SMMU is, and how it behaves.
+/// The SMMU's properties and behaviour.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) idr0: u32,
@@ -54,7 +54,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// One that does not snoop.
+    /// Options of an SMMU that does not snoop caches.
     pub(crate) fn not_coherent(mut self) -> Self {
         self.idr0 &= !(1 << 4);
         self
@@ -96,7 +96,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Bits of GERROR that nobody has acknowledged.
+    /// Bits of GERROR that are not acknowledged.
     pub(crate) fn active_errors(&self) -> u32 {
         self.gerror ^ self.gerrorn
     }

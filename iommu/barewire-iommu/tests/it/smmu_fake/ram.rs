@@ -1,5 +1,5 @@
-//! Memory that remembers who sees what: stores that a device which does not snoop cannot see yet,
-//! and every store in order.
+//! Memory that records every store in order, and the stores that a device without snooping cannot
+//! see yet.
 #![allow(unsafe_code, reason = "a pool hands out memory")]
 
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use std::thread::{self, ThreadId};
 
 use barewire_iommu::{PhysAddr, Pool};
 
-/// Where it begins.
+/// The address at which the memory begins.
 pub(crate) const BASE: u64 = 0x8_0000_0000;
 
-/// A store, by its address, or `None` where somebody put a mark.
+/// A store, by its address, or `None` for a mark.
 pub(crate) type Store = Option<(u64, u64)>;
 
 /// Words at [`BASE`].
@@ -34,7 +34,7 @@ pub(crate) struct Ram {
     interrupt: Mutex<Option<Interrupt>>,
 }
 
-/// What happens in the middle of the driver's work.
+/// Code that runs in the middle of the driver's work.
 pub(crate) type Interrupt = Arc<dyn Fn() + Send + Sync>;
 
 impl Ram {

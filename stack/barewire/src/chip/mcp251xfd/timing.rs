@@ -25,7 +25,7 @@ impl BitRate {
         Self { bitrate_hz, sample_point_permille: 0 }
     }
 
-    /// The same with the sample point at `permille` thousandths of a bit.
+    /// The same bit rate, with the sample point at `permille` thousandths of a bit.
     #[must_use]
     pub const fn with_sample_point_permille(self, permille: u16) -> Self {
         Self { sample_point_permille: permille, ..self }
@@ -108,7 +108,7 @@ impl BitTiming {
     /// The timing of arbitration, and of classic frames throughout.
     ///
     /// # Errors
-    /// Those of [`TimingError`].
+    /// The errors of [`TimingError`].
     pub fn nominal(sysclk_hz: u32, rate: &BitRate) -> Result<Self, TimingError> {
         Self::find(sysclk_hz, rate, &NOMINAL)
     }
@@ -116,7 +116,7 @@ impl BitTiming {
     /// The timing of an FD frame's data with bit rate switching.
     ///
     /// # Errors
-    /// Those of [`TimingError`].
+    /// The errors of [`TimingError`].
     pub fn data(sysclk_hz: u32, rate: &BitRate) -> Result<Self, TimingError> {
         Self::find(sysclk_hz, rate, &DATA)
     }

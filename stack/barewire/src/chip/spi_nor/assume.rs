@@ -1,9 +1,9 @@
-//! What a user says of a chip where its own description is wrong, contradicts itself, or says nothing.
+//! A user's facts about a chip whose own description is wrong, contradicts itself, or says nothing.
 
 use super::address::{Enter, Exit};
 use super::layout::Layout;
 
-/// What is taken as given, instead of what the chip says. The default is nothing.
+/// Facts that replace the chip's own description. By default there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

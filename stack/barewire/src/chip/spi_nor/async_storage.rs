@@ -12,8 +12,8 @@
 //! 3. Unmark: the chip is ready, and has cleared its latch itself.
 //!
 //! A future that is dropped between 1 and 3, or that fails, leaves the mark. The next operation
-//! then waits until the chip is ready, and sends WRDI, before it begins. What a dropped erase or program
-//! left in its own range is undefined; all else is as it was.
+//! then waits until the chip is ready, and sends WRDI, before it begins. After a dropped erase or
+//! program, the content of its own range is undefined; all other content is unchanged.
 //!
 //! # Not supported
 //! Chips shared with other processes. Programming of words (AAI): such a chip is programmed byte by
@@ -83,7 +83,7 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> AsyncStorage
         }
     }
 
-    /// Waits until the chip is ready. Returns its status. What it reports as failed is cleared.
+    /// Waits until the chip is ready. Returns its status. Clears the failures that the chip reports.
     async fn ready(&mut self, mut wait: Wait) -> Result<u8, NorError> {
         let report = self.chip.geometry.report;
         self.sleep_ns(wait.first_ns).await;

@@ -105,9 +105,9 @@ pub enum NorError {
         /// Its value after.
         actual: u8,
     },
-    /// The chip reports that it failed. What it reported is cleared.
+    /// The chip reports a failed operation. The report is cleared.
     Failed {
-        /// What failed.
+        /// The operation that failed.
         operation: Operation,
         /// The address being changed.
         address: u64,

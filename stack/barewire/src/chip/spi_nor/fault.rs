@@ -21,11 +21,11 @@ const FSR_VPP: u8 = 1 << 3;
 const FSR_PROTECTED: u8 = 1 << 1;
 const FSR_ERRORS: u8 = FSR_ERASE | FSR_PROGRAM | FSR_VPP | FSR_PROTECTED;
 
-/// What a chip tells.
+/// How a chip reports failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Report {
-    /// Nothing.
+    /// It does not report failures.
     None,
     /// Bits 5 (erase) and 6 (program) of status register 1, until 30h clears them (Spansion).
     StatusBits,
@@ -35,7 +35,7 @@ pub enum Report {
     FlagStatus,
 }
 
-/// What a chip failed to do.
+/// The operation that a chip failed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -67,7 +67,7 @@ impl Report {
         }
     }
 
-    /// What a status with one of those bits means.
+    /// The failed operation in a status with one of those bits.
     pub(super) const fn failed(self, status: u8) -> Option<Operation> {
         match status & self.status_bits() {
             0 => None,
@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-/// What the flag status register says.
+/// The state that the flag status register reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flags {
     /// Ready, or no such register answers.

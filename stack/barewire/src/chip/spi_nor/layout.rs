@@ -1,6 +1,7 @@
 //! The addresses that a part's protection bits protect.
 //!
-//! What is not sure protects: a layout whose ranges are not computed protects the whole chip or nothing.
+//! In doubt, an address counts as protected: a layout whose ranges are not computed protects the whole chip or
+//! nothing.
 
 use core::ops::Range;
 

@@ -12,21 +12,21 @@
 //!
 //! # How this driver uses it
 //! 1. Identity: [`SpiNor::new`] identifies the chip by its JEDEC id. SFDP gives size, page, erase
-//!    types and where each of them holds, address width and times; for parts without SFDP a table does. What
-//!    contradicts or is missing is [noted](Geometry::notes), and refused where it matters; [`Assume`] overrides it.
+//!    types and where each of them holds, address width and times; for parts without SFDP a table does.
+//!    Contradictions and gaps are [noted](Geometry::notes), and refused where they matter; [`Assume`] overrides it.
 //! 2. Write enable is a guard: the driver checks that the latch was set, and clears it again in
 //!    every case.
 //! 3. Busy: the driver sleeps the typical time, then polls at intervals of an eighth of it, and
 //!    gives up after the datasheet's maximum. If a part's times are unknown, it polls from the
 //!    beginning. A status of all ones means that the chip no longer drives MISO ([`NorError::Gone`]).
-//! 4. "Done" means seen: what was erased or programmed is read back, unless that is
-//!    [switched off](SpiNor::set_read_back). What the chip reports as failed, or ignores, is an error.
+//! 4. "Done" means seen: erased or programmed data is read back, unless that is [switched
+//!    off](SpiNor::set_read_back). A command that the chip reports as failed, or ignores, is an error.
 //! 5. Write: [`SpiNor::write`] reads first. It skips data that is already there, and programs without
 //!    erasing where bits are only cleared.
 //! 6. Addresses: chips above 16 MiB are addressed by their 4-byte opcodes or, if they have none, in
 //!    4-byte mode, which the driver leaves when it is dropped (`mode.rs`).
-//! 7. Protection: what a part sets at each power-up is opened before the first change; what somebody set is
-//!    refused, and cleared when that is asked (`protection/`).
+//! 7. Protection: a lock that a part sets at each power-up is opened before the first change. A protection
+//!    that a user has set makes the change fail, and is cleared only on request (`protection/`).
 //! 8. Operations: commands that must not be interleaved with other users' are one
 //!    [operation](Port::begin): a read; the erase of a block; the read, erase, programs and read
 //!    back of a sector. On a shared chip each operation waits until the chip is ready, enters

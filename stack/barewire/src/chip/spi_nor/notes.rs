@@ -1,8 +1,8 @@
-//! What a user should know of a chip beside its description: what contradicts, what is not known, what was done.
+//! Notes on a chip for its user, besides the description: contradictions, unknowns, and actions of the driver.
 
 use core::fmt;
 
-/// One such thing.
+/// One note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -19,7 +19,7 @@ pub enum Note {
     Page {
         /// SFDP's, in bytes.
         sfdp: u32,
-        /// Those used.
+        /// The page size in use.
         used: u32,
     },
     /// Two erase types have one opcode, and nothing says which of them holds: neither is used.

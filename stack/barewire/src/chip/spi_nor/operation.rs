@@ -29,8 +29,8 @@ use crate::time::{Timer, ticks_at_least};
 const READY_MAX_NS: u64 = 10_000_000_000;
 /// The interval between two polls of the status in step 2.
 const READY_INTERVAL_NS: u64 = 100_000;
-/// Of a chip that is not identified, bits 5 and 6 may be protection bits of a busy chip. After this time they
-/// are taken for the error bits of a chip that waits for CLSR; a chip that is only busy ignores that.
+/// Before a chip is identified, bits 5 and 6 may be protection bits of a busy chip. After this time they are
+/// taken for the error bits of a chip that waits for CLSR. A chip that is only busy ignores CLSR.
 const ERRORS_AFTER_NS: u64 = 1_000_000_000;
 
 /// A port between steps 1 and 5, whose chip is not identified yet.

@@ -1,5 +1,5 @@
-//! What the id tells: of parts, limits that SFDP does not have, times that it may not have, and all of those
-//! without SFDP; of makers, what SFDP has no words for.
+//! Facts that the driver knows by the JEDEC id. Of parts: limits that SFDP does not have, times that it may
+//! not have, and everything if the part has no SFDP. Of makers: properties that SFDP cannot express.
 //!
 //! A part is listed here only if the driver was run against a model of it. Makers' rules are from the datasheets
 //! named at each.
@@ -32,7 +32,7 @@ mod id {
     pub(super) const WINBOND: u8 = 0xef;
 }
 
-/// What a maker's parts have in common.
+/// The common properties of a maker's parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Maker {
     pub(super) protection: Layout,
@@ -297,7 +297,7 @@ pub(super) fn perhaps_without_sfdp(id: JedecId) -> Option<Geometry> {
     }
 }
 
-/// What parts without SFDP have in common, and values to be replaced.
+/// The common properties of parts without SFDP, and values that each part replaces.
 fn plain(id: JedecId, size: u64, erase_types: [Option<EraseType>; 4]) -> Geometry {
     let Maker { protection, form, report } = of_maker(id, size, None);
     Geometry {

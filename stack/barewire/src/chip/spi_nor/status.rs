@@ -20,7 +20,8 @@ pub enum StatusForm {
 }
 
 impl StatusForm {
-    /// That of a quad enable requirement; `None` if there is none or a reserved one.
+    /// The form that a quad enable requirement implies; `None` if there is no requirement or a
+    /// reserved one.
     pub(super) const fn of_requirement(requirement: Option<u8>) -> Self {
         match requirement {
             // QE is bit 6 of register 1; bit 7 of a register that is read by 3Fh; or there is none.

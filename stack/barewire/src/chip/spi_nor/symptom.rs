@@ -1,4 +1,4 @@
-//! What an identification that makes no sense looks like, so that the error can say where to look.
+//! The pattern of an identification that makes no sense, so that the error can name the likely cause.
 //!
 //! A chip's SFDP begins with four known bytes, and the ids of some parts are known. If what came is one of
 //! these shifted by one bit, the controller sampled MISO one clock late or early: the clock is too fast

@@ -69,7 +69,7 @@ impl Wait {
         timer.now_ticks().wrapping_sub(self.begun) > self.limit_ticks
     }
 
-    /// What a status means: ready, given up, or busy still.
+    /// The meaning of a status: ready, given up, or still busy.
     pub(super) fn judge(&self, status: u8, late: bool) -> Poll<Result<(), NorError>> {
         if status == 0xff && self.tells_gone {
             return Poll::Ready(Err(NorError::Gone { address: self.address }));

@@ -26,7 +26,7 @@ use crate::chip::{Port, longest_data};
 use crate::spi::Transfer;
 use crate::time::Timer;
 
-/// The largest block erased at once while writing, if there is a smaller one in its place.
+/// While writing, no block larger than this is erased at once, unless that place has no smaller block.
 const BLOCK_MAX: u64 = 64 << 10;
 
 /// The result of a write.
@@ -204,8 +204,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Ok(true)
     }
 
-    /// Erases a block whose content is in a buffer. What is written then is read back, and the blank block only if
-    /// the chip may have ignored the erase.
+    /// Erases a block whose content is in a buffer. The data written afterwards is read back. The blank block is
+    /// read back only if the chip may have ignored the erase.
     fn erase_to_write(&mut self, block: &Block, written: &mut Written) -> Result<(), NorError> {
         self.erase_block_unseen(block)?;
         if self.ignored.is_some() {
@@ -433,7 +433,7 @@ fn bytes_are_equal(expected: u8, actual: u8) -> bool {
     expected == actual
 }
 
-/// Of a byte programmed over another one, each bit that was to be cleared is.
+/// Whether a byte that was programmed over another has every bit cleared that was to be cleared.
 pub(super) fn bit_is_cleared(programmed: u8, actual: u8) -> bool {
     actual & !programmed == 0
 }

@@ -44,8 +44,8 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
     /// If steps 3 and 4 alternate, there are at most 64 samples in a row without a touch.
     ///
     /// # Errors
-    /// [`TouchError::InterruptStuck`]; [`TouchError::Inconsistent`] of the last of them; those of
-    /// [`Tsc2046::sample`].
+    /// [`TouchError::InterruptStuck`]; [`TouchError::Inconsistent`] if the last sample in a row
+    /// was inconsistent; the errors of [`Tsc2046::sample`].
     pub fn service(
         &mut self,
         timer: &mut impl Timer,

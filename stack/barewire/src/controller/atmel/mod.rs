@@ -124,7 +124,7 @@ fn is_native(preset: &Preset) -> bool {
 /// The SPI block, its select lines and the timer that makes its delays.
 pub type Atmel<R, G, T, I = NoInterrupt> = Block<AtmelState, R, G, T, I>;
 
-/// What the driver keeps.
+/// The driver's state.
 #[derive(Debug, Default)]
 pub struct AtmelState {
     /// MR and the CSRs as last written.

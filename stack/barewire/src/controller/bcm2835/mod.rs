@@ -65,8 +65,8 @@
 //! chip, TA activates the line that the CS field names. So the field names line 2: SPI0 has CSPOL2
 //! but no such pin. Setup, hold and inactive times are made by software on every line. A native
 //! line needs no GPIO block, but it rises when CDIV is written: a transfer with a speed of its own
-//! is refused there. Of the two kinds of polarity bits in CS, only the one per line is used; the
-//! common one (CSPOL) stays 0.
+//! is refused there. CS has a polarity bit for each line and a common one (CSPOL). The driver uses
+//! the bits of the lines; CSPOL stays 0.
 //!
 //! # Ordering
 //! 1. Every line is inactive before the block is touched for the first time.
@@ -138,7 +138,7 @@ fn is_native(preset: &Preset) -> bool {
 /// The SPI0 block, its select lines and the timer that makes its delays.
 pub type Bcm2835<R, G, T, I = NoInterrupt> = Block<Bcm2835State, R, G, T, I>;
 
-/// What the driver keeps.
+/// The driver's state.
 #[derive(Debug, Default)]
 pub struct Bcm2835State {
     /// CS as last written, without bits that clear themselves; after a reset [`UNCONFIGURED`].
@@ -359,7 +359,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Bcm2835<
     #[inline(always)]
     fn is_short(&self, preset: &Preset, control: u32, len: usize) -> bool {
         let set = self.state.cs == preset.regs[P_CS] && self.state.cdiv == control;
-        set && !is_native(preset) && len <= FIFO_BYTES
+        set && preset.cs_mask != 0 && len <= FIFO_BYTES
     }
 
     /// After the edge: the write does not have to wait until the edge has arrived.

@@ -1,4 +1,4 @@
-//! What the driver of a block has to say: what it keeps, what the board's properties plan, what it does with registers.
+//! The interface of a block's driver: its state, its plans from the board's properties, and its register accesses.
 
 use core::fmt::Debug;
 use core::task::Poll;
@@ -6,7 +6,7 @@ use core::task::Poll;
 use crate::controller::{CsLine, Limits, Plan, Preset, Stopped};
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
-/// What a driver keeps of its block: registers as last written, and what it has seen.
+/// A driver's state of its block: registers as last written, and conditions it has seen.
 pub trait State: Debug + Default {
     /// The properties of the board, as its author writes them.
     type Config;
@@ -42,10 +42,10 @@ pub trait BlockConfig {
     /// As there.
     fn configure(&self, settings: &Settings, timer_hz: u32) -> Result<(Preset, Effective), Error>;
 
-    /// The register value ([`Plan::control`]) of a transfer that is not as its device has it.
+    /// The register value ([`Plan::control`]) of a transfer with settings of its own.
     ///
     /// # Errors
-    /// What the block does not support.
+    /// A setting that the block does not support.
     fn plan(&self, preset: &Preset, transfer: &Transfer<'_>) -> Result<u32, Error>;
 
     /// Checks and completes a message whose transfers are planned.
@@ -61,10 +61,10 @@ pub trait BlockConfig {
     fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize;
 }
 
-/// What a driver does with its block's registers.
+/// A driver's accesses to its block's registers.
 pub trait BlockDriver {
-    /// Whether [`Controller::run`](crate::controller::Controller::run) is inlined in its caller. Worth its code where the shorter
-    /// path is a few accesses; otherwise a message of several transfers can afford a call.
+    /// Whether [`Controller::run`](crate::controller::Controller::run) is inlined in its caller. Inlining is worth its
+    /// code size if the shorter path is a few accesses. Otherwise a message of several transfers can afford a call.
     const RUN_INLINE: bool = true;
 
     /// Brings the block, in whatever state it is, to idle with empty FIFOs, its interrupt masked and its configuration

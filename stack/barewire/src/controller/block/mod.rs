@@ -42,7 +42,7 @@ pub struct Block<B: State, R, G, T, I = NoInterrupt> {
     progress: Progress,
     /// The transfer that was left in flight.
     pub(super) flight: B::Flight,
-    /// What the driver keeps.
+    /// The driver's state.
     pub(super) state: B,
 }
 
@@ -113,7 +113,7 @@ where
     #[inline(always)]
     fn select(&mut self, preset: &Preset) {
         if self.enter(preset) && preset.cs_mask != 0 {
-            self.gpio.drive(preset.cs_mask, preset.selection.active_high());
+            self.gpio.drive(preset.cs_mask, preset.cs_active_high);
         }
     }
 
@@ -125,7 +125,7 @@ where
     #[inline(always)]
     fn deselect(&mut self, preset: &Preset) {
         if preset.cs_mask != 0 {
-            self.gpio.drive(preset.cs_mask, !preset.selection.active_high());
+            self.gpio.drive(preset.cs_mask, !preset.cs_active_high);
         }
         self.exit(preset);
     }

@@ -21,7 +21,7 @@ struct SelectLine {
 impl SelectLine {
     #[inline(always)]
     fn of(preset: &Preset) -> Self {
-        Self { mask: preset.cs_mask, active_high: preset.selection.active_high() }
+        Self { mask: preset.cs_mask, active_high: preset.cs_active_high }
     }
 }
 

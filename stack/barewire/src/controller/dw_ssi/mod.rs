@@ -156,7 +156,7 @@ impl Size {
 /// The DW_apb_ssi block, its select lines and the timer that makes its delays.
 pub type DwSsi<R, G, T, I = NoInterrupt> = Block<DwSsiState, R, G, T, I>;
 
-/// What the driver keeps.
+/// The driver's state.
 #[derive(Debug, Default)]
 pub struct DwSsiState {
     /// CTRLR0 as last written; after a reset [`UNCONFIGURED`], as the three below.

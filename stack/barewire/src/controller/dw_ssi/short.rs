@@ -15,7 +15,8 @@ use crate::controller::{Interrupt, Stopped};
 use crate::reg::Registers;
 use crate::time::Timer;
 
-/// How many of `len` bytes are left behind frames of `frame` bytes. Frames of 3 are equal: none is left.
+/// The number of bytes that remain of `len` after whole frames of `frame` bytes. With frames of 3 bytes all frames are
+/// equal, and none remains.
 #[inline(always)]
 fn tail_of(len: usize, frame: u8) -> usize {
     if frame == 3 { 0 } else { len & (usize::from(frame) - 1) }
@@ -107,7 +108,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         }
     }
 
-    /// Exchanges frames, and what is left behind them, for as long as each look finds some received.
+    /// Exchanges frames, and the rest of the bytes after them, as long as each look finds received frames.
     #[inline(never)]
     fn exchange_load(
         &mut self,

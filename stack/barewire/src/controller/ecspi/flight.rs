@@ -49,7 +49,7 @@ use crate::reg::Registers;
 use crate::spi::Data;
 use crate::time::Timer;
 
-/// After how many received words more are sent; the module says why.
+/// The number of received words after which more are sent. The module's documentation says why.
 const REFILL_WORDS: usize = FIFO_WORDS / 2;
 
 /// The burst in flight.

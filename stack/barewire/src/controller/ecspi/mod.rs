@@ -144,7 +144,7 @@ const P_SETTLE: usize = 3;
 /// The ECSPI block, its select lines and the timer that makes its delays.
 pub type Ecspi<R, G, T, I = NoInterrupt> = Block<EcspiState, R, G, T, I>;
 
-/// What the driver keeps.
+/// The driver's state.
 #[derive(Debug, Default)]
 pub struct EcspiState {
     /// CONREG as last written, without XCH.

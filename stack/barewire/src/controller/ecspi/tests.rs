@@ -1,4 +1,5 @@
-//! The clock, which is a search. What else the driver does is judged in `barewire-sim`.
+//! Tests of the clock, whose dividers are searched. All else that the driver does is judged in
+//! `barewire-sim`.
 
 use super::*;
 use crate::controller::block::BlockConfig;

@@ -122,7 +122,7 @@ const fn divisor(control: u32) -> u32 {
 /// The PL022 block, its select lines and the timer that makes its delays.
 pub type Pl022<R, G, T, I = NoInterrupt> = Block<Pl022State, R, G, T, I>;
 
-/// What the driver keeps.
+/// The driver's state.
 #[derive(Debug, Default)]
 pub struct Pl022State {
     /// SSPCR0 and SSPCPSR as last written; after a reset [`UNCONFIGURED`].

@@ -10,7 +10,7 @@ use crate::spi::{Effective, Error, Mode, Settings, Transfer};
 
 const PS_PER_S: u128 = 1_000_000_000_000;
 
-/// What the board fixes.
+/// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct SiFiveConfig {

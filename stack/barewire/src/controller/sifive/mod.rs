@@ -9,7 +9,7 @@
 //! Where the manual leaves a question open, the block's register-transfer source answers it: SiFive,
 //! *sifive-blocks*, 2016, as kept in
 //! [Chipyard](https://github.com/ucb-bar/chipyard/tree/main/generators/rocket-chip-blocks/src/main/scala/devices/spi),
-//! `SPIRegs`, `SPIFIFO`, `SPIMedia` and `SPIPhysical`. What is said below of the block was read there.
+//! `SPIRegs`, `SPIFIFO`, `SPIMedia` and `SPIPhysical`. The statements below about the block come from there.
 //!
 //! # How the block works
 //! A FIFO of 8 bytes each way. Each byte sent brings one into the receive FIFO, if FMT's direction
@@ -78,7 +78,7 @@ use regs::{
     FCTRL, FMT, FMT_BYTES, HOLD, IE, OFF, RXDATA, RXMARK, RXWM, SCKDIV, SCKMODE, TXDATA,
 };
 
-/// What no register holds: each has unused bits.
+/// A value that no register can hold: each has unused bits.
 const UNCONFIGURED: u32 = u32::MAX;
 const NS_PER_S: u64 = 1_000_000_000;
 /// Clocks of a frame, with one before it and one after it where a line moves.
@@ -97,7 +97,7 @@ const P_NATIVE: usize = 1;
 /// The block, its select lines and the timer that makes its delays.
 pub type SiFive<R, G, T, I = NoInterrupt> = Block<SiFiveState, R, G, T, I>;
 
-/// What the driver keeps.
+/// The driver's state.
 #[derive(Debug, Default)]
 pub struct SiFiveState {
     /// SCKDIV, SCKMODE, FMT's ENDIAN as a plan has them; after a reset [`UNCONFIGURED`].

@@ -62,7 +62,7 @@ pub(super) struct Args {
     far: FarArgs,
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]

@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::super::frame::{CanFrame, LogLine};
 use crate::shared::failure::Failure;
 
-/// What waits for the socket before the chip is no longer asked.
+/// Frames and errors that may wait for the socket. Beyond that the chip is no longer read.
 pub(super) const QUEUE_MAX: usize = 256;
 /// Frames of one step from the socket: the other direction has its turn too.
 const BATCH: usize = 64;
@@ -30,7 +30,7 @@ const ENOBUFS: i32 = 105;
 
 /// A socket of SocketCAN, or what stands for one. It never waits.
 pub(super) trait CanSocket {
-    /// What came; `None` if nothing did.
+    /// The next frame or error; `None` if none came.
     fn read(&mut self) -> io::Result<Option<LogLine>>;
 
     /// Gives it a frame or an error.
@@ -42,20 +42,21 @@ pub(super) trait CanSocket {
 
 /// The chip.
 pub(super) trait Port {
-    /// Shows what came since the last call; whether an overflow was among it.
+    /// Shows each frame and error since the last call, with whether the chip's overflow was among
+    /// them.
     fn receive(&mut self, see: &mut dyn FnMut(LogLine, bool)) -> Result<(), Failure>;
 
-    /// Gives it a frame. False: it has no place for one.
+    /// Gives the chip a frame. Returns false if the chip has no free place.
     fn transmit(&mut self, frame: &Frame) -> Result<bool, Failure>;
 }
 
-/// What was carried, and what was not; its field names are an interface.
+/// Counts of carried and dropped frames. The field names are an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     pub(super) frames_to_socket: u64,
     pub(super) errors_to_socket: u64,
     pub(super) frames_to_bus: u64,
-    /// Frames of CAN FD for an interface without.
+    /// CAN FD frames that the interface cannot carry.
     pub(super) fd_dropped: u64,
     /// Frames from the socket that the bus cannot carry.
     pub(super) refused: u64,

@@ -13,12 +13,12 @@ use super::super::frame::{CanFrame, ErrorFrame, Kind, LogLine};
 use super::pump::CanSocket;
 use crate::shared::failure::Failure;
 
-/// What the kernel calls a frame of CAN FD's size.
+/// The kernel's MTU of a CAN FD interface: the size of a CAN FD frame.
 const FD_MTU: u32 = 72;
 const EAFNOSUPPORT: i32 = 97;
 const ENETDOWN: i32 = 100;
 
-/// An interface in use. What the socket writes does not come back to it.
+/// An interface in use. The socket does not receive the frames it writes.
 #[derive(Debug)]
 pub(super) struct Interface {
     name: String,

@@ -87,7 +87,7 @@ impl Times {
     }
 }
 
-/// What came of one of them; the field names are an interface.
+/// The result of one kind of echo. The field names are an interface.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     by: By,
@@ -95,9 +95,10 @@ struct Row {
     irq_low_us: Option<Times>,
     cs_to_clock_us: Option<Times>,
     cs_high_gap_us: Option<Times>,
-    /// Of one processor, from the first frame's wish to be sent until all were echoed.
+    /// The busy share of one processor, from the time at which the first frame is ready to be sent
+    /// until all were echoed.
     cpu_percent: f64,
-    /// Of the same time: SPI's clock ran, while the processor waited for it.
+    /// The share of the same time in which SPI's clock ran while the processor waited for it.
     wire_percent: f64,
     idle_percent: f64,
     /// The receive service alone, and SPI's clock in it.
@@ -233,7 +234,7 @@ impl Row {
     }
 }
 
-/// The result; its field names are an interface.
+/// The result. Scripts rely on its field names.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -247,7 +248,7 @@ struct Report {
     rates: Rates,
     gap_ms: Option<f64>,
     full_load: bool,
-    /// Of what the percentages are.
+    /// The whole that the percentages refer to.
     percent_of: &'static str,
     #[serde(flatten)]
     first: Row,
@@ -261,7 +262,7 @@ struct Report {
 const PERCENT_OF: &str =
     "one processor's time, from the first frame's wish to be sent until the last was echoed";
 
-/// What is sent where nothing else is asked: the thread's own frames.
+/// The frames sent by default: the thread's own.
 fn default_far() -> Far {
     Far {
         gap_ps: 10 * PS_PER_MS,

@@ -20,12 +20,12 @@ pub(super) fn heading(by: By) -> &'static str {
 }
 
 impl Report {
-    /// Whether his times are of such frames: they come one by one.
+    /// Whether this run's frames are like those of his times: frames that come one by one.
     fn like_his_times(&self) -> bool {
         self.as_published && self.gap_ms == Some(10.0)
     }
 
-    /// Whether his shares are: of a full bus.
+    /// Whether this run's frames are like those of his shares: a full bus.
     fn like_his_shares(&self) -> bool {
         self.as_published && self.full_load
     }

@@ -15,12 +15,12 @@ use crate::shared::output::{self, note};
 /// Said when no board is named.
 const CLOCK: &str = "times are of the trace's clock; an emulator's clock is not a board's (--board NAME names the board)";
 
-/// What is printed; these names are an interface.
+/// The printed result. Scripts rely on the names.
 #[derive(Serialize)]
 struct Report<'a> {
     /// As given.
     board: Option<&'a str>,
-    /// What the times are of, if no board was named.
+    /// The clock of the times, if no board was named.
     clock: Option<&'static str>,
     lines: usize,
     skipped_lines: usize,

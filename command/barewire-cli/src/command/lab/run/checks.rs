@@ -1,4 +1,5 @@
-//! What the fit is worth: what `barewire lab fit` finds in a minute, as the lab keeps it.
+//! The checks of the fit. `barewire lab fit` computes them in a minute; the lab keeps their
+//! results.
 
 use std::fmt::Write as _;
 

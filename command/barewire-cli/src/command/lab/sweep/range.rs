@@ -11,7 +11,7 @@ const POINTS_MAX: usize = 1000;
 /// A range of counts that spans more than this is divided by factors, not by steps.
 const FACTORS_FROM: f64 = 20.0;
 
-/// What the values are, which says which units they may have.
+/// The kind of the values, which decides the units they may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dimension {
     /// Nanoseconds.
@@ -65,7 +65,7 @@ impl Range {
         Ok(Self { from, to, divided, is_whole })
     }
 
-    /// Its values, rising. Counts are whole, each there once.
+    /// Its values, in rising order. Counts are rounded to whole numbers, without duplicates.
     pub(super) fn values(&self) -> Vec<f64> {
         let Self { from, to, .. } = *self;
         let mut values: Vec<f64> = match self.divided {

@@ -53,8 +53,8 @@ pub(crate) fn check(maps: &[GpioMap]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is likely a slip: a GPIO chip on a board that no node is on, beside a node on such a board whose text
-/// differs.
+/// A likely slip of the user: a GPIO chip is mapped to a board without a node, while a node is on such a
+/// board under a different text.
 pub(crate) fn likely_slip<'m>(gpio: &'m [GpioMap], buses: &[&'m str]) -> Option<String> {
     let board = |bus: &'m str| bus.split(',').next().unwrap_or(bus);
     let alone = gpio.iter().filter(|map| !buses.contains(&map.bus.as_str()));

@@ -1,9 +1,9 @@
 //! The mapped GPIO chips: each ioctl of a program, run on a simulated board's pins.
 //!
 //! # How it works
-//! A chip's lines are the pads of the board's GPIO block, by number. Those that drive chip selects are the
-//! board's own, as they are the kernel's SPI driver's. A chip's output pin that is wired to a pad, as a CAN
-//! controller's INT, is seen there.
+//! A chip's lines are the pads of the board's GPIO block, by number. Lines that drive chip selects belong
+//! to the board, as on a real machine they belong to the kernel's SPI driver. If a chip's output pin is
+//! wired to a pad, as a CAN controller's INT, the pad's line shows its level.
 
 mod map;
 mod pins;
@@ -144,8 +144,8 @@ impl<'s> Gpio<'s> {
     }
 }
 
-/// What the firmware of a Raspberry Pi leaves in the device tree; gpiozero and rpi-lgpio begin with it. From
-/// Raspberry Pi's documentation, "Raspberry Pi revision codes".
+/// The revision code that a Raspberry Pi's firmware leaves in the device tree; gpiozero and rpi-lgpio read
+/// it first. From Raspberry Pi's documentation, "Raspberry Pi revision codes".
 fn revision(board: &str) -> Option<u32> {
     match board {
         "rpi3" => Some(0x00a0_2082),
@@ -154,7 +154,7 @@ fn revision(board: &str) -> Option<u32> {
     }
 }
 
-/// What a board says of its lines.
+/// A board's lines, with their names and its own uses.
 fn specs(board: &Board) -> Vec<LineSpec> {
     let spec = board.spec();
     let lines = board.pads_of(0).unwrap_or(0);

@@ -5,7 +5,7 @@
 
 use super::{Call, Event, LineError, number};
 
-/// What kind of event it is.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Map,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Of an event's name.
+    /// The kind of the event with that name.
     pub(super) fn of(name: &str) -> Option<Self> {
         const PASSED: [&str; 4] = [
             "dma_sync_single_for_cpu",

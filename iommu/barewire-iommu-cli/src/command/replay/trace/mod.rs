@@ -26,7 +26,7 @@ mod iommu;
 
 use std::fmt;
 
-/// What a line says.
+/// The event of a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event<'a> {
     /// `size` bytes from `iova` were mapped to `phys`, in a domain without a name.
@@ -68,7 +68,7 @@ pub(super) enum Call {
 pub(super) struct TraceLine<'a> {
     /// When, on the tracer's clock; none if it does not say, or not in seconds.
     pub(super) time_ns: Option<u64>,
-    /// What.
+    /// The event.
     pub(super) event: Event<'a>,
 }
 

@@ -1,5 +1,5 @@
-//! What is refused before anything is clocked, and what errors say. What the driver sends is judged in
-//! `barewire-sim`.
+//! Settings that are refused before anything is clocked, and the texts of errors. The driver's
+//! messages are judged in `barewire-sim`.
 
 use super::*;
 use crate::bus::Bus;

@@ -173,7 +173,7 @@ impl Basic<'_> {
         (listed && granted >> (9 + index) & 1 == 1).then_some((opcodes >> (8 * index)) as u8)
     }
 
-    /// Of the longest erase and program times.
+    /// The multipliers of the longest erase and program times.
     fn multipliers(&self) -> (u64, u64) {
         let of = |word: u32| 2 * (u64::from(word & 0xf) + 1);
         if self.timed() {

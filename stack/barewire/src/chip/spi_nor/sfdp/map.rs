@@ -16,7 +16,7 @@ const VARIABLE_DUMMY_CLOCKS: u32 = 8;
 /// A count of dummy clocks that stands for those.
 const VARIABLE: u32 = 15;
 
-/// What a chip's table says.
+/// The content of a chip's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is no heap, and one of it at a time")]
 pub(super) enum Map {

@@ -67,7 +67,7 @@ impl core::fmt::Display for SfdpError {
 
 impl core::error::Error for SfdpError {}
 
-/// What parsing asks of a chip. None of it changes anything.
+/// The reads that parsing needs of a chip. None of them changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Ask {

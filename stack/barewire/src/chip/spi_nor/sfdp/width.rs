@@ -13,7 +13,7 @@ const READ: u32 = 1 << 0;
 const FAST_READ: u32 = 1 << 1;
 const PAGE_PROGRAM: u32 = 1 << 6;
 
-/// What a part offers, and what is used of it.
+/// The address widths and commands that a part offers, and those in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Width {
     pub(super) addressing: Addressing,
