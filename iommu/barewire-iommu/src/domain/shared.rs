@@ -170,6 +170,7 @@ mod tests {
 
     #[cfg(not(loom))]
     #[test]
+    #[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
     fn every_policy_is_read_as_it_was_written() {
         let shared = SharedPolicy::new(&Policy::default());
         assert_eq!(shared.read(), Policy::default());

@@ -40,6 +40,7 @@ fn nothing_comes_back_before_its_flush() {
 
 /// The queue has room for four: the fifth unmap flushes them, then waits itself.
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn bound_by_entries() {
     with_domain(|bench, domain| {
         for (entries, flushes) in [(usize::MAX, 2), (2, 4), (1, 9), (0, 10)] {
@@ -57,6 +58,7 @@ fn bound_by_entries() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn bound_by_bytes() {
     with_domain(|bench, domain| {
         let bounds = Bounds { bytes: 10 * PAGE, ..Bounds::default() };
@@ -76,6 +78,7 @@ fn bound_by_bytes() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn bound_by_age() {
     with_domain(|bench, domain| {
         let bounds = Bounds { age_ticks: 100, ..Bounds::default() };
@@ -143,6 +146,7 @@ fn a_full_queue_that_fails_leaves_the_next_to_its_caller() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn by_page_if_that_is_asked_for() {
     with_domain(|bench, domain| {
         let by_page = Deferred { strategy: Strategy::ByPage, ..Deferred::default() };
@@ -157,6 +161,7 @@ fn by_page_if_that_is_asked_for() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn becoming_strict_flushes() {
     with_domain(|bench, domain| {
         domain.set_policy(deferred(Bounds::default())).unwrap();
@@ -170,6 +175,7 @@ fn becoming_strict_flushes() {
 
 #[test]
 #[should_panic(expected = "another domain's")]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn another_domains_ticket_is_a_mistake() {
     with_domain(|bench, domain| {
         let other = super::domain(bench, 2);
@@ -180,6 +186,7 @@ fn another_domains_ticket_is_a_mistake() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn a_dropped_domain_flushes_what_waits() {
     with_domain(|bench, first| {
         drop(first);

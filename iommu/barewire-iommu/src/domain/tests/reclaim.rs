@@ -33,6 +33,7 @@ fn counted(bench: &Bench<'_>) -> [usize; 3] {
 
 /// A page in each of many tables, one after the other: nothing is mapped when the next comes.
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn small_mappings_all_over_do_not_exhaust_the_pool() {
     let (tables, pairs) = if cfg!(miri) { (8, 20) } else { (40, 400) };
     with_tables(tables, |_, domain| {
@@ -114,6 +115,7 @@ fn a_table_whose_walks_cannot_be_invalidated_is_used_as_it_is() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn tables_in_use_stay_and_empty_ones_are_freed() {
     with_domain(|bench, domain| {
         let kept = domain.map_at(Iova(START), &page(0), rw()).expect("free");
@@ -172,6 +174,7 @@ fn a_map_whose_reclaim_fails_hands_it_back() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri a minute, and shows it nothing that the others do not")]
 fn memory_may_run_out_nevertheless() {
     with_tables(4, |bench, domain| {
         let kept = domain.map_at(Iova(START), &page(0), rw()).expect("a root and three more");
