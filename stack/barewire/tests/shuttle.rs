@@ -12,21 +12,27 @@
 //! A failing schedule of the first kind is printed, and replayed by `shuttle::replay`. A failing
 //! schedule under strict priorities prints its seed: see [`strict`].
 #![cfg(shuttle)]
-#![allow(unsafe_code, reason = "a bus is leaked and got back, see mixes")]
 
 #[path = "mixes/mod.rs"]
 mod mixes;
 #[path = "shuttle/nested.rs"]
 mod nested;
-#[path = "shuttle/park.rs"]
-mod park;
+#[path = "ops/mod.rs"]
+mod ops;
+#[path = "platform/mod.rs"]
+mod platform;
+#[path = "shuttle/sleep.rs"]
+mod sleep;
 #[path = "shuttle/strict.rs"]
 mod strict;
+#[path = "wire/mod.rs"]
+mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Wake;
 
+use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::RandomScheduler;
 use shuttle::sync::mpsc;
@@ -34,20 +40,47 @@ use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
 use barewire::bus::Pump;
-use mixes::Op::{
-    self, Async, Cancel, Enqueue, Lock, Prepared, Race, Run, Statistics, Sync, Transact, Try, Wait,
+use mixes::{Client, Leaked, model_bus};
+use ops::Op::{
+    self, Async, Cancel, Enqueue, Lock, Prepared, QueuedFuture, Race, Statistics, Sync, Transact,
+    Try, Wait,
 };
-use mixes::{Leaked, Outcome, Worker, model_bus};
-use park::Park;
+use platform::Threads;
+use sleep::{Checked, PARK, PARK_INHERITING};
 use strict::{Priorities, Strict};
 
 /// What threads do.
-const THREADS: [Op; 12] =
-    [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Run, Try, Statistics, Race];
+const THREADS: [Op; 12] = [
+    Prepared,
+    Sync,
+    Async,
+    Lock,
+    Cancel,
+    Enqueue,
+    Wait,
+    Transact,
+    QueuedFuture,
+    Try,
+    Statistics,
+    Race,
+];
 /// What tasks do: mostly what they can await. They go from thread to thread, and messages of two
 /// threads are in no order: so they leave nothing in the queue.
-const TASKS: [Op; 13] =
-    [Transact, Transact, Transact, Run, Run, Run, Sync, Prepared, Lock, Cancel, Wait, Try, Race];
+const TASKS: [Op; 13] = [
+    Transact,
+    Transact,
+    Transact,
+    QueuedFuture,
+    QueuedFuture,
+    QueuedFuture,
+    Sync,
+    Prepared,
+    Lock,
+    Cancel,
+    Wait,
+    Try,
+    Race,
+];
 
 /// Schedules of a test: its share of two million, or of `BAREWIRE_SCHEDULES`.
 fn schedules(percent: usize) -> usize {
@@ -55,9 +88,6 @@ fn schedules(percent: usize) -> usize {
     let all: usize = all.map_or(2_000_000, |all| all.parse().expect("a number of schedules"));
     (all * percent).div_ceil(100)
 }
-
-static PARK: Park = Park { inherits: false };
-static PARK_INHERITING: Park = Park { inherits: true };
 
 /// Up to `ops` random ones of `kinds`.
 fn draw(kinds: &[Op], ops: usize) -> Vec<Op> {
@@ -91,23 +121,25 @@ impl Server {
 
 /// The controller's interrupt handler: it looks at what was counted, and goes on with the queue.
 fn handle_interrupt(bus: Leaked) -> bool {
-    mixes::assert_one_moment(&bus.get().statistics());
+    ops::assert_one_moment(&bus.get().statistics());
     bus.get().interrupt()
 }
 
 /// The threads have ended: their messages came as promised, and were counted.
-fn assert_promises(bus: Leaked, outcomes: &[Outcome]) {
+fn judge(bus: Leaked, clients: Vec<Client>) {
     let counted = bus.get().statistics();
-    let sent = bus.take().into_sent();
-    mixes::assert_promises(&sent, outcomes);
-    mixes::assert_one_moment(&counted);
-    assert_eq!(counted.messages, sent.len() as u64, "not as many as were on the wire");
+    ops::assert_one_moment(&counted);
+    assert_eq!(counted.messages, bus.judge(clients), "not as many as were on the wire");
+}
+
+fn join(thread: JoinHandle<Client>) -> Client {
+    thread.join().expect("no panic")
 }
 
 /// A mix of threads, and what serves their bus.
 #[derive(Clone, Copy)]
 struct Mix {
-    platform: &'static Park,
+    platform: &'static Threads<Checked>,
     pump: Pump,
     threads: u8,
     ops: usize,
@@ -123,17 +155,15 @@ impl Mix {
         let server = Server::spawn(bus, pump);
         let handling = (pump == Pump::Interrupt)
             .then(|| strict::handle_interrupts(move || handle_interrupt(bus)));
-        let workers: Vec<_> = (0..threads)
-            .map(|number| {
-                let worker = Worker::new(bus, number, draw(&THREADS, ops));
-                thread::spawn(move || worker.run())
-            })
-            .collect();
-        let mut outcomes: Vec<Outcome> =
-            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
-        mixes::assert_results(&mut outcomes);
+        let spawn = |number| {
+            let client = bus.client(number, &draw(&THREADS, ops));
+            thread::spawn(move || block_on(client.run()))
+        };
+        let threads: Vec<_> = (0..threads).map(spawn).collect();
+        let mut clients: Vec<_> = threads.into_iter().map(join).collect();
+        clients.iter_mut().for_each(Client::fetch);
         let served = server.stop(bus) + handling.map_or(0, strict::Handling::stop);
-        assert_promises(bus, &outcomes);
+        judge(bus, clients);
         served
     }
 
@@ -242,7 +272,7 @@ fn interrupts_and_strict_priorities() {
 /// first and then run other paths. All of them end, and all promises hold.
 #[derive(Clone, Copy)]
 struct Nested {
-    platform: &'static Park,
+    platform: &'static Threads<Checked>,
     pump: Pump,
 }
 
@@ -256,32 +286,24 @@ impl Nested {
         bus.get().set_counting(true);
         let server = Server::spawn(bus, pump);
         let (ended, ends) = mpsc::channel();
-        let workers: Vec<_> = (0..Self::PAIRS)
-            .map(|number| {
-                let as_task = Worker::new(bus, number, draw(&TASKS, Self::OPS));
-                let ended = ended.clone();
-                let task = nested::Task::new(async move {
-                    let outcome = as_task.run_as_task().await;
-                    ended.send((number, outcome)).expect("the main thread waits");
-                });
-                let ops = draw(&THREADS, Self::OPS);
-                let worker = Worker::new(bus, Self::PAIRS + number, ops);
-                thread::spawn(move || {
-                    task.wake();
-                    worker.run()
-                })
+        let spawn = |number| {
+            let as_task = bus.client(number, &draw(&TASKS, Self::OPS));
+            let ended = ended.clone();
+            let task = nested::Task::new(async move {
+                ended.send(as_task.run().await).expect("the main thread waits");
+            });
+            let client = bus.client(Self::PAIRS + number, &draw(&THREADS, Self::OPS));
+            thread::spawn(move || {
+                task.wake();
+                block_on(client.run())
             })
-            .collect();
-        let threads: Vec<Outcome> =
-            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
-        let mut tasks: Vec<_> =
-            (0..Self::PAIRS).map(|_| ends.recv().expect("every task ends")).collect();
-        tasks.sort_by_key(|(number, _)| *number);
-        let mut outcomes: Vec<_> =
-            tasks.into_iter().map(|(_, outcome)| outcome).chain(threads).collect();
-        mixes::assert_results(&mut outcomes);
+        };
+        let threads: Vec<_> = (0..Self::PAIRS).map(spawn).collect();
+        let mut clients: Vec<_> = threads.into_iter().map(join).collect();
+        clients.extend((0..Self::PAIRS).map(|_| ends.recv().expect("every task ends")));
+        clients.iter_mut().for_each(Client::fetch);
         server.stop(bus);
-        assert_promises(bus, &outcomes);
+        judge(bus, clients);
     }
 
     fn figure(self, schedules: usize, what: &str) {

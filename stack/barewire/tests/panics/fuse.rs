@@ -5,65 +5,28 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::case::Case;
+use crate::ops::Injected;
+use crate::threads::lock;
+use crate::wire::Hook;
 
-/// User code that the bus calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hook {
-    /// `Controller::plan`.
-    Plan,
-    /// `Controller::run`, with the chip selected.
-    Run,
-    /// `Controller::start`, likewise.
-    Start,
-    /// `Controller::resume`, likewise.
-    Resume,
-    /// `Controller::arm`: the bus has to reclaim the controller, which left the chip selected.
-    Arm,
-    /// What a tracer tells.
-    Sink,
-    /// A message's callback.
-    Callback,
-    /// A waker's `wake`.
-    Waker,
-    /// `Platform::wake`.
-    PlatformWake,
-    /// `Platform::wait`.
-    PlatformWait,
-}
-
-impl Hook {
-    pub(crate) const ALL: [Hook; HOOKS_COUNT] = [
-        Hook::Plan,
-        Hook::Run,
-        Hook::Start,
-        Hook::Resume,
-        Hook::Arm,
-        Hook::Callback,
-        Hook::Waker,
-        Hook::PlatformWake,
-        Hook::PlatformWait,
-        Hook::Sink,
-    ];
-
-    /// Those whose callers, or whom they call, may free a message.
-    pub(crate) const FREEING: &[Hook] = &[
-        Hook::Run,
-        Hook::Resume,
-        Hook::Callback,
-        Hook::Waker,
-        Hook::PlatformWake,
-        Hook::PlatformWait,
-    ];
-
-    pub(crate) const BUT_SINK: &[Hook] = Self::ALL.split_at(HOOKS_COUNT - 1).0;
-}
-
-const HOOKS_COUNT: usize = 10;
+/// Every hook; the tracer's last.
+pub(crate) const HOOKS: [Hook; 10] = [
+    Hook::Plan,
+    Hook::Run,
+    Hook::Start,
+    Hook::Resume,
+    Hook::Arm,
+    Hook::Callback,
+    Hook::Waker,
+    Hook::PlatformWake,
+    Hook::PlatformWait,
+    Hook::Sink,
+];
 
 /// Which calls panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,18 +46,11 @@ pub(crate) struct Fired {
     pub(crate) byte: u8,
 }
 
-/// What a hook panics with.
-struct Injected;
-
-/// Somebody's injected panic arrived.
-#[derive(Debug)]
-pub(crate) struct Unwound;
-
 /// One run of a case: its fuse and its wire.
 pub(crate) struct Run {
     pub(crate) case: Case,
     armed: AtomicBool,
-    calls: [AtomicU32; HOOKS_COUNT],
+    calls: [AtomicU32; HOOKS.len()],
     fired: Mutex<Vec<Fired>>,
     /// How often the callback of each message was called.
     called_back: Mutex<[u32; 256]>,
@@ -110,16 +66,12 @@ std::thread_local! {
     static IS_SECOND: Cell<bool> = const { Cell::new(false) };
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Run {
     pub(crate) fn new(case: Case) -> Arc<Self> {
         Arc::new(Self {
             case,
             armed: AtomicBool::new(false),
-            calls: [const { AtomicU32::new(0) }; HOOKS_COUNT],
+            calls: [const { AtomicU32::new(0) }; HOOKS.len()],
             fired: Mutex::default(),
             called_back: Mutex::new([0; 256]),
             waits: AtomicBool::new(false),
@@ -203,18 +155,14 @@ impl Run {
 
     // The wire.
 
-    pub(crate) fn select(&self) {
-        if self.selected.swap(true, Ordering::SeqCst) {
+    pub(crate) fn select(&self, active: bool) {
+        if self.selected.swap(active, Ordering::SeqCst) && active {
             self.interleaved.store(true, Ordering::SeqCst);
         }
     }
 
-    pub(crate) fn deselect(&self) {
-        self.selected.store(false, Ordering::SeqCst);
-    }
-
-    pub(crate) fn send(&self, byte: u8) {
-        lock(&self.sent).push(byte);
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        lock(&self.sent).extend(bytes);
     }
 
     // Hooks.
@@ -254,16 +202,6 @@ pub(crate) fn waits() {
     if IS_SECOND.get() {
         run().waits.store(true, Ordering::SeqCst);
     }
-}
-
-/// Runs `f` and catches what a hook raises. Another panic goes on.
-pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Unwound> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-        if !payload.is::<Injected>() {
-            resume_unwind(payload);
-        }
-        Unwound
-    })
 }
 
 /// What a panic says.

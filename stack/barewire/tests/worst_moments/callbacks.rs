@@ -4,10 +4,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::task::{Poll, Waker};
 
-use barewire::bus::{Platform, Pump};
+use barewire::bus::Pump;
 use barewire::spi::Transfer;
 
-use crate::threads::{PLATFORMS, ParkInheriting, Woken, name_of, within};
+use crate::platform::{INHERITING, PLATFORMS, name_of};
+use crate::threads::{Woken, within};
 use crate::{
     LIMIT, assert_serves, message, on_each_platform, opened, panicking, panics, plain, poll,
     sent_so_far, wired,
@@ -104,9 +105,8 @@ fn a_callback_that_panics_on_a_bus_pumped_by_interrupts_leaves_the_bus_idle() {
 
 #[test]
 fn a_bus_that_lends_priorities_runs_submitted_messages_after_a_callback_panicked() {
-    const PLATFORM: &dyn Platform = &ParkInheriting;
     within(LIMIT, "it", || {
-        let (bus, sent) = plain(PLATFORM);
+        let (bus, sent) = plain(&INHERITING);
         let device = opened(&bus);
         let (mut bad, mut after) = (panicking(&device, 1), message(&device, 2));
         assert!(panics(|| bad.as_mut().submit().expect("is free")));

@@ -12,10 +12,12 @@ use barewire::hal::{HalBus, HalDevice};
 use barewire::spi::Transfer;
 use embedded_hal::spi::{SpiBus, SpiDevice};
 
-use crate::threads::{PLATFORMS, Park, name_of, within};
+use crate::platform::{PARKING, PLATFORMS, name_of};
+use crate::threads::within;
+use crate::wire::PLAIN;
 use crate::{
-    LIMIT, SETTINGS, Wired, assert_serves, kept, message, on_each_platform, opened, panics, plain,
-    poll, sent_so_far,
+    LIMIT, Wired, assert_serves, kept, message, on_each_platform, opened, panics, plain, poll,
+    sent_so_far,
 };
 
 // Whether a type is `Send`: the inherent function wins where its bound holds.
@@ -132,7 +134,7 @@ fn a_hal_device_beside_the_hal_bus_of_its_thread_is_refused() {
     on_each_platform(|platform| {
         let (bus, sent) = plain(platform);
         let mut other = HalDevice::new(opened(&bus));
-        let mut hal_bus = HalBus::new(bus.lock(), &SETTINGS).expect("opens");
+        let mut hal_bus = HalBus::new(bus.lock(), &PLAIN).expect("opens");
         SpiBus::write(&mut hal_bus, &[1]).expect("runs");
         assert!(SpiDevice::write(&mut other, &[2]).is_err());
         SpiBus::write(&mut hal_bus, &[3]).expect("runs");
@@ -157,7 +159,7 @@ fn who_has_locked_the_bus_is_refused_what_would_wait_for_it() {
         assert!(device.sync(&mut [Transfer::write(&[4])]).is_err());
         assert!(prepared.run().is_err());
         assert!(prepared_message.run().is_err());
-        assert!(bus.device(&SETTINGS).is_err());
+        assert!(bus.device(&PLAIN).is_err());
         assert!(panics(|| drop(bus.lock())), "a lock has no error to return");
         assert!(bus.try_lock().is_none(), "it was not given back");
         assert!(matches!(submitted.as_mut().wait(), Some(Err(_))));
@@ -194,14 +196,14 @@ fn a_callback_is_refused_what_would_wait_for_the_bus_and_may_submit() {
         let device = DEVICE.get().expect("is set");
         let refused = [
             device.sync(&mut [Transfer::write(&[8])]).is_err(),
-            device.bus().device(&SETTINGS).is_err(),
+            device.bus().device(&PLAIN).is_err(),
             panics(|| drop(device.bus().lock())),
         ];
         REFUSED.lock().expect("no panic while locked").extend(refused);
         Then::Done
     }
     within(LIMIT, "it", || {
-        let (bus, sent) = plain(&Park);
+        let (bus, sent) = plain(&PARKING);
         let bus = kept(bus);
         let device = *DEVICE.get_or_init(|| opened(bus));
         let queued = device.queued([1]).expect("plans").with_callback(&waits);

@@ -1,14 +1,15 @@
 //! A platform whose `wait` or `wake` panics.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::thread;
 
-use barewire::bus::{Platform, Pump};
+use barewire::bus::Pump;
 use barewire::spi::Transfer;
 
-use crate::threads::{Park, wait_until, within};
+use crate::platform::{Interpose, Threads};
+use crate::threads::{wait_until, within};
 use crate::{LIMIT, assert_serves, message, opened, panics, poll, sent_so_far, wired};
 
 std::thread_local! {
@@ -18,16 +19,19 @@ std::thread_local! {
     static WAKE_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// [`Park`], but threads that ask for it panic once. Each test has its own: `panicked` is set then.
-struct Panicking {
+/// Threads that sleep, and panic once if they ask for it. Each test has its own: `panicked` is set
+/// then.
+struct Panics {
     panicked: AtomicBool,
 }
 
-impl Panicking {
-    const fn new() -> Self {
-        Self { panicked: AtomicBool::new(false) }
-    }
+type Panicking = Threads<Panics>;
 
+const fn panicking() -> Panicking {
+    Threads::parking(Panics { panicked: AtomicBool::new(false) })
+}
+
+impl Panics {
     fn panic_if(&self, asked: bool) {
         if asked {
             self.panicked.store(true, Ordering::Release);
@@ -36,27 +40,14 @@ impl Panicking {
     }
 }
 
-impl Platform for Panicking {
-    fn context(&self) -> usize {
-        Park.context()
-    }
-
-    fn spins(&self) -> u32 {
-        0
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+impl Interpose for Panics {
+    fn sleeps(&self) -> bool {
         self.panic_if(WAIT_PANICS.take());
-        Park.wait(word, expected);
+        true
     }
 
-    fn wake(&self, word: *const AtomicU32) {
+    fn wakes(&self) {
         self.panic_if(WAKE_PANICS.take());
-        Park.wake(word);
     }
 }
 
@@ -64,14 +55,14 @@ impl Platform for Panicking {
 /// its bytes must not go before the wire is done with them.
 #[test]
 fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
-    static PLATFORM: Panicking = Panicking::new();
+    static PLATFORM: Panicking = panicking();
     static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
     static OFF_THE_WIRE: AtomicBool = AtomicBool::new(false);
     within(LIMIT, "it", || {
         let (bus, sent) = wired(&PLATFORM, Pump::Worker, |bytes| {
             if bytes == [1] {
                 ON_THE_WIRE.store(true, Ordering::Release);
-                wait_until(|| PLATFORM.panicked.load(Ordering::Acquire));
+                wait_until(|| PLATFORM.interposed.panicked.load(Ordering::Acquire));
                 // Long enough for the other thread to free it, if it does.
                 (0..100).for_each(|_| thread::yield_now());
                 OFF_THE_WIRE.store(true, Ordering::Release);
@@ -106,7 +97,8 @@ fn queued_behind_the_wire_and_dropped(
         if bytes == [1] {
             on_the_wire.store(true, Ordering::Release);
             wait_until(|| {
-                dropped.load(Ordering::Acquire) || platform.panicked.load(Ordering::Acquire)
+                dropped.load(Ordering::Acquire)
+                    || platform.interposed.panicked.load(Ordering::Acquire)
             });
             (0..100).for_each(|_| thread::yield_now());
         }
@@ -137,7 +129,7 @@ fn queued_behind_the_wire_and_dropped(
 /// Under Miri this sees whether the holder touches what was freed.
 #[test]
 fn a_queued_message_dropped_by_a_wait_that_panics_is_out_of_the_queue() {
-    static PLATFORM: Panicking = Panicking::new();
+    static PLATFORM: Panicking = panicking();
     static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
     static DROPPED: AtomicBool = AtomicBool::new(false);
     within(LIMIT, "it", || {
@@ -148,7 +140,7 @@ fn a_queued_message_dropped_by_a_wait_that_panics_is_out_of_the_queue() {
 /// Under Miri this sees whether the holder touches what was freed.
 #[test]
 fn a_pending_transact_dropped_by_a_wait_that_panics_is_out_of_the_queue() {
-    static PLATFORM: Panicking = Panicking::new();
+    static PLATFORM: Panicking = panicking();
     static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
     static DROPPED: AtomicBool = AtomicBool::new(false);
     within(LIMIT, "it", || {
@@ -158,7 +150,7 @@ fn a_pending_transact_dropped_by_a_wait_that_panics_is_out_of_the_queue() {
 
 #[test]
 fn a_wait_that_panics_inside_a_sync_call_takes_its_message_out() {
-    static PLATFORM: Panicking = Panicking::new();
+    static PLATFORM: Panicking = panicking();
     within(LIMIT, "it", || {
         let (bus, sent) = wired(&PLATFORM, Pump::Caller, |_| {});
         let device = opened(&bus);
@@ -181,26 +173,20 @@ fn a_wait_that_panics_inside_a_sync_call_takes_its_message_out() {
 /// A wake that panics is called again, or the thread would sleep for ever.
 #[test]
 fn a_wake_that_panics_forgets_no_thread() {
-    static PLATFORM: Panicking = Panicking::new();
     static ASLEEP: AtomicBool = AtomicBool::new(false);
     struct Telling;
-    impl Platform for Telling {
-        fn context(&self) -> usize {
-            Park.context()
-        }
-        fn spins(&self) -> u32 {
-            0
-        }
-        fn wait(&self, word: &AtomicU32, expected: u32) {
+    impl Interpose for Telling {
+        fn sleeps(&self) -> bool {
             ASLEEP.store(true, Ordering::Release);
-            PLATFORM.wait(word, expected);
+            true
         }
-        fn wake(&self, word: *const AtomicU32) {
-            PLATFORM.wake(word);
+        fn wakes(&self) {
+            assert!(!WAKE_PANICS.take(), "the platform panics");
         }
     }
+    static PLATFORM: Threads<Telling> = Threads::parking(Telling);
     within(LIMIT, "it", || {
-        let (bus, sent) = wired(&Telling, Pump::Caller, |_| {});
+        let (bus, sent) = wired(&PLATFORM, Pump::Caller, |_| {});
         let device = opened(&bus);
         let mut after = message(&device, 2);
         let lock = bus.lock();

@@ -1,0 +1,139 @@
+//! The hooks: the controller, its tracer, the platforms, a waker and the callbacks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Wake;
+
+use barewire::bus::queued::{Callback, Completed};
+use barewire::bus::{Bus, Platform, Pump, Then};
+use barewire::controller::Controller;
+use barewire::middleware::Tracer;
+use barewire::time::Timer;
+use barewire::trace::Event;
+
+use crate::fuse::{self, at, run};
+use crate::ops::Op;
+use crate::platform::{Interpose, Threads};
+use crate::wire::{Hook, Script, ScriptedController};
+
+/// What every device here is.
+pub(crate) type Any = dyn Controller + Send;
+
+/// A controller and platforms whose every call is fused.
+pub(crate) struct Fused;
+
+impl Script for Fused {
+    fn at(&self, hook: Hook, byte: u8) {
+        at(hook, byte);
+    }
+
+    fn select(&mut self, active: bool) {
+        run().select(active);
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        run().send(bytes);
+    }
+
+    fn interrupts(&self, _: u8) -> u8 {
+        2
+    }
+
+    fn reclaim(&mut self) {
+        run().select(false);
+    }
+}
+
+impl Interpose for Fused {
+    fn waits(&self) {
+        fuse::waits();
+    }
+
+    fn sleeps(&self) -> bool {
+        at(Hook::PlatformWait, 0);
+        true
+    }
+
+    fn wakes(&self) {
+        at(Hook::PlatformWake, 0);
+    }
+}
+
+pub(crate) static SPINNING: Threads<Fused> = Threads::spinning(Fused);
+pub(crate) static PARKING: Threads<Fused> = Threads::parking(Fused);
+pub(crate) static INHERITING: Threads<Fused> = Threads::inheriting(Fused);
+
+/// The tracer's clock, which stands still.
+struct Still;
+
+impl Timer for Still {
+    fn frequency_hz(&self) -> u32 {
+        1
+    }
+
+    fn now_ticks(&mut self) -> u64 {
+        0
+    }
+}
+
+/// A bus whose every hook is fused. Under a tracer whole messages are run, so a bus pumped by
+/// interrupts has none.
+pub(crate) fn fused_bus(platform: &'static dyn Platform, pump: Pump) -> Box<Bus<Any>> {
+    let fused = ScriptedController::new(Fused);
+    if pump == Pump::Interrupt {
+        return Box::new(Bus::with_platform(fused, platform).with_pump(pump));
+    }
+    // Which message it is a tracer is not told at its beginning.
+    let sink = |_: &Event<'_>| at(Hook::Sink, 0);
+    let traced = Tracer::new(fused, Still, sink);
+    Box::new(Bus::with_platform(traced, platform).with_pump(pump))
+}
+
+/// A task that is only told.
+#[derive(Default)]
+pub(crate) struct Signal(AtomicBool);
+
+impl Signal {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it was told since it was last asked.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::SeqCst)
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.set();
+        at(Hook::Waker, 0);
+    }
+}
+
+fn call_back(completed: &Completed<'_>) -> (u32, bool) {
+    let good = completed.result().is_ok();
+    let byte = completed.rx(0).and_then(|rx| rx.first().copied()).map_or(0, |rx| !rx);
+    // What came in of a message that was aborted is not known.
+    let byte = if good { byte } else { 0 };
+    let before = run().count_callback(byte);
+    at(Hook::Callback, byte);
+    (before, good)
+}
+
+fn done(completed: &mut Completed<'_>) -> Then {
+    call_back(completed);
+    Then::Done
+}
+
+fn again(completed: &mut Completed<'_>) -> Then {
+    if call_back(completed) == (0, true) { Then::Again } else { Then::Done }
+}
+
+pub(crate) fn callback_of(op: Op) -> Option<Callback> {
+    match op {
+        Op::Callback => Some(&done),
+        Op::Again => Some(&again),
+        _ => None,
+    }
+}
