@@ -42,7 +42,7 @@ pub(crate) enum Op {
     /// One message over borrowed bytes, as a future.
     Transact,
     /// One submitted message, as a future.
-    QueuedFuture,
+    Await,
     /// One message with a callback.
     Callback,
     /// One message that runs twice, as its callback says.
@@ -59,8 +59,8 @@ pub(crate) enum Op {
 impl Op {
     /// Whether its message is planned before it is given.
     fn is_planned(self) -> bool {
-        use Op::{Again, Async, Callback, Cancel, Enqueue, QueuedFuture, Wait};
-        matches!(self, Async | Enqueue | Wait | Cancel | QueuedFuture | Callback | Again)
+        use Op::{Again, Async, Await, Callback, Cancel, Enqueue, Wait};
+        matches!(self, Async | Enqueue | Wait | Cancel | Await | Callback | Again)
     }
 
     /// Whether it cannot begin while its thread has the bus locked.
@@ -272,7 +272,7 @@ impl<'b, C: Controller + Send + ?Sized> Given<'b, C> {
             Op::Race => {
                 self.state = State::Pending(Box::pin(race(device, [byte, self.bytes[1]])));
             }
-            Op::QueuedFuture => {
+            Op::Await => {
                 if let Some(queued) = self.take_planned() {
                     self.state = State::Pending(Box::pin(run_queued(queued, byte)));
                 }

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use barewire::bus::{Bus, Platform, Pump};
 use barewire::spi::Error;
 
-use crate::fuse::{self, Fuse, Run};
+use crate::fuse::{self, Fuse, Log, Run};
 use crate::fused::{Any, Signal, callback_of, fused_bus};
 use crate::ops::{self, Client, Given, Op, Times, caught};
 use crate::platform::name_of;
-use crate::wire::{ASKING, PLAIN};
+use crate::wire::{ASKING, Hook, PLAIN};
 
 /// How the operations of a mix meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,21 +86,11 @@ impl fmt::Display for Case {
 /// driven by its caller and one that is queued: what a panic leaves behind on the bus is the same then, and
 /// the eight would take most of the time. Miri is slow.
 fn served_afterwards(mix: Mix) -> &'static [Op] {
-    if cfg!(miri) {
-        &[Op::Sync]
-    } else if mix.len > 2 {
-        &[Op::Sync, Op::Callback]
-    } else {
-        &[
-            Op::Prepared,
-            Op::Sync,
-            Op::Async,
-            Op::Wait,
-            Op::Lock,
-            Op::Transact,
-            Op::QueuedFuture,
-            Op::Callback,
-        ]
+    use Op::{Async, Await, Callback, Lock, Prepared, Sync, Transact, Wait};
+    match mix.len {
+        _ if cfg!(miri) => &[Sync],
+        3.. => &[Sync, Callback],
+        _ => &[Prepared, Sync, Async, Wait, Lock, Transact, Await, Callback],
     }
 }
 
@@ -228,19 +218,19 @@ impl<'b> Executor<'b> {
 }
 
 /// How often an operation came over the wire, given what panicked; or how it failed.
-fn times(run: &Run, given: &Given<'_, Any>) -> Result<Times, String> {
+fn times(log: &Log, given: &Given<'_, Any>) -> Result<Times, String> {
     let (op, byte) = (given.op, given.byte);
     match given.result() {
         // It is called back each time it ran.
         Some(Ok(1)) if matches!(op, Op::Callback | Op::Again) => {
-            let times = run.times_called_back(byte) as usize;
+            let times = log.times_called_back(byte);
             let expected = if op == Op::Again { 2 } else { 1 };
-            if times != expected && !run.callback_fired_on(byte) {
+            if times != expected && !log.fired.contains(&(Hook::Callback, byte)) {
                 return Err(format!("{op:?} was called back {times} times"));
             }
             Ok(Times { min: times, max: times })
         }
-        Some(Err(error)) if error.error == Error::Aborted && run.controller_fired_on(byte) => {
+        Some(Err(error)) if error.error == Error::Aborted && log.controller_fired_on(byte) => {
             Ok(Times { min: 0, max: 2 })
         }
         _ => given.times(),
@@ -313,7 +303,7 @@ fn run_and_judge(run: &Arc<Run>, bus: &Bus<Any>) -> Result<(), String> {
                     });
                     let met = || {
                         is_given.load(Ordering::SeqCst)
-                            || run.second_waits()
+                            || run.second_waits.load(Ordering::SeqCst)
                             || second.is_finished()
                     };
                     assert!(comes_true(met), "the second thread neither waits nor ends");
@@ -326,7 +316,7 @@ fn run_and_judge(run: &Arc<Run>, bus: &Bus<Any>) -> Result<(), String> {
     run.disarm();
     judge(run, bus, &executors)?;
     executors.drain(..).for_each(|ended| drop(ManuallyDrop::into_inner(ended)));
-    run.forget_sent();
+    run.log().sent.clear();
     let mut after = executor(AFTER, served_afterwards(case.mix));
     after.plan();
     after.finish();
@@ -341,21 +331,23 @@ fn judge(
     bus: &Bus<Any>,
     executors: &[ManuallyDrop<Executor<'_>>],
 ) -> Result<(), String> {
-    let sent = run.sent();
+    let log = run.log();
     let clients = || executors.iter().map(|executor| &executor.client);
     let records: Result<Vec<_>, _> =
-        clients().map(|client| client.records(|given| times(run, given))).collect();
-    ops::judge(&records?, &sent)?;
-    let is_aborted = |given: &&Given<'_, Any>| matches!(given.result(), Some(Err(_)));
-    if clients().flat_map(|client| &client.ops).filter(is_aborted).count() > run.panics() {
+        clients().map(|client| client.records(|given| times(&log, given))).collect();
+    ops::judge(&records?, &log.sent)?;
+    let has_failed = |given: &&Given<'_, Any>| matches!(given.result(), Some(Err(_)));
+    if clients().flat_map(|client| &client.ops).filter(has_failed).count() > log.fired.len() {
         return Err("more messages were aborted than panicked".into());
     }
-    if run.is_selected() {
+    if log.selected {
         return Err("CS is active".into());
     }
-    if run.is_interleaved() {
-        return Err(format!("one message inside another: {sent:02x?}"));
+    if log.interleaved {
+        return Err(format!("one message inside another: {:02x?}", log.sent));
     }
+    // An idle bus may still call hooks.
+    drop(log);
     let idle = || bus.try_lock().is_some();
     if !(idle() || run.case.pump == Pump::Worker && comes_true(idle)) {
         return Err("the bus is not idle".into());

@@ -28,11 +28,14 @@ impl Script for Fused {
     }
 
     fn select(&mut self, active: bool) {
-        run().select(active);
+        let run = run();
+        let mut log = run.log();
+        log.interleaved |= active && log.selected;
+        log.selected = active;
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        run().send(bytes);
+        run().log().sent.extend(bytes);
     }
 
     fn interrupts(&self, _: u8) -> u8 {
@@ -40,7 +43,7 @@ impl Script for Fused {
     }
 
     fn reclaim(&mut self) {
-        run().select(false);
+        run().log().selected = false;
     }
 }
 
@@ -111,12 +114,15 @@ impl Wake for Signal {
     }
 }
 
-fn call_back(completed: &Completed<'_>) -> (u32, bool) {
+/// Returns how often it was called back before, and whether the message ran.
+fn call_back(completed: &Completed<'_>) -> (usize, bool) {
     let good = completed.result().is_ok();
     let byte = completed.rx(0).and_then(|rx| rx.first().copied()).map_or(0, |rx| !rx);
     // What came in of a message that was aborted is not known.
     let byte = if good { byte } else { 0 };
-    let before = run().count_callback(byte);
+    let run = run();
+    let before = run.log().times_called_back(byte);
+    run.log().called_back.push(byte);
     at(Hook::Callback, byte);
     (before, good)
 }

@@ -39,11 +39,13 @@ mod wire;
 use barewire::bus::{Platform, Pump};
 
 use case::{Case, Meeting, Mix};
-use fuse::{Fuse, HOOKS};
+use fuse::Fuse;
 use fused::{INHERITING, PARKING, SPINNING};
-use ops::Op;
+use ops::Op::{
+    self, Again, Async, Await, Callback, Cancel, Enqueue, Lock, Prepared, Sync, Transact, Try, Wait,
+};
 use watch::{Watch, choice, watched};
-use wire::Hook;
+use wire::Hook::{self, Arm, Plan, PlatformWait, PlatformWake, Resume, Run, Sink, Start, Waker};
 
 /// What a bus can be.
 type Kind = (&'static dyn Platform, Pump);
@@ -62,41 +64,24 @@ const KINDS: &[Kind] = &[
 /// For triples: threads that spin differ from those that sleep in pairs already.
 const SLEEPING: &[Kind] = KINDS.split_at(3).1;
 
-const PATHS: &[Op] = &[
-    Op::Prepared,
-    Op::Sync,
-    Op::Async,
-    Op::Enqueue,
-    Op::Wait,
-    Op::Lock,
-    Op::Cancel,
-    Op::Transact,
-    Op::QueuedFuture,
-    Op::Callback,
-    Op::Again,
-    Op::Try,
-];
+/// All but those that only the model checkers mix.
+const PATHS: &[Op] =
+    &[Prepared, Sync, Async, Enqueue, Wait, Lock, Cancel, Transact, Await, Callback, Again, Try];
 
 /// One of each group of paths that leave the bus the same way.
-const UNLIKE: &[Op] = &[
-    Op::Sync,
-    Op::Async,
-    Op::Wait,
-    Op::Lock,
-    Op::Cancel,
-    Op::Transact,
-    Op::QueuedFuture,
-    Op::Again,
-];
+const UNLIKE: &[Op] = &[Sync, Async, Wait, Lock, Cancel, Transact, Await, Again];
 
 /// One of each group whose node has the same owner: a thread's stack, a pinned message that is run,
 /// taken back or awaited, a future that borrows.
 #[cfg(miri)]
-const OWNERS: &[Op] = &[Op::Sync, Op::Async, Op::Cancel, Op::Transact, Op::QueuedFuture];
+const OWNERS: &[Op] = &[Sync, Async, Cancel, Transact, Await];
+
+/// Every hook; the tracer's last.
+const HOOKS: &[Hook] =
+    &[Plan, Run, Start, Resume, Arm, Hook::Callback, Waker, PlatformWake, PlatformWait, Sink];
 
 /// Those whose callers, or whom they call, may free a message.
-const FREEING: &[Hook] =
-    &[Hook::Run, Hook::Resume, Hook::Callback, Hook::Waker, Hook::PlatformWake, Hook::PlatformWait];
+const FREEING: &[Hook] = &[Run, Resume, Hook::Callback, Waker, PlatformWake, PlatformWait];
 
 /// Which mixes are run, and which hooks panic.
 #[derive(Clone, Copy)]
@@ -112,7 +97,7 @@ struct Sweep {
 
 impl Sweep {
     const fn pairs(meeting: Meeting) -> Self {
-        Self { kinds: KINDS, meeting, paths: PATHS, len: 2, hooks: &HOOKS, ever_after: false }
+        Self { kinds: KINDS, meeting, paths: PATHS, len: 2, hooks: HOOKS, ever_after: false }
     }
 
     /// Of a tracer's calls triples say nothing that pairs do not.
@@ -127,7 +112,7 @@ impl Sweep {
 
     /// Several callbacks and wakers panic in one call.
     const fn often(self) -> Self {
-        Self { hooks: &[Hook::Callback, Hook::Waker], ever_after: true, ..self }
+        Self { hooks: &[Hook::Callback, Waker], ever_after: true, ..self }
     }
 
     /// Fewer, for Miri, which is a thousand times slower and looks for what is freed too early.
@@ -178,13 +163,8 @@ impl Sweep {
 /// call is a case of half a second, the first two.
 fn calls_max(hook: Hook) -> u32 {
     match hook {
-        Hook::PlatformWait | Hook::PlatformWake => {
-            if cfg!(miri) {
-                2
-            } else {
-                4
-            }
-        }
+        PlatformWait | PlatformWake if cfg!(miri) => 2,
+        PlatformWait | PlatformWake => 4,
         _ => u32::MAX,
     }
 }

@@ -57,11 +57,11 @@ impl Watch {
         let ran = run_case(case);
         self.runs.fetch_add(1, Ordering::Relaxed);
         if chosen.is_some() {
-            println!("{:?}", ran.as_ref().map(|run| run.panics()));
+            println!("{:?}", ran.as_ref().map(|run| run.log().fired.len()));
         }
         match ran {
             Ok(run) => {
-                self.panics.fetch_add(run.panics() as u64, Ordering::Relaxed);
+                self.panics.fetch_add(run.log().fired.len() as u64, Ordering::Relaxed);
                 Some(run)
             }
             Err(wrong) => {

@@ -31,8 +31,6 @@ pub(crate) enum Hook {
     Resume,
     /// `Controller::arm`: the bus has to reclaim the controller, which left the chip selected.
     Arm,
-    /// What a tracer tells.
-    Sink,
     /// A message's callback.
     Callback,
     /// A waker's `wake`.
@@ -41,6 +39,8 @@ pub(crate) enum Hook {
     PlatformWake,
     /// `Platform::wait`.
     PlatformWait,
+    /// What a tracer tells.
+    Sink,
 }
 
 /// What a test's controller does.

@@ -119,6 +119,19 @@ fn on_each_platform(body: fn(&'static dyn Platform)) {
     }
 }
 
+/// Runs `body` once on a bus of each platform, with a device. Then the bus has sent these bytes, and
+/// serves.
+fn on_each_bus(expected: &'static [u8], body: for<'b> fn(&'b Bus<Wired>, &'b Device<'b, Wired>)) {
+    for platform in PLATFORMS {
+        within(LIMIT, name_of(platform), move || {
+            let (bus, sent) = plain(platform);
+            body(&bus, &opened(&bus));
+            assert_eq!(sent_so_far(&sent), expected);
+            assert_serves(&bus);
+        });
+    }
+}
+
 /// The bus is idle, and serves a message of each path.
 fn assert_serves(bus: &Bus<Wired>) {
     assert!(bus.try_lock().is_some(), "the bus is idle");
