@@ -103,8 +103,8 @@ fn bound(usual: Option<usize>) -> Option<usize> {
 }
 
 /// Runs every interleaving of the threads, or every one of at most `preemptions`. Returns how many.
-fn check(threads: &[&[Op]], preemptions: Option<usize>) -> u64 {
-    let threads: Vec<Vec<Op>> = threads.iter().map(|ops| ops.to_vec()).collect();
+fn check(threads: &[Vec<Op>], preemptions: Option<usize>) -> u64 {
+    let threads = threads.to_vec();
     let interleavings = Arc::new(AtomicU64::new(0));
     let counter = interleavings.clone();
     let mut model = loom::model::Builder::new();
@@ -128,11 +128,7 @@ fn check(threads: &[&[Op]], preemptions: Option<usize>) -> u64 {
 /// Checks all mixes and says how much that was.
 fn check_all(what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
     let preemptions = bound(usual);
-    let mut interleavings = 0;
-    for mix in mixes {
-        let threads: Vec<&[Op]> = mix.iter().map(Vec::as_slice).collect();
-        interleavings += check(&threads, preemptions);
-    }
+    let interleavings: u64 = mixes.iter().map(|mix| check(mix, preemptions)).sum();
     let preemptions = preemptions.map_or("any number of".into(), |bound| format!("up to {bound}"));
     println!(
         "FIGURE: loom, {what}: {} mixes, {preemptions} preemptions, {interleavings} interleavings",

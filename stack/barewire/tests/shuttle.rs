@@ -46,7 +46,7 @@ use ops::Op::{
     Wait,
 };
 use platform::Threads;
-use sleep::{Checked, PARK, PARK_INHERITING};
+use sleep::{PARK, PARK_INHERITING, Shuttle};
 use strict::{Priorities, Strict};
 
 /// What threads do.
@@ -112,7 +112,7 @@ fn judge(bus: Leaked, clients: Vec<Client>) {
 /// Threads that mix the paths, and what serves their bus.
 #[derive(Clone, Copy)]
 struct Mix {
-    platform: &'static Threads<Checked>,
+    platform: &'static Threads<Shuttle>,
     pump: Pump,
     threads: u8,
     /// The first of the threads have a task each, of an executor that runs it inside its waker. They

@@ -1,50 +1,33 @@
 //! What the model checkers run: threads that mix the paths, on a wire that is watched.
-#![allow(
-    unsafe_code,
-    reason = "checkers' cells hand out pointers, and a bus is leaked and got back"
-)]
+#![allow(unsafe_code, reason = "a bus is leaked and got back")]
 
 #[cfg(loom)]
-use loom::cell::UnsafeCell;
+use loom::cell::Cell;
+#[cfg(not(loom))]
+use std::cell::Cell;
 
 use barewire::bus::{Bus, Platform, Pump};
 
-use crate::ops::{self, Given, Op};
+use crate::ops::{self, Op, Operation};
 use crate::wire::{PLAIN, Script, ScriptedController};
 
-/// A cell whose accesses the checker watches, where it can.
-#[cfg(not(loom))]
-struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
-
-#[cfg(not(loom))]
-impl<T> UnsafeCell<T> {
-    fn new(value: T) -> Self {
-        Self(std::cell::UnsafeCell::new(value))
-    }
-
-    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        f(self.0.get())
-    }
+/// A wire whose bytes are watched. A message that finds another inside fails the run; so do, where
+/// the checker's cells can tell, two accesses that are not ordered.
+#[derive(Default)]
+pub(crate) struct WatchedWire {
+    sent: Cell<Vec<u8>>,
+    selected: Cell<bool>,
 }
 
-/// A wire whose bytes are watched: two accesses that are not ordered fail the run, and so does a
-/// message that finds another inside.
-pub(crate) struct Watched {
-    sent: UnsafeCell<Vec<u8>>,
-    selected: UnsafeCell<bool>,
-}
-
-impl Script for Watched {
+impl Script for WatchedWire {
     fn select(&mut self, active: bool) {
-        // SAFETY: whether this access is alone is what the checker checks here.
-        let was =
-            self.selected.with_mut(|selected| unsafe { core::ptr::replace(selected, active) });
-        assert_ne!(was, active, "one message inside another");
+        assert_ne!(self.selected.replace(active), active, "one message inside another");
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        // SAFETY: whether this access is alone is what the checker checks here.
-        self.sent.with_mut(|sent| unsafe { &mut *sent }.extend_from_slice(bytes));
+        let mut sent = self.sent.take();
+        sent.extend_from_slice(bytes);
+        self.sent.set(sent);
         #[cfg(shuttle)]
         crate::strict::pause();
     }
@@ -86,13 +69,13 @@ impl Script for Watched {
 
 /// A bus for threads that want it `'static`.
 #[derive(Clone, Copy)]
-pub(crate) struct Leaked(*mut Bus<ScriptedController<Watched>>);
+pub(crate) struct Leaked(*mut Bus<ScriptedController<WatchedWire>>);
 
 // SAFETY: a reference to a bus may go to another thread.
 unsafe impl Send for Leaked {}
 
 impl Leaked {
-    pub(crate) fn get(self) -> &'static Bus<ScriptedController<Watched>> {
+    pub(crate) fn get(self) -> &'static Bus<ScriptedController<WatchedWire>> {
         // SAFETY: it is leaked until `take_sent`, which comes after the threads have ended.
         unsafe { &*self.0 }
     }
@@ -103,8 +86,7 @@ impl Leaked {
         drop(self.get().lock());
         // SAFETY: the pointer was leaked from a box, and no reference to it is left.
         let bus = unsafe { Box::from_raw(self.0) };
-        // SAFETY: it is ours alone.
-        bus.into_inner().script.sent.with_mut(|sent| unsafe { core::mem::take(&mut *sent) })
+        bus.into_inner().script.sent.take()
     }
 
     /// A thread's operations, made before it begins: opening a device takes the bus, which is not
@@ -119,7 +101,7 @@ impl Leaked {
     /// The threads have ended: their messages ran, and came as promised. Returns how many were sent.
     pub(crate) fn judge(self, clients: Vec<Client>) -> u64 {
         let records: Result<Vec<_>, _> =
-            clients.iter().map(|client| client.records(Given::times)).collect();
+            clients.iter().map(|client| client.records(Operation::times)).collect();
         drop(clients);
         let sent = self.take_sent();
         let judged = records.and_then(|records| ops::judge(&records, &sent));
@@ -129,10 +111,10 @@ impl Leaked {
 }
 
 /// The operations of one of a mix's threads. Its number is the upper half of its bytes.
-pub(crate) type Client = ops::Client<'static, ScriptedController<Watched>>;
+pub(crate) type Client = ops::Client<'static, ScriptedController<WatchedWire>>;
 
 pub(crate) fn model_bus(platform: &'static dyn Platform, pump: Pump) -> Leaked {
-    let watched = Watched { sent: UnsafeCell::new(Vec::new()), selected: UnsafeCell::new(false) };
-    let bus = Bus::with_platform(ScriptedController::new(watched), platform).with_pump(pump);
+    let watched = ScriptedController::new(WatchedWire::default());
+    let bus = Bus::with_platform(watched, platform).with_pump(pump);
     Leaked(Box::into_raw(Box::new(bus)))
 }

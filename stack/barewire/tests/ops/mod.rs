@@ -1,14 +1,14 @@
 //! The operations that tests of the bus mix: one enum, one way to perform each, one judge.
 //!
 //! # How it works
-//! A [`Client`] performs [operations](Given) on one bus, from one thread or task. Each is planned,
-//! given to the bus, polled if it is a future, and ends. The model checkers' threads end each before
-//! they give the next ([`Client::run`]). The tests of panics give several first, and drive all of
-//! them afterwards. [`judge`] compares what the clients expect, as [`Record`]s, with the bytes on the
-//! wire. Each message is one byte, and no two messages of a run have the same.
+//! A [`Client`] performs [operations](Operation) on one bus, from one thread or task. Each operation
+//! is planned, given to the bus, polled if it is a future, and ends. The model checkers' threads give
+//! an operation when the one before it has ended ([`Client::run`]). The tests of panics give several,
+//! and poll them afterwards. [`judge`] compares what the clients expect with the bytes on the wire.
+//! Each message is one byte, and no two messages of a run have the same.
 //!
-//! A test's hook panics with [`Injected`]. Each call into the bus catches that panic, and the
-//! operation goes on: [`caught`].
+//! A hook of a test may panic with [`InjectedPanic`] inside any call into the bus. The operation
+//! [catches](caught) it, and notes whether its result is lost.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::future::poll_fn;
@@ -83,19 +83,14 @@ impl Times {
 }
 
 /// What a hook of a test panics with.
-pub(crate) struct Injected;
-
-/// A hook's panic arrived at the caller.
 #[derive(Debug)]
-pub(crate) struct Unwound;
+pub(crate) struct InjectedPanic;
 
 /// Runs `f` and catches what a hook raises. Another panic goes on.
-pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Unwound> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-        if !payload.is::<Injected>() {
-            resume_unwind(payload);
-        }
-        Unwound
+pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, InjectedPanic> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| match payload.downcast() {
+        Ok(injected) => *injected,
+        Err(payload) => resume_unwind(payload),
     })
 }
 
@@ -124,7 +119,7 @@ enum State<'b, C: Controller + ?Sized> {
 }
 
 /// An operation on its way.
-pub(crate) struct Given<'b, C: Controller + ?Sized> {
+pub(crate) struct Operation<'b, C: Controller + ?Sized> {
     pub(crate) op: Op,
     pub(crate) byte: u8,
     /// What it sends, in order; as far as that is known.
@@ -180,7 +175,7 @@ async fn race<C: Controller + ?Sized>(
     }
 }
 
-impl<'b, C: Controller + Send + ?Sized> Given<'b, C> {
+impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
     fn new(op: Op, byte: u8, device: Device<'b, C>) -> Self {
         let has_two = matches!(op, Op::Lock | Op::Race);
         let bytes = if has_two { vec![byte, byte | 0x80] } else { vec![byte] };
@@ -214,7 +209,7 @@ impl<'b, C: Controller + Send + ?Sized> Given<'b, C> {
     fn call(&mut self, f: impl FnOnce() -> Result<usize, MessageError>) {
         match caught(f) {
             Ok(result) => self.end(result),
-            Err(Unwound) => self.state = State::Lost,
+            Err(InjectedPanic) => self.state = State::Lost,
         }
     }
 
@@ -228,7 +223,7 @@ impl<'b, C: Controller + Send + ?Sized> Given<'b, C> {
                 Some(callback) => queued.with_callback(callback),
                 None => queued,
             })),
-            Err(Unwound) => State::NotRun,
+            Err(InjectedPanic) => State::NotRun,
         };
     }
 
@@ -304,7 +299,7 @@ impl<'b, C: Controller + Send + ?Sized> Given<'b, C> {
         match caught(|| queued.as_mut().cancel()) {
             Ok(true) => self.state = State::NotRun,
             Ok(false) => self.take_result(),
-            Err(Unwound) => {
+            Err(InjectedPanic) => {
                 // It is its owner's again: whether it ran its result says.
                 let result = queued.as_mut().result();
                 self.state = result.map_or(State::Lost, State::Ended);
@@ -328,7 +323,7 @@ impl<'b, C: Controller + Send + ?Sized> Given<'b, C> {
             match caught(|| queued.as_mut().wait()) {
                 Ok(Some(result)) => self.end(result),
                 Ok(None) => return self.fail("was lost"),
-                Err(Unwound) => {}
+                Err(InjectedPanic) => {}
             }
         }
         self.fail("never ends to panic");
@@ -344,7 +339,7 @@ impl<'b, C: Controller + Send + ?Sized> Given<'b, C> {
                 self.end(result);
             }
             // As an executor has it, the task is no more.
-            Err(Unwound) => self.state = State::Lost,
+            Err(InjectedPanic) => self.state = State::Lost,
         }
         Poll::Ready(())
     }
@@ -371,7 +366,7 @@ pub(crate) struct Record {
 
 /// Some operations of one thread or task, in order.
 pub(crate) struct Client<'b, C: Controller + ?Sized> {
-    pub(crate) ops: Vec<Given<'b, C>>,
+    pub(crate) ops: Vec<Operation<'b, C>>,
     /// Indices of `ops`, as they were given.
     order: Vec<usize>,
 }
@@ -379,8 +374,9 @@ pub(crate) struct Client<'b, C: Controller + ?Sized> {
 impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
     /// `first` and the bytes above it are its messages'. The even ones go to the first device.
     pub(crate) fn new(first: u8, ops: &[Op], devices: [Device<'b, C>; 2]) -> Self {
-        let given = |(byte, &op): (u8, &Op)| Given::new(op, byte, devices[usize::from(byte % 2)]);
-        Self { ops: (first..).zip(ops).map(given).collect(), order: Vec::new() }
+        let ops = (first..).zip(ops);
+        let ops = ops.map(|(byte, &op)| Operation::new(op, byte, devices[usize::from(byte % 2)]));
+        Self { ops: ops.collect(), order: Vec::new() }
     }
 
     /// Plans what is planned before it is given, with these callbacks.
@@ -391,7 +387,7 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
     /// Gives an operation to the bus, if that can be done while this thread has the bus locked or it
     /// has not.
     pub(crate) fn give(&mut self, index: usize, locked: bool) {
-        // A borrowed message has no place in the queue until its future is polled in its turn.
+        // A borrowed message runs when its future is polled in its turn: later ones may run before.
         for op in self.ops.iter_mut().filter(|op| op.op == Op::Transact && op.is_pending()) {
             op.keeps_its_place = false;
         }
@@ -412,21 +408,21 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
 
     /// Waits for all that was submitted.
     pub(crate) fn fetch(&mut self) {
-        self.ops.iter_mut().for_each(Given::fetch);
+        self.ops.iter_mut().for_each(Operation::fetch);
     }
 
     /// What it expects on the wire, where `times` says how often; or what is wrong already.
     pub(crate) fn records(
         &self,
-        times: impl Fn(&Given<'b, C>) -> Result<Times, String>,
+        times: impl Fn(&Operation<'b, C>) -> Result<Times, String>,
     ) -> Result<Vec<Record>, String> {
         if let Some(wrong) = self.ops.iter().find_map(|op| op.wrong.clone()) {
             return Err(wrong);
         }
         let record = |&index: &usize| {
-            let given = &self.ops[index];
-            let Given { op, ref bytes, keeps_its_place, .. } = *given;
-            Ok(Record { op, bytes: bytes.clone(), times: times(given)?, keeps_its_place })
+            let operation = &self.ops[index];
+            let Operation { op, ref bytes, keeps_its_place, .. } = *operation;
+            Ok(Record { op, bytes: bytes.clone(), times: times(operation)?, keeps_its_place })
         };
         self.order.iter().map(record).collect()
     }

@@ -14,8 +14,8 @@ use barewire::bus::{Bus, Platform, Pump};
 use barewire::spi::Error;
 
 use crate::fuse::{self, Fuse, Log, Run};
-use crate::fused::{Any, Signal, callback_of, fused_bus};
-use crate::ops::{self, Client, Given, Op, Times, caught};
+use crate::hooks::{Any, Signal, callback_of, hooked_bus};
+use crate::ops::{self, Client, Op, Operation, Times, caught};
 use crate::platform::name_of;
 use crate::wire::{ASKING, Hook, PLAIN};
 
@@ -174,7 +174,7 @@ impl<'b> Executor<'b> {
     /// Goes on with the futures until they have ended.
     fn drive(&mut self) {
         let mut since = Instant::now();
-        while self.client.ops.iter().any(Given::is_pending) {
+        while self.client.ops.iter().any(Operation::is_pending) {
             let mut polled = false;
             for index in 0..self.signals.len() {
                 polled |= self.poll_if_woken(index);
@@ -204,7 +204,7 @@ impl<'b> Executor<'b> {
         let _ = caught(|| drop(lock));
         if self.is_alone() && self.run.case.pump == Pump::Caller {
             // Before the panic arrived here.
-            self.client.ops.iter_mut().for_each(Given::take_result);
+            self.client.ops.iter_mut().for_each(Operation::take_result);
         }
     }
 
@@ -218,9 +218,9 @@ impl<'b> Executor<'b> {
 }
 
 /// How often an operation came over the wire, given what panicked; or how it failed.
-fn times(log: &Log, given: &Given<'_, Any>) -> Result<Times, String> {
-    let (op, byte) = (given.op, given.byte);
-    match given.result() {
+fn times(log: &Log, operation: &Operation<'_, Any>) -> Result<Times, String> {
+    let (op, byte) = (operation.op, operation.byte);
+    match operation.result() {
         // It is called back each time it ran.
         Some(Ok(1)) if matches!(op, Op::Callback | Op::Again) => {
             let times = log.times_called_back(byte);
@@ -233,7 +233,7 @@ fn times(log: &Log, given: &Given<'_, Any>) -> Result<Times, String> {
         Some(Err(error)) if error.error == Error::Aborted && log.controller_fired_on(byte) => {
             Ok(Times { min: 0, max: 2 })
         }
-        _ => given.times(),
+        _ => operation.times(),
     }
 }
 
@@ -250,7 +250,7 @@ pub(crate) fn run_case(case: Case) -> Result<Arc<Run>, String> {
         Err(format!("panicked: {}", fuse::message(&*payload)))
     };
     run.enter(false);
-    let bus = fused_bus(case.platform, case.pump);
+    let bus = hooked_bus(case.platform, case.pump);
     let stop = AtomicBool::new(false);
     let judged = thread::scope(|scope| {
         if case.pump == Pump::Worker {
@@ -275,21 +275,19 @@ fn run_and_judge(run: &Arc<Run>, bus: &Bus<Any>) -> Result<(), String> {
         // After a failure a message may still be queued. It is leaked then.
         ManuallyDrop::new(Executor::new(bus, run, Client::new(first, ops, devices)))
     };
-    let mut executors = match (case.meeting, case.mix.ops()) {
-        (Meeting::InTurn, ops) => {
-            let mut own = executor(1, ops);
-            own.plan();
+    let mut executors = match case.meeting {
+        Meeting::InTurn | Meeting::BehindALock => {
+            let mut own = executor(1, case.mix.ops());
+            if case.meeting == Meeting::InTurn {
+                own.plan();
+            } else {
+                own.give_behind_a_lock(|| {});
+            }
             own.finish();
             vec![own]
         }
-        (Meeting::BehindALock, ops) => {
-            let mut own = executor(1, ops);
-            own.give_behind_a_lock(|| {});
-            own.finish();
-            vec![own]
-        }
-        (Meeting::AcrossThreads, ops) => {
-            let (their_ops, own_ops) = ops.split_at(1);
+        Meeting::AcrossThreads => {
+            let (their_ops, own_ops) = case.mix.ops().split_at(1);
             let (mut own, mut theirs) = (executor(2, own_ops), executor(1, their_ops));
             theirs.plan();
             let is_given = AtomicBool::new(false);
@@ -334,9 +332,9 @@ fn judge(
     let log = run.log();
     let clients = || executors.iter().map(|executor| &executor.client);
     let records: Result<Vec<_>, _> =
-        clients().map(|client| client.records(|given| times(&log, given))).collect();
+        clients().map(|client| client.records(|operation| times(&log, operation))).collect();
     ops::judge(&records?, &log.sent)?;
-    let has_failed = |given: &&Given<'_, Any>| matches!(given.result(), Some(Err(_)));
+    let has_failed = |it: &&Operation<'_, Any>| matches!(it.result(), Some(Err(_)));
     if clients().flat_map(|client| &client.ops).filter(has_failed).count() > log.fired.len() {
         return Err("more messages were aborted than panicked".into());
     }

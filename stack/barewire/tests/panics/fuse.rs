@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::case::Case;
-use crate::ops::Injected;
+use crate::ops::InjectedPanic;
 use crate::threads::lock;
 use crate::wire::Hook;
 
@@ -116,7 +116,7 @@ impl Run {
         if fuse.hook == hook && (nth == fuse.nth || fuse.ever_after && nth > fuse.nth) {
             self.log().fired.push((hook, byte));
             // As `panic_any`, but silent.
-            resume_unwind(Box::new(Injected));
+            resume_unwind(Box::new(InjectedPanic));
         }
     }
 }
@@ -147,6 +147,6 @@ pub(crate) fn waits() {
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| {
-        if payload.is::<Injected>() { "an injected panic".into() } else { "a panic".into() }
+        if payload.is::<InjectedPanic>() { "an injected panic".into() } else { "a panic".into() }
     })
 }

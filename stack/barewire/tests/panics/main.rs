@@ -23,7 +23,7 @@
 
 mod case;
 mod fuse;
-mod fused;
+mod hooks;
 #[path = "../ops/mod.rs"]
 mod ops;
 #[path = "../platform/mod.rs"]
@@ -40,7 +40,7 @@ use barewire::bus::{Platform, Pump};
 
 use case::{Case, Meeting, Mix};
 use fuse::Fuse;
-use fused::{INHERITING, PARKING, SPINNING};
+use hooks::{INHERITING, PARKING, SPINNING};
 use ops::Op::{
     self, Again, Async, Await, Callback, Cancel, Enqueue, Lock, Prepared, Sync, Transact, Try, Wait,
 };

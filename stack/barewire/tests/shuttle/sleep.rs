@@ -60,9 +60,9 @@ pub(crate) fn me() -> usize {
 }
 
 /// What the checker adds to a platform.
-pub(crate) struct Checked;
+pub(crate) struct Shuttle;
 
-impl Interpose for Checked {
+impl Interpose for Shuttle {
     fn sleeps(&self) -> bool {
         assert!(!strict::is_handler(), "an interrupt handler sleeps");
         !thread_rng().gen_ratio(1, 8)
@@ -74,7 +74,7 @@ impl Interpose for Checked {
 }
 
 /// Threads that sleep.
-pub(crate) static PARK: Threads<Checked> = Threads { spins: 1, ..Threads::parking(Checked) };
+pub(crate) static PARK: Threads<Shuttle> = Threads { spins: 1, ..Threads::parking(Shuttle) };
 /// Likewise, with a lock that would lend priorities.
-pub(crate) static PARK_INHERITING: Threads<Checked> =
-    Threads { spins: 1, ..Threads::inheriting(Checked) };
+pub(crate) static PARK_INHERITING: Threads<Shuttle> =
+    Threads { spins: 1, ..Threads::inheriting(Shuttle) };

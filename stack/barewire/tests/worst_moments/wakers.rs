@@ -8,7 +8,7 @@ use barewire::bus::{Platform, Pump};
 use barewire::spi::Transfer;
 
 use crate::nested::Task;
-use crate::ops::{Client, Given, Op, judge};
+use crate::ops::{Client, Op, Operation, judge};
 use crate::platform::{PLATFORMS, name_of};
 use crate::threads::{lock, within};
 use crate::{
@@ -113,7 +113,7 @@ fn nested(platform: &'static dyn Platform, pump: Pump, tasks: &[&[Op]]) {
         client.plan(|_| None);
         let ended = ended.clone();
         let task = Task::new(async move {
-            let records = client.run().await.records(Given::times);
+            let records = client.run().await.records(Operation::times);
             lock(&ended).push(records.expect("each ran"));
         });
         task.wake();

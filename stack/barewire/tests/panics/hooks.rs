@@ -19,10 +19,10 @@ use crate::wire::{Hook, Script, ScriptedController};
 /// What every device here is.
 pub(crate) type Any = dyn Controller + Send;
 
-/// A controller and platforms whose every call is fused.
-pub(crate) struct Fused;
+/// A controller and platforms, any of whose calls may panic.
+pub(crate) struct Hooks;
 
-impl Script for Fused {
+impl Script for Hooks {
     fn at(&self, hook: Hook, byte: u8) {
         at(hook, byte);
     }
@@ -47,7 +47,7 @@ impl Script for Fused {
     }
 }
 
-impl Interpose for Fused {
+impl Interpose for Hooks {
     fn waits(&self) {
         fuse::waits();
     }
@@ -62,9 +62,9 @@ impl Interpose for Fused {
     }
 }
 
-pub(crate) static SPINNING: Threads<Fused> = Threads::spinning(Fused);
-pub(crate) static PARKING: Threads<Fused> = Threads::parking(Fused);
-pub(crate) static INHERITING: Threads<Fused> = Threads::inheriting(Fused);
+pub(crate) static SPINNING: Threads<Hooks> = Threads::spinning(Hooks);
+pub(crate) static PARKING: Threads<Hooks> = Threads::parking(Hooks);
+pub(crate) static INHERITING: Threads<Hooks> = Threads::inheriting(Hooks);
 
 /// The tracer's clock, which stands still.
 struct Still;
@@ -79,10 +79,10 @@ impl Timer for Still {
     }
 }
 
-/// A bus whose every hook is fused. Under a tracer whole messages are run, so a bus pumped by
+/// A bus, any of whose hooks may panic. Under a tracer whole messages are run, so a bus pumped by
 /// interrupts has none.
-pub(crate) fn fused_bus(platform: &'static dyn Platform, pump: Pump) -> Box<Bus<Any>> {
-    let fused = ScriptedController::new(Fused);
+pub(crate) fn hooked_bus(platform: &'static dyn Platform, pump: Pump) -> Box<Bus<Any>> {
+    let fused = ScriptedController::new(Hooks);
     if pump == Pump::Interrupt {
         return Box::new(Bus::with_platform(fused, platform).with_pump(pump));
     }
