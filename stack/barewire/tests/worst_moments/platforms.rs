@@ -19,29 +19,56 @@ std::thread_local! {
     static WAKE_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Threads that sleep, and panic once if they ask for it. Each test has its own: `panicked` is set
-/// then.
-struct Panics {
-    panicked: AtomicBool,
+/// A moment that has come, or not.
+struct Moment(AtomicBool);
+
+impl Moment {
+    const fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    fn comes(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn has_come(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
-type Panicking = Threads<Panics>;
+/// The moments of a test: each has its own platform. Its threads sleep, and panic if they ask for it.
+struct Moments {
+    asleep: Moment,
+    panicked: Moment,
+    on_the_wire: Moment,
+    off_the_wire: Moment,
+    dropped: Moment,
+}
+
+type Panicking = Threads<Moments>;
 
 const fn panicking() -> Panicking {
-    Threads::parking(Panics { panicked: AtomicBool::new(false) })
+    Threads::parking(Moments {
+        asleep: Moment::new(),
+        panicked: Moment::new(),
+        on_the_wire: Moment::new(),
+        off_the_wire: Moment::new(),
+        dropped: Moment::new(),
+    })
 }
 
-impl Panics {
+impl Moments {
     fn panic_if(&self, asked: bool) {
         if asked {
-            self.panicked.store(true, Ordering::Release);
+            self.panicked.comes();
             panic!("the platform panics");
         }
     }
 }
 
-impl Interpose for Panics {
+impl Interpose for Moments {
     fn sleeps(&self) -> bool {
+        self.asleep.comes();
         self.panic_if(WAIT_PANICS.take());
         true
     }
@@ -56,16 +83,15 @@ impl Interpose for Panics {
 #[test]
 fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
     static PLATFORM: Panicking = panicking();
-    static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
-    static OFF_THE_WIRE: AtomicBool = AtomicBool::new(false);
     within(LIMIT, "it", || {
+        let at = &PLATFORM.interposed;
         let (bus, sent) = wired(&PLATFORM, Pump::Worker, |bytes| {
             if bytes == [1] {
-                ON_THE_WIRE.store(true, Ordering::Release);
-                wait_until(|| PLATFORM.interposed.panicked.load(Ordering::Acquire));
+                at.on_the_wire.comes();
+                wait_until(|| at.panicked.has_come());
                 // Long enough for the other thread to free it, if it does.
                 (0..100).for_each(|_| thread::yield_now());
-                OFF_THE_WIRE.store(true, Ordering::Release);
+                at.off_the_wire.comes();
             }
         });
         let device = opened(&bus);
@@ -74,10 +100,10 @@ fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
         thread::scope(|scope| {
             let bus = &bus;
             scope.spawn(move || bus.pump());
-            wait_until(|| ON_THE_WIRE.load(Ordering::Acquire));
+            wait_until(|| at.on_the_wire.has_come());
             WAIT_PANICS.set(true);
             assert!(panics(|| drop(queued)), "the platform's panic is not swallowed");
-            assert!(OFF_THE_WIRE.load(Ordering::Acquire), "freed while on the wire");
+            assert!(at.off_the_wire.has_come(), "freed while on the wire");
         });
         assert_eq!(sent_so_far(&sent), [1]);
         wait_until(|| bus.try_lock().is_some());
@@ -87,26 +113,19 @@ fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
 
 /// While another message is on the wire a thread drops its own that is queued behind, and the
 /// platform panics if asked to wait. Whether it is asked is the bus's affair.
-fn queued_behind_the_wire_and_dropped(
-    platform: &'static Panicking,
-    on_the_wire: &'static AtomicBool,
-    dropped: &'static AtomicBool,
-    borrowed: bool,
-) {
-    let (bus, sent) = wired(platform, Pump::Caller, move |bytes| {
+fn queued_behind_the_wire_and_dropped(platform: &'static Panicking, borrowed: bool) {
+    let at = &platform.interposed;
+    let (bus, sent) = wired(platform, Pump::Caller, |bytes| {
         if bytes == [1] {
-            on_the_wire.store(true, Ordering::Release);
-            wait_until(|| {
-                dropped.load(Ordering::Acquire)
-                    || platform.interposed.panicked.load(Ordering::Acquire)
-            });
+            at.on_the_wire.comes();
+            wait_until(|| at.dropped.has_come() || at.panicked.has_come());
             (0..100).for_each(|_| thread::yield_now());
         }
     });
     let device = opened(&bus);
     thread::scope(|scope| {
         let holder = scope.spawn(move || device.sync(&mut [Transfer::write(&[1])]));
-        wait_until(|| on_the_wire.load(Ordering::Acquire));
+        wait_until(|| at.on_the_wire.has_come());
         let mut transfers = [Transfer::write(&[2])];
         let mut queued = message(&device, 2);
         let mut future = Box::pin(device.transact(&mut transfers));
@@ -119,7 +138,7 @@ fn queued_behind_the_wire_and_dropped(
         let _ = panics(|| drop(future));
         let _ = panics(|| drop(queued));
         WAIT_PANICS.set(false);
-        dropped.store(true, Ordering::Release);
+        at.dropped.comes();
         assert_eq!(holder.join().expect("nothing of it panics"), Ok(1));
     });
     assert_eq!(sent_so_far(&sent), [1], "what was dropped did not run");
@@ -130,22 +149,14 @@ fn queued_behind_the_wire_and_dropped(
 #[test]
 fn a_queued_message_dropped_by_a_wait_that_panics_is_out_of_the_queue() {
     static PLATFORM: Panicking = panicking();
-    static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
-    static DROPPED: AtomicBool = AtomicBool::new(false);
-    within(LIMIT, "it", || {
-        queued_behind_the_wire_and_dropped(&PLATFORM, &ON_THE_WIRE, &DROPPED, false);
-    });
+    within(LIMIT, "it", || queued_behind_the_wire_and_dropped(&PLATFORM, false));
 }
 
 /// Under Miri this sees whether the holder touches what was freed.
 #[test]
 fn a_pending_transact_dropped_by_a_wait_that_panics_is_out_of_the_queue() {
     static PLATFORM: Panicking = panicking();
-    static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
-    static DROPPED: AtomicBool = AtomicBool::new(false);
-    within(LIMIT, "it", || {
-        queued_behind_the_wire_and_dropped(&PLATFORM, &ON_THE_WIRE, &DROPPED, true);
-    });
+    within(LIMIT, "it", || queued_behind_the_wire_and_dropped(&PLATFORM, true));
 }
 
 #[test]
@@ -173,18 +184,7 @@ fn a_wait_that_panics_inside_a_sync_call_takes_its_message_out() {
 /// A wake that panics is called again, or the thread would sleep for ever.
 #[test]
 fn a_wake_that_panics_forgets_no_thread() {
-    static ASLEEP: AtomicBool = AtomicBool::new(false);
-    struct Telling;
-    impl Interpose for Telling {
-        fn sleeps(&self) -> bool {
-            ASLEEP.store(true, Ordering::Release);
-            true
-        }
-        fn wakes(&self) {
-            assert!(!WAKE_PANICS.take(), "the platform panics");
-        }
-    }
-    static PLATFORM: Threads<Telling> = Threads::parking(Telling);
+    static PLATFORM: Panicking = panicking();
     within(LIMIT, "it", || {
         let (bus, sent) = wired(&PLATFORM, Pump::Caller, |_| {});
         let device = opened(&bus);
@@ -192,7 +192,7 @@ fn a_wake_that_panics_forgets_no_thread() {
         let lock = bus.lock();
         thread::scope(|scope| {
             let waiter = scope.spawn(move || device.sync(&mut [Transfer::write(&[1])]));
-            wait_until(|| ASLEEP.load(Ordering::Acquire));
+            wait_until(|| PLATFORM.interposed.asleep.has_come());
             after.as_mut().submit().expect("is free");
             WAKE_PANICS.set(true);
             let raised = panics(|| drop(lock));
