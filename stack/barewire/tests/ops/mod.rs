@@ -96,9 +96,10 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, InjectedPanic> {
 
 type Message<'b, C> = Pin<Box<Queued<'b, C, Exchange<1>>>>;
 
-/// A future of messages that run: what it sent, in order, and its result.
-type Running<'b> =
-    Pin<Box<dyn Future<Output = (Vec<u8>, Result<usize, MessageError>)> + Send + 'b>>;
+/// What a future sent, in order, and its result.
+type Ran = (Vec<u8>, Result<usize, MessageError>);
+
+type Running<'b> = Pin<Box<dyn Future<Output = Ran> + Send + 'b>>;
 
 /// How far an operation is.
 enum State<'b, C: Controller + ?Sized> {
@@ -132,26 +133,17 @@ pub(crate) struct Operation<'b, C: Controller + ?Sized> {
     keeps_its_place: bool,
 }
 
-async fn transact<C: Controller + ?Sized>(
-    device: Device<'_, C>,
-    byte: u8,
-) -> (Vec<u8>, Result<usize, MessageError>) {
+async fn transact<C: Controller + ?Sized>(device: Device<'_, C>, byte: u8) -> Ran {
     (vec![byte], device.transact(&mut [Transfer::write(&[byte])]).await)
 }
 
-async fn run_queued<C: Controller + ?Sized>(
-    mut queued: Message<'_, C>,
-    byte: u8,
-) -> (Vec<u8>, Result<usize, MessageError>) {
+async fn run_queued<C: Controller + ?Sized>(mut queued: Message<'_, C>, byte: u8) -> Ran {
     (vec![byte], queued.as_mut().run().await)
 }
 
 /// Looks once after each of two futures, drops the second, and waits for the first. A future runs
 /// inside a poll, so a second one that ended while the first was pending ran before it.
-async fn race<C: Controller + ?Sized>(
-    device: Device<'_, C>,
-    [one, two]: [u8; 2],
-) -> (Vec<u8>, Result<usize, MessageError>) {
+async fn race<C: Controller + ?Sized>(device: Device<'_, C>, [one, two]: [u8; 2]) -> Ran {
     let bytes = [[one], [two]];
     let [mut first, mut second] = bytes.each_ref().map(|bytes| [Transfer::write(bytes)]);
     let mut first = pin!(device.transact(&mut first));
@@ -165,14 +157,12 @@ async fn race<C: Controller + ?Sized>(
         (Poll::Ready(_), Poll::Ready(_)) => vec![one, two],
         (Poll::Pending, Poll::Ready(_)) => vec![two, one],
     };
-    let first_result = match first_polled {
+    let result = match first_polled {
         Poll::Ready(result) => result,
         Poll::Pending => first.await,
     };
-    match second_polled {
-        Poll::Ready(Err(error)) => (sent, Err(error)),
-        _ => (sent, first_result),
-    }
+    let failed = if let Poll::Ready(Err(error)) = second_polled { Some(error) } else { None };
+    (sent, failed.map_or(result, Err))
 }
 
 impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {

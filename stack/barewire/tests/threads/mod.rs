@@ -31,7 +31,8 @@ pub(crate) fn while_it_goes_on(
     });
     let (mut seen, mut since) = (progress(), Instant::now());
     let ran = loop {
-        match end.recv_timeout(Duration::from_secs(1)) {
+        let rest = limit.saturating_sub(since.elapsed());
+        match end.recv_timeout(rest.min(Duration::from_secs(1))) {
             Ok(ran) => break ran,
             Err(RecvTimeoutError::Timeout) if progress() != seen => {
                 (seen, since) = (progress(), Instant::now());

@@ -19,9 +19,9 @@ use crate::wire::{Hook, PLAIN, Script, ScriptedController};
 /// When the block raises its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Raises {
-    /// As soon as it may: within [`Controller::arm`].
+    /// As soon as it may: within `Controller::arm`.
     Armed,
-    /// When [`Controller::resume`] was called, before its first register access.
+    /// When `Controller::resume` was called, before its first register access.
     Resumed,
 }
 
