@@ -210,7 +210,7 @@ pub(crate) enum Priorities {
     /// All are equal.
     Equal,
     /// Those of the threads that the main thread starts, in this order.
-    Operation(&'static [u8]),
+    Given(&'static [u8]),
 }
 
 /// What a thread is to the scheduler.
@@ -294,7 +294,7 @@ impl Strict {
     fn draw_priority(&mut self, thread: usize) -> u8 {
         match self.priorities {
             Priorities::Equal => 0,
-            Priorities::Operation(given) => thread.checked_sub(1).map_or(0, |index| given[index]),
+            Priorities::Given(given) => thread.checked_sub(1).map_or(0, |index| given[index]),
             Priorities::Random => self.below(5) as u8,
         }
     }
@@ -470,7 +470,7 @@ mod tests {
     use super::*;
 
     /// Two threads, the first of the lower priority.
-    const TWO: Priorities = Priorities::Operation(&[1, 2]);
+    const TWO: Priorities = Priorities::Given(&[1, 2]);
 
     fn join(threads: [JoinHandle<()>; 2]) {
         for thread in threads {
