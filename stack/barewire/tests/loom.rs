@@ -3,22 +3,27 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p barewire --release --test loom`
 #![cfg(loom)]
-#![allow(unsafe_code, reason = "loom's cells hand out pointers, and a bus is leaked and got back")]
 
 #[path = "mixes/mod.rs"]
 mod mixes;
+#[path = "ops/mod.rs"]
+mod ops;
 #[path = "stacks/mod.rs"]
 mod stacks;
+#[path = "wire/mod.rs"]
+mod wire;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake};
 
 use loom::thread::{self, Thread};
 
 use barewire::bus::platform::AtomicU32;
 use barewire::bus::{Platform, Pump};
-use mixes::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transact, Try, Wait};
-use mixes::{Outcome, Worker, model_bus};
+use mixes::{Client, model_bus};
+use ops::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transact, Try, Wait};
 
 loom::lazy_static! {
     /// The sleeping threads, each with the address it waits on. Not loom's mutex: the lock is never
@@ -57,6 +62,36 @@ impl Platform for Park {
     }
 }
 
+struct Unpark {
+    thread: Thread,
+    woken: AtomicBool,
+}
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.woken.store(true, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}
+
+/// A future that wakes itself gives others a chance before it is polled again. The checker forgets
+/// an unpark over a yield, so wake-ups are remembered here.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let unpark = Arc::new(Unpark { thread: thread::current(), woken: AtomicBool::new(false) });
+    let waker = unpark.clone().into();
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        if unpark.woken.swap(false, Ordering::Relaxed) {
+            thread::yield_now();
+        } else {
+            thread::park();
+        }
+    }
+}
+
 /// How many preemptions at most, unless `BAREWIRE_LOOM_BOUND` says otherwise: a number, or `none`
 /// for every interleaving there is.
 fn bound(usual: Option<usize>) -> Option<usize> {
@@ -68,8 +103,8 @@ fn bound(usual: Option<usize>) -> Option<usize> {
 }
 
 /// Runs every interleaving of the threads, or every one of at most `preemptions`. Returns how many.
-fn check(threads: &[&[Op]], preemptions: Option<usize>) -> u64 {
-    let threads: Vec<Vec<Op>> = threads.iter().map(|ops| ops.to_vec()).collect();
+fn check(threads: &[Vec<Op>], preemptions: Option<usize>) -> u64 {
+    let threads = threads.to_vec();
     let interleavings = Arc::new(AtomicU64::new(0));
     let counter = interleavings.clone();
     let mut model = loom::model::Builder::new();
@@ -77,15 +112,15 @@ fn check(threads: &[&[Op]], preemptions: Option<usize>) -> u64 {
     model.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
         let bus = model_bus(&Park, Pump::Caller);
-        let mut workers = (0_u8..).zip(&threads).map(|(n, ops)| Worker::new(bus, n, ops.clone()));
-        let first = workers.next().expect("there are threads");
-        let others: Vec<_> = workers.collect();
-        let handles: Vec<_> =
-            others.into_iter().map(|other| thread::spawn(move || other.run())).collect();
-        let mut outcomes: Vec<Outcome> = vec![first.run()];
-        outcomes.extend(handles.into_iter().map(|handle| handle.join().expect("no panic")));
-        mixes::assert_results(&mut outcomes);
-        mixes::assert_promises(&bus.take().into_sent(), &outcomes);
+        let clients = (0_u8..).zip(&threads).map(|(number, ops)| bus.client(number, ops));
+        let mut clients: Vec<_> = clients.collect();
+        let others = clients.split_off(1);
+        let spawn = |other: Client| thread::spawn(move || block_on(other.run()));
+        let handles: Vec<_> = others.into_iter().map(spawn).collect();
+        let mut ended: Vec<_> = clients.into_iter().map(|first| block_on(first.run())).collect();
+        ended.extend(handles.into_iter().map(|handle| handle.join().expect("no panic")));
+        ended.iter_mut().for_each(Client::fetch);
+        bus.judge(ended);
     });
     interleavings.load(Ordering::Relaxed)
 }
@@ -93,11 +128,7 @@ fn check(threads: &[&[Op]], preemptions: Option<usize>) -> u64 {
 /// Checks all mixes and says how much that was.
 fn check_all(what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
     let preemptions = bound(usual);
-    let mut interleavings = 0;
-    for mix in mixes {
-        let threads: Vec<&[Op]> = mix.iter().map(Vec::as_slice).collect();
-        interleavings += check(&threads, preemptions);
-    }
+    let interleavings: u64 = mixes.iter().map(|mix| check(mix, preemptions)).sum();
     let preemptions = preemptions.map_or("any number of".into(), |bound| format!("up to {bound}"));
     println!(
         "FIGURE: loom, {what}: {} mixes, {preemptions} preemptions, {interleavings} interleavings",

@@ -12,21 +12,27 @@
 //! A failing schedule of the first kind is printed, and replayed by `shuttle::replay`. A failing
 //! schedule under strict priorities prints its seed: see [`strict`].
 #![cfg(shuttle)]
-#![allow(unsafe_code, reason = "a bus is leaked and got back, see mixes")]
 
 #[path = "mixes/mod.rs"]
 mod mixes;
 #[path = "shuttle/nested.rs"]
 mod nested;
-#[path = "shuttle/park.rs"]
-mod park;
+#[path = "ops/mod.rs"]
+mod ops;
+#[path = "platform/mod.rs"]
+mod platform;
+#[path = "shuttle/sleep.rs"]
+mod sleep;
 #[path = "shuttle/strict.rs"]
 mod strict;
+#[path = "wire/mod.rs"]
+mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Wake;
 
+use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::RandomScheduler;
 use shuttle::sync::mpsc;
@@ -34,20 +40,24 @@ use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
 use barewire::bus::Pump;
-use mixes::Op::{
-    self, Async, Cancel, Enqueue, Lock, Prepared, Race, Run, Statistics, Sync, Transact, Try, Wait,
+use mixes::{Client, Leaked, model_bus};
+use ops::Op::{
+    self, Async, Await, Cancel, Enqueue, Lock, Prepared, Race, Statistics, Sync, Transact, Try,
+    Wait,
 };
-use mixes::{Leaked, Outcome, Worker, model_bus};
-use park::Park;
+use platform::Threads;
+use sleep::{PARK, PARK_INHERITING, Shuttle};
 use strict::{Priorities, Strict};
 
 /// What threads do.
 const THREADS: [Op; 12] =
-    [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Run, Try, Statistics, Race];
+    [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Await, Try, Statistics, Race];
 /// What tasks do: mostly what they can await. They go from thread to thread, and messages of two
 /// threads are in no order: so they leave nothing in the queue.
-const TASKS: [Op; 13] =
-    [Transact, Transact, Transact, Run, Run, Run, Sync, Prepared, Lock, Cancel, Wait, Try, Race];
+const TASKS: [Op; 13] = [
+    Transact, Transact, Transact, Await, Await, Await, Sync, Prepared, Lock, Cancel, Wait, Try,
+    Race,
+];
 
 /// Schedules of a test: its share of two million, or of `BAREWIRE_SCHEDULES`.
 fn schedules(percent: usize) -> usize {
@@ -55,9 +65,6 @@ fn schedules(percent: usize) -> usize {
     let all: usize = all.map_or(2_000_000, |all| all.parse().expect("a number of schedules"));
     (all * percent).div_ceil(100)
 }
-
-static PARK: Park = Park { inherits: false };
-static PARK_INHERITING: Park = Park { inherits: true };
 
 /// Up to `ops` random ones of `kinds`.
 fn draw(kinds: &[Op], ops: usize) -> Vec<Op> {
@@ -91,242 +98,185 @@ impl Server {
 
 /// The controller's interrupt handler: it looks at what was counted, and goes on with the queue.
 fn handle_interrupt(bus: Leaked) -> bool {
-    mixes::assert_one_moment(&bus.get().statistics());
+    ops::assert_one_moment(&bus.get().statistics());
     bus.get().interrupt()
 }
 
 /// The threads have ended: their messages came as promised, and were counted.
-fn assert_promises(bus: Leaked, outcomes: &[Outcome]) {
+fn judge(bus: Leaked, clients: Vec<Client>) {
     let counted = bus.get().statistics();
-    let sent = bus.take().into_sent();
-    mixes::assert_promises(&sent, outcomes);
-    mixes::assert_one_moment(&counted);
-    assert_eq!(counted.messages, sent.len() as u64, "not as many as were on the wire");
+    ops::assert_one_moment(&counted);
+    assert_eq!(counted.messages, bus.judge(clients), "not as many as were on the wire");
 }
 
-/// A mix of threads, and what serves their bus.
+/// Threads that mix the paths, and what serves their bus.
 #[derive(Clone, Copy)]
 struct Mix {
-    platform: &'static Park,
+    platform: &'static Threads<Shuttle>,
     pump: Pump,
     threads: u8,
+    /// The first of the threads have a task each, of an executor that runs it inside its waker. They
+    /// poll it first, and then run other paths.
+    tasks: u8,
     ops: usize,
 }
 
+const THREE: Mix = Mix { platform: &PARK, pump: Pump::Caller, threads: 3, tasks: 0, ops: 3 };
+const LENDING: Mix = Mix { platform: &PARK_INHERITING, ..THREE };
+const WORKER: Mix = Mix { pump: Pump::Worker, ops: 2, ..THREE };
+const INTERRUPTS: Mix = Mix { pump: Pump::Interrupt, ..THREE };
+const NESTED: Mix = Mix { threads: 2, tasks: 2, ..THREE };
+
 impl Mix {
-    /// Runs the mix once. Returns how many messages a worker, or how many interrupts a handler
-    /// served.
+    /// Runs the mix once: all threads and tasks end, and all promises hold. Returns how many messages
+    /// a worker, or how many interrupts a handler served.
     fn run(self) -> u64 {
-        let Self { platform, pump, threads, ops } = self;
-        let bus = model_bus(platform, pump);
+        let bus = model_bus(self.platform, self.pump);
         bus.get().set_counting(true);
-        let server = Server::spawn(bus, pump);
-        let handling = (pump == Pump::Interrupt)
+        let server = Server::spawn(bus, self.pump);
+        let handling = (self.pump == Pump::Interrupt)
             .then(|| strict::handle_interrupts(move || handle_interrupt(bus)));
-        let workers: Vec<_> = (0..threads)
-            .map(|number| {
-                let worker = Worker::new(bus, number, draw(&THREADS, ops));
-                thread::spawn(move || worker.run())
+        let (ended, ends) = mpsc::channel();
+        let spawn = |number| {
+            let task = (number < self.tasks).then(|| {
+                let as_task = bus.client(self.threads + number, &draw(&TASKS, self.ops));
+                let ended = ended.clone();
+                nested::Task::new(async move {
+                    ended.send(as_task.run().await).expect("the main thread waits");
+                })
+            });
+            let client = bus.client(number, &draw(&THREADS, self.ops));
+            thread::spawn(move || {
+                if let Some(task) = task {
+                    task.wake();
+                }
+                block_on(client.run())
             })
-            .collect();
-        let mut outcomes: Vec<Outcome> =
-            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
-        mixes::assert_results(&mut outcomes);
+        };
+        let threads: Vec<_> = (0..self.threads).map(spawn).collect();
+        let ended = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+        let mut clients: Vec<_> = ended.collect();
+        clients.extend((0..self.tasks).map(|_| ends.recv().expect("every task ends")));
+        clients.iter_mut().for_each(Client::fetch);
         let served = server.stop(bus) + handling.map_or(0, strict::Handling::stop);
-        assert_promises(bus, &outcomes);
+        judge(bus, clients);
         served
     }
 
-    fn run_random(self, percent: usize) {
+    /// Runs as many schedules as are its share, with priorities or at random.
+    fn check(self, kind: &str, priorities: Option<Priorities>, percent: usize) {
         let served = Arc::new(AtomicU64::new(0));
         let counter = served.clone();
-        let schedules = schedules(percent);
         let run = move || {
             counter.fetch_add(self.run(), Ordering::Relaxed);
         };
-        shuttle::check_random(run, schedules);
-        println!(
-            "FIGURE: shuttle, {} threads of up to {} operations, {:?}: {schedules} schedules, {} messages served",
-            self.threads,
-            self.ops,
-            self.pump,
-            served.load(Ordering::Relaxed)
-        );
-    }
-
-    fn run_strict(self, kind: &str, priorities: Priorities, percent: usize) {
-        let served = Arc::new(AtomicU64::new(0));
-        let counter = served.clone();
         let schedules = schedules(percent);
-        let strict = Strict::new(schedules, priorities);
-        let preemptions = strict.preemptions();
-        strict.run(move || {
-            counter.fetch_add(self.run(), Ordering::Relaxed);
-        });
+        let mut preempted = String::new();
+        if let Some(priorities) = priorities {
+            let strict = Strict::new(schedules, priorities);
+            let preemptions = strict.preemptions();
+            strict.run(run);
+            preempted = format!(" {} preemptions,", preemptions.load(Ordering::Relaxed));
+        } else {
+            let mut config = Config::new();
+            // A woken task has the waker's stack.
+            config.stack_size = 1 << 18;
+            Runner::new(RandomScheduler::new(schedules), config).run(run);
+        }
         println!(
-            "FIGURE: shuttle, {kind}, {} threads of up to {} operations, {:?}{}: {schedules} schedules, {} preemptions, {} {}",
+            "FIGURE: shuttle, {kind}{} threads of up to {} operations, {:?}{}: {schedules} schedules,{preempted} {} {}",
             self.threads,
             self.ops,
             self.pump,
             if self.platform.inherits { ", inheriting" } else { "" },
-            preemptions.load(Ordering::Relaxed),
             served.load(Ordering::Relaxed),
             if self.pump == Pump::Interrupt { "interrupts" } else { "messages served" },
         );
+    }
+
+    fn check_random(self, percent: usize) {
+        self.check("", None, percent);
+    }
+
+    fn check_strict(self, percent: usize) {
+        self.check("strict priorities, ", Some(Priorities::Random), percent);
     }
 }
 
 #[test]
 fn three_threads_three_operations() {
-    Mix { platform: &PARK, pump: Pump::Caller, threads: 3, ops: 3 }.run_random(5);
+    THREE.check_random(5);
 }
 
 #[test]
 fn two_threads_six_operations() {
-    Mix { platform: &PARK, pump: Pump::Caller, threads: 2, ops: 6 }.run_random(5);
+    Mix { threads: 2, ops: 6, ..THREE }.check_random(5);
 }
 
 #[test]
 fn five_threads_two_operations() {
-    Mix { platform: &PARK, pump: Pump::Caller, threads: 5, ops: 2 }.run_random(5);
+    Mix { threads: 5, ops: 2, ..THREE }.check_random(5);
 }
 
 #[test]
 fn three_threads_beside_a_worker() {
-    Mix { platform: &PARK, pump: Pump::Worker, threads: 3, ops: 2 }.run_random(5);
+    WORKER.check_random(5);
 }
 
 #[test]
 fn three_threads_that_lend_priorities() {
-    Mix { platform: &PARK_INHERITING, pump: Pump::Caller, threads: 3, ops: 3 }.run_random(5);
+    LENDING.check_random(5);
 }
 
 #[test]
 fn strict_priorities() {
-    let mix = Mix { platform: &PARK, pump: Pump::Caller, threads: 3, ops: 3 };
-    mix.run_strict("strict priorities", Priorities::Random, 15);
+    THREE.check_strict(15);
 }
 
 #[test]
 fn strict_priorities_beside_a_worker() {
-    let mix = Mix { platform: &PARK, pump: Pump::Worker, threads: 3, ops: 2 };
-    mix.run_strict("strict priorities", Priorities::Random, 15);
+    WORKER.check_strict(15);
 }
 
 #[test]
 fn strict_priorities_that_are_lent() {
-    let mix = Mix { platform: &PARK_INHERITING, pump: Pump::Caller, threads: 3, ops: 3 };
-    mix.run_strict("strict priorities", Priorities::Random, 10);
+    LENDING.check_strict(10);
 }
 
 #[test]
 fn strict_priorities_that_are_lent_beside_a_worker() {
-    let mix = Mix { platform: &PARK_INHERITING, pump: Pump::Worker, threads: 3, ops: 2 };
-    mix.run_strict("strict priorities", Priorities::Random, 5);
+    Mix { platform: &PARK_INHERITING, ..WORKER }.check_strict(5);
 }
 
 /// Interrupts come between any two atomics of equal threads.
 #[test]
 fn interrupts() {
-    let mix = Mix { platform: &PARK, pump: Pump::Interrupt, threads: 3, ops: 3 };
-    mix.run_strict("interrupts", Priorities::Equal, 9);
+    INTERRUPTS.check("interrupts, ", Some(Priorities::Equal), 9);
 }
 
 #[test]
 fn interrupts_and_strict_priorities() {
-    let mix = Mix { platform: &PARK, pump: Pump::Interrupt, threads: 3, ops: 3 };
-    mix.run_strict("interrupts and strict priorities", Priorities::Random, 9);
-}
-
-/// Two tasks of an executor that runs them inside their wakers, and the two threads that poll them
-/// first and then run other paths. All of them end, and all promises hold.
-#[derive(Clone, Copy)]
-struct Nested {
-    platform: &'static Park,
-    pump: Pump,
-}
-
-impl Nested {
-    const PAIRS: u8 = 2;
-    const OPS: usize = 3;
-
-    fn run(self) {
-        let Self { platform, pump } = self;
-        let bus = model_bus(platform, pump);
-        bus.get().set_counting(true);
-        let server = Server::spawn(bus, pump);
-        let (ended, ends) = mpsc::channel();
-        let workers: Vec<_> = (0..Self::PAIRS)
-            .map(|number| {
-                let as_task = Worker::new(bus, number, draw(&TASKS, Self::OPS));
-                let ended = ended.clone();
-                let task = nested::Task::new(async move {
-                    let outcome = as_task.run_as_task().await;
-                    ended.send((number, outcome)).expect("the main thread waits");
-                });
-                let ops = draw(&THREADS, Self::OPS);
-                let worker = Worker::new(bus, Self::PAIRS + number, ops);
-                thread::spawn(move || {
-                    task.wake();
-                    worker.run()
-                })
-            })
-            .collect();
-        let threads: Vec<Outcome> =
-            workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
-        let mut tasks: Vec<_> =
-            (0..Self::PAIRS).map(|_| ends.recv().expect("every task ends")).collect();
-        tasks.sort_by_key(|(number, _)| *number);
-        let mut outcomes: Vec<_> =
-            tasks.into_iter().map(|(_, outcome)| outcome).chain(threads).collect();
-        mixes::assert_results(&mut outcomes);
-        server.stop(bus);
-        assert_promises(bus, &outcomes);
-    }
-
-    fn figure(self, schedules: usize, what: &str) {
-        println!(
-            "FIGURE: shuttle, nested wake-ups{what}, {} tasks and {} threads of up to {} operations, {:?}{}: {schedules} schedules",
-            Self::PAIRS,
-            Self::PAIRS,
-            Self::OPS,
-            self.pump,
-            if self.platform.inherits { ", inheriting" } else { "" },
-        );
-    }
-
-    fn run_random(self, percent: usize) {
-        let schedules = schedules(percent);
-        let mut config = Config::new();
-        // A woken task has the waker's stack.
-        config.stack_size = 1 << 18;
-        Runner::new(RandomScheduler::new(schedules), config).run(move || self.run());
-        self.figure(schedules, "");
-    }
-
-    fn run_strict(self, percent: usize) {
-        let schedules = schedules(percent);
-        Strict::new(schedules, Priorities::Random).run(move || self.run());
-        self.figure(schedules, " under strict priorities");
-    }
+    INTERRUPTS.check("interrupts and strict priorities, ", Some(Priorities::Random), 9);
 }
 
 #[test]
 fn nested_wake_ups() {
-    Nested { platform: &PARK, pump: Pump::Caller }.run_random(3);
+    NESTED.check("nested wake-ups, 2 tasks and ", None, 3);
 }
 
 #[test]
 fn nested_wake_ups_beside_a_worker() {
-    Nested { platform: &PARK, pump: Pump::Worker }.run_random(3);
+    Mix { pump: Pump::Worker, ..NESTED }.check("nested wake-ups, 2 tasks and ", None, 3);
 }
 
 #[test]
 fn nested_wake_ups_and_lent_priorities() {
-    Nested { platform: &PARK_INHERITING, pump: Pump::Caller }.run_random(3);
+    let mix = Mix { platform: &PARK_INHERITING, ..NESTED };
+    mix.check("nested wake-ups, 2 tasks and ", None, 3);
 }
 
 #[test]
 fn nested_wake_ups_under_strict_priorities() {
-    Nested { platform: &PARK, pump: Pump::Caller }.run_strict(3);
+    let kind = "nested wake-ups under strict priorities, 2 tasks and ";
+    NESTED.check(kind, Some(Priorities::Random), 3);
 }

@@ -6,15 +6,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Context;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use barewire::bus::{Bus, Platform, Pump};
+use barewire::spi::Error;
 
-use crate::fuse::{self, Fuse, Run, caught};
-use crate::ops::{Given, Op, second_byte};
-use crate::threads::name_of;
-use crate::wire::{ASKING, Any, PLAIN, hooked_bus};
+use crate::fuse::{self, Fuse, Log, Run};
+use crate::hooks::{Any, Signal, callback_of, hooked_bus};
+use crate::ops::{self, Client, Op, Operation, Times, caught};
+use crate::platform::name_of;
+use crate::wire::{ASKING, Hook, PLAIN};
 
 /// How the operations of a mix meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,21 +86,11 @@ impl fmt::Display for Case {
 /// driven by its caller and one that is queued: what a panic leaves behind on the bus is the same then, and
 /// the eight would take most of the time. Miri is slow.
 fn served_afterwards(mix: Mix) -> &'static [Op] {
-    if cfg!(miri) {
-        &[Op::Sync]
-    } else if mix.len > 2 {
-        &[Op::Sync, Op::Callback]
-    } else {
-        &[
-            Op::Prepared,
-            Op::Sync,
-            Op::Async,
-            Op::Wait,
-            Op::Lock,
-            Op::Transact,
-            Op::QueuedFuture,
-            Op::Callback,
-        ]
+    use Op::{Async, Await, Callback, Lock, Prepared, Sync, Transact, Wait};
+    match mix.len {
+        _ if cfg!(miri) => &[Sync],
+        3.. => &[Sync, Callback],
+        _ => &[Prepared, Sync, Async, Wait, Lock, Transact, Await, Callback],
     }
 }
 
@@ -119,27 +112,45 @@ fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// One thread's operations.
-struct Hand<'b> {
+/// One thread's operations, and what drives them.
+struct Executor<'b> {
     bus: &'b Bus<Any>,
     run: Arc<Run>,
-    ops: Vec<Given<'b>>,
-    /// Indices of `ops`, as they were given.
-    order: Vec<usize>,
+    client: Client<'b, Any>,
+    /// Whether each operation is to be polled.
+    signals: Vec<Arc<Signal>>,
 }
 
-impl<'b> Hand<'b> {
+impl<'b> Executor<'b> {
+    fn new(bus: &'b Bus<Any>, run: &Arc<Run>, client: Client<'b, Any>) -> Self {
+        let signals = client.ops.iter().map(|_| Arc::default()).collect();
+        Self { bus, run: run.clone(), client, signals }
+    }
+
+    fn plan(&mut self) {
+        self.client.plan(callback_of);
+    }
+
     fn give(&mut self, index: usize, locked: bool) {
-        self.ops[index].give(locked);
-        if self.ops[index].is_given() {
-            self.order.push(index);
+        self.client.give(index, locked);
+        self.signals[index].set();
+        self.poll_if_woken(index);
+    }
+
+    /// Polls a future that was woken. Whether there was one.
+    fn poll_if_woken(&mut self, index: usize) -> bool {
+        let (op, signal) = (&mut self.client.ops[index], &self.signals[index]);
+        let polls = op.is_pending() && signal.take();
+        if polls {
+            let _ = op.poll(&mut Context::from_waker(&signal.clone().into()));
         }
+        polls
     }
 
     /// Gives what is not given yet, as far as it can be.
     fn give_all(&mut self, locked: bool) {
-        for index in 0..self.ops.len() {
-            if !self.ops[index].is_given() {
+        for index in 0..self.signals.len() {
+            if !self.client.ops[index].is_given() {
                 self.give(index, locked);
                 if self.run.case.meeting == Meeting::InTurn {
                     self.drive();
@@ -163,17 +174,16 @@ impl<'b> Hand<'b> {
     /// Goes on with the futures until they have ended.
     fn drive(&mut self) {
         let mut since = Instant::now();
-        while self.ops.iter().any(Given::is_pending) {
+        while self.client.ops.iter().any(Operation::is_pending) {
             let mut polled = false;
-            for op in &mut self.ops {
-                polled |= op.poll_if_woken();
+            for index in 0..self.signals.len() {
+                polled |= self.poll_if_woken(index);
             }
             if polled || self.interrupted() {
                 since = Instant::now();
             } else if self.is_alone() || since.elapsed() > PATIENCE {
-                let lost = self.ops.iter_mut().find(|op| op.is_pending()).expect("one is");
-                lost.wrong.get_or_insert(format!("{:?} is never woken", lost.op));
-                return;
+                let mut pending = self.client.ops.iter_mut().filter(|op| op.is_pending());
+                return pending.next().expect("one is").fail("is never woken");
             } else {
                 thread::yield_now();
             }
@@ -182,7 +192,7 @@ impl<'b> Hand<'b> {
 
     /// Locks the bus, gives what can be given, and unlocks it when `then` has returned.
     fn give_behind_a_lock(&mut self, then: impl FnOnce()) {
-        self.ops.iter_mut().for_each(Given::plan);
+        self.plan();
         let lock = loop {
             // A hook may panic while others are served first.
             if let Ok(lock) = caught(|| self.bus.lock()) {
@@ -194,11 +204,7 @@ impl<'b> Hand<'b> {
         let _ = caught(|| drop(lock));
         if self.is_alone() && self.run.case.pump == Pump::Caller {
             // Before the panic arrived here.
-            for op in &mut self.ops {
-                if op.is_submitted() {
-                    op.result_is_there();
-                }
-            }
+            self.client.ops.iter_mut().for_each(Operation::take_result);
         }
     }
 
@@ -206,47 +212,28 @@ impl<'b> Hand<'b> {
     fn finish(&mut self) {
         self.give_all(false);
         self.drive();
-        self.ops.iter_mut().for_each(Given::fetch);
+        self.client.fetch();
         while self.interrupted() {}
     }
+}
 
-    /// What of the promises is broken, given what was sent.
-    fn judge(&self, sent: &[u8]) -> Result<(), String> {
-        if let Some(wrong) = self.ops.iter().find_map(|op| op.wrong.clone()) {
-            return Err(wrong);
-        }
-        for op in &self.ops {
-            for byte in op.bytes() {
-                let times = sent.iter().filter(|&&sent| sent == byte).count();
-                if times < op.times.min || times > op.times.max {
-                    let (op, expected) = (op.op, op.times);
-                    return Err(format!(
-                        "{op:?} came {times} times, not {expected:?}: {sent:02x?}"
-                    ));
-                }
+/// How often an operation came over the wire, given what panicked; or how it failed.
+fn times(log: &Log, operation: &Operation<'_, Any>) -> Result<Times, String> {
+    let (op, byte) = (operation.op, operation.byte);
+    match operation.result() {
+        // It is called back each time it ran.
+        Some(Ok(1)) if matches!(op, Op::Callback | Op::Again) => {
+            let times = log.times_called_back(byte);
+            let expected = if op == Op::Again { 2 } else { 1 };
+            if times != expected && !log.fired.contains(&(Hook::Callback, byte)) {
+                return Err(format!("{op:?} was called back {times} times"));
             }
-            let is_pair = |two: &[u8]| two == [op.byte, second_byte(op.byte)];
-            if op.op == Op::Lock && op.times.min == 1 && !sent.windows(2).any(is_pair) {
-                return Err(format!("a lock was broken into: {sent:02x?}"));
-            }
+            Ok(Times { min: times, max: times })
         }
-        self.judge_order(sent)
-    }
-
-    fn judge_order(&self, sent: &[u8]) -> Result<(), String> {
-        let place = |index: usize| sent.iter().position(|&sent| sent == self.ops[index].byte);
-        for (nth, &earlier) in self.order.iter().enumerate() {
-            for &later in &self.order[nth + 1..] {
-                if self.ops[earlier].keeps_its_place
-                    && let (Some(before), Some(after)) = (place(earlier), place(later))
-                    && before > after
-                {
-                    let (one, other) = (self.ops[earlier].op, self.ops[later].op);
-                    return Err(format!("{other:?} overtook {one:?}: {sent:02x?}"));
-                }
-            }
+        Some(Err(error)) if error.error == Error::Aborted && log.controller_fired_on(byte) => {
+            Ok(Times { min: 0, max: 2 })
         }
-        Ok(())
+        _ => operation.times(),
     }
 }
 
@@ -284,29 +271,25 @@ fn run_and_judge(run: &Arc<Run>, bus: &Bus<Any>) -> Result<(), String> {
     run.disarm();
     let devices = [PLAIN, ASKING].map(|settings| bus.device(&settings).expect("opens"));
     run.arm();
-    let hand = |first: u8, ops: &[Op]| {
-        let given = |(byte, &op): (u8, &Op)| Given::new(op, byte, devices[usize::from(byte % 2)]);
-        let ops: Vec<_> = (first..).zip(ops).map(given).collect();
+    let executor = |first: u8, ops: &[Op]| {
         // After a failure a message may still be queued. It is leaked then.
-        ManuallyDrop::new(Hand { bus, run: run.clone(), ops, order: Vec::new() })
+        ManuallyDrop::new(Executor::new(bus, run, Client::new(first, ops, devices)))
     };
-    let mut hands = match (case.meeting, case.mix.ops()) {
-        (Meeting::InTurn, ops) => {
-            let mut hand = hand(1, ops);
-            hand.ops.iter_mut().for_each(Given::plan);
-            hand.finish();
-            vec![hand]
+    let mut executors = match case.meeting {
+        Meeting::InTurn | Meeting::BehindALock => {
+            let mut own = executor(1, case.mix.ops());
+            if case.meeting == Meeting::InTurn {
+                own.plan();
+            } else {
+                own.give_behind_a_lock(|| {});
+            }
+            own.finish();
+            vec![own]
         }
-        (Meeting::BehindALock, ops) => {
-            let mut hand = hand(1, ops);
-            hand.give_behind_a_lock(|| {});
-            hand.finish();
-            vec![hand]
-        }
-        (Meeting::AcrossThreads, ops) => {
-            let (their_ops, own_ops) = ops.split_at(1);
-            let (mut own, mut theirs) = (hand(2, own_ops), hand(1, their_ops));
-            theirs.ops.iter_mut().for_each(Given::plan);
+        Meeting::AcrossThreads => {
+            let (their_ops, own_ops) = case.mix.ops().split_at(1);
+            let (mut own, mut theirs) = (executor(2, own_ops), executor(1, their_ops));
+            theirs.plan();
             let is_given = AtomicBool::new(false);
             thread::scope(|scope| {
                 own.give_behind_a_lock(|| {
@@ -318,7 +301,7 @@ fn run_and_judge(run: &Arc<Run>, bus: &Bus<Any>) -> Result<(), String> {
                     });
                     let met = || {
                         is_given.load(Ordering::SeqCst)
-                            || run.second_waits()
+                            || run.second_waits.load(Ordering::SeqCst)
                             || second.is_finished()
                     };
                     assert!(comes_true(met), "the second thread neither waits nor ends");
@@ -329,11 +312,11 @@ fn run_and_judge(run: &Arc<Run>, bus: &Bus<Any>) -> Result<(), String> {
         }
     };
     run.disarm();
-    judge(run, bus, &hands)?;
-    hands.drain(..).for_each(|hand| drop(ManuallyDrop::into_inner(hand)));
-    run.forget_sent();
-    let mut after = hand(AFTER, served_afterwards(case.mix));
-    after.ops.iter_mut().for_each(Given::plan);
+    judge(run, bus, &executors)?;
+    executors.drain(..).for_each(|ended| drop(ManuallyDrop::into_inner(ended)));
+    run.log().sent.clear();
+    let mut after = executor(AFTER, served_afterwards(case.mix));
+    after.plan();
     after.finish();
     judge(run, bus, slice::from_ref(&after)).map_err(|wrong| format!("afterwards {wrong}"))?;
     drop(ManuallyDrop::into_inner(after));
@@ -341,23 +324,28 @@ fn run_and_judge(run: &Arc<Run>, bus: &Bus<Any>) -> Result<(), String> {
 }
 
 /// The bus is as it should be when all has ended.
-fn judge(run: &Run, bus: &Bus<Any>, hands: &[ManuallyDrop<Hand<'_>>]) -> Result<(), String> {
-    let sent = run.sent();
-    hands.iter().try_for_each(|hand| hand.judge(&sent))?;
-    let ops = || hands.iter().flat_map(|hand| &hand.ops);
-    let expected: Vec<_> = ops().flat_map(Given::bytes).collect();
-    if let Some(unknown) = sent.iter().find(|byte| !expected.contains(byte)) {
-        return Err(format!("{unknown:02x} was sent and never given: {sent:02x?}"));
-    }
-    if ops().filter(|op| op.was_aborted).count() > run.panics() {
+fn judge(
+    run: &Run,
+    bus: &Bus<Any>,
+    executors: &[ManuallyDrop<Executor<'_>>],
+) -> Result<(), String> {
+    let log = run.log();
+    let clients = || executors.iter().map(|executor| &executor.client);
+    let records: Result<Vec<_>, _> =
+        clients().map(|client| client.records(|operation| times(&log, operation))).collect();
+    ops::judge(&records?, &log.sent)?;
+    let has_failed = |it: &&Operation<'_, Any>| matches!(it.result(), Some(Err(_)));
+    if clients().flat_map(|client| &client.ops).filter(has_failed).count() > log.fired.len() {
         return Err("more messages were aborted than panicked".into());
     }
-    if run.is_selected() {
+    if log.selected {
         return Err("CS is active".into());
     }
-    if run.is_interleaved() {
-        return Err(format!("one message inside another: {sent:02x?}"));
+    if log.interleaved {
+        return Err(format!("one message inside another: {:02x?}", log.sent));
     }
+    // An idle bus may still call hooks.
+    drop(log);
     let idle = || bus.try_lock().is_some();
     if !(idle() || run.case.pump == Pump::Worker && comes_true(idle)) {
         return Err("the bus is not idle".into());

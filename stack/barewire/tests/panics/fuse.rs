@@ -5,65 +5,17 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::case::Case;
+use crate::ops::InjectedPanic;
+use crate::threads::lock;
+use crate::wire::Hook;
 
-/// User code that the bus calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hook {
-    /// `Controller::plan`.
-    Plan,
-    /// `Controller::run`, with the chip selected.
-    Run,
-    /// `Controller::start`, likewise.
-    Start,
-    /// `Controller::resume`, likewise.
-    Resume,
-    /// `Controller::arm`: the bus has to reclaim the controller, which left the chip selected.
-    Arm,
-    /// What a tracer tells.
-    Sink,
-    /// A message's callback.
-    Callback,
-    /// A waker's `wake`.
-    Waker,
-    /// `Platform::wake`.
-    PlatformWake,
-    /// `Platform::wait`.
-    PlatformWait,
-}
-
-impl Hook {
-    pub(crate) const ALL: [Hook; HOOKS_COUNT] = [
-        Hook::Plan,
-        Hook::Run,
-        Hook::Start,
-        Hook::Resume,
-        Hook::Arm,
-        Hook::Callback,
-        Hook::Waker,
-        Hook::PlatformWake,
-        Hook::PlatformWait,
-        Hook::Sink,
-    ];
-
-    /// Those whose callers, or whom they call, may free a message.
-    pub(crate) const FREEING: &[Hook] = &[
-        Hook::Run,
-        Hook::Resume,
-        Hook::Callback,
-        Hook::Waker,
-        Hook::PlatformWake,
-        Hook::PlatformWait,
-    ];
-
-    pub(crate) const BUT_SINK: &[Hook] = Self::ALL.split_at(HOOKS_COUNT - 1).0;
-}
-
-const HOOKS_COUNT: usize = 10;
+/// How many hooks there are.
+const HOOKS_COUNT: usize = Hook::Sink as usize + 1;
 
 /// Which calls panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,43 +27,47 @@ pub(crate) struct Fuse {
     pub(crate) ever_after: bool,
 }
 
-/// A call that panicked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fired {
-    pub(crate) hook: Hook,
-    /// The message it was for; 0 if the hook does not know.
-    pub(crate) byte: u8,
+/// What happened in a run.
+#[derive(Default)]
+pub(crate) struct Log {
+    /// The calls that panicked, each with its message's byte; 0 if the hook does not know.
+    pub(crate) fired: Vec<(Hook, u8)>,
+    /// The messages whose callback was called, as often as it was.
+    pub(crate) called_back: Vec<u8>,
+    pub(crate) sent: Vec<u8>,
+    pub(crate) selected: bool,
+    pub(crate) interleaved: bool,
 }
 
-/// What a hook panics with.
-struct Injected;
+impl Log {
+    /// Whether the controller panicked and had this message, as far as is known.
+    pub(crate) fn controller_fired_on(&self, byte: u8) -> bool {
+        self.fired.iter().any(|fired| match fired.0 {
+            Hook::Plan | Hook::Run | Hook::Start | Hook::Resume | Hook::Arm => fired.1 == byte,
+            // A tracer is not told which message begins.
+            Hook::Sink => true,
+            _ => false,
+        })
+    }
 
-/// Somebody's injected panic arrived.
-#[derive(Debug)]
-pub(crate) struct Unwound;
+    pub(crate) fn times_called_back(&self, byte: u8) -> usize {
+        self.called_back.iter().filter(|&&called| called == byte).count()
+    }
+}
 
-/// One run of a case: its fuse and its wire.
+/// One run of a case: its fuse and its log.
 pub(crate) struct Run {
     pub(crate) case: Case,
     armed: AtomicBool,
     calls: [AtomicU32; HOOKS_COUNT],
-    fired: Mutex<Vec<Fired>>,
-    /// How often the callback of each message was called.
-    called_back: Mutex<[u32; 256]>,
     /// The second thread waits for the bus.
-    waits: AtomicBool,
-    sent: Mutex<Vec<u8>>,
-    selected: AtomicBool,
-    interleaved: AtomicBool,
+    pub(crate) second_waits: AtomicBool,
+    log: Mutex<Log>,
 }
 
 std::thread_local! {
     static RUN: RefCell<Option<Arc<Run>>> = const { RefCell::new(None) };
     static IS_SECOND: Cell<bool> = const { Cell::new(false) };
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Run {
@@ -120,12 +76,8 @@ impl Run {
             case,
             armed: AtomicBool::new(false),
             calls: [const { AtomicU32::new(0) }; HOOKS_COUNT],
-            fired: Mutex::default(),
-            called_back: Mutex::new([0; 256]),
-            waits: AtomicBool::new(false),
-            sent: Mutex::default(),
-            selected: AtomicBool::new(false),
-            interleaved: AtomicBool::new(false),
+            second_waits: AtomicBool::new(false),
+            log: Mutex::default(),
         })
     }
 
@@ -149,75 +101,10 @@ impl Run {
         self.calls[hook as usize].load(Ordering::SeqCst)
     }
 
-    /// How many calls panicked.
-    pub(crate) fn panics(&self) -> usize {
-        lock(&self.fired).len()
+    /// Not to be kept over a call into the bus: its hooks write it.
+    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
+        lock(&self.log)
     }
-
-    /// Whether the controller panicked and had this message, as far as is known.
-    pub(crate) fn controller_fired_on(&self, byte: u8) -> bool {
-        lock(&self.fired).iter().any(|fired| match fired.hook {
-            Hook::Plan | Hook::Run | Hook::Start | Hook::Resume | Hook::Arm => fired.byte == byte,
-            // A tracer is not told which message begins.
-            Hook::Sink => true,
-            _ => false,
-        })
-    }
-
-    /// Whether this message's callback panicked.
-    pub(crate) fn callback_fired_on(&self, byte: u8) -> bool {
-        let is_it = |fired: &Fired| fired.hook == Hook::Callback && fired.byte == byte;
-        lock(&self.fired).iter().any(is_it)
-    }
-
-    pub(crate) fn sent(&self) -> Vec<u8> {
-        lock(&self.sent).clone()
-    }
-
-    pub(crate) fn forget_sent(&self) {
-        lock(&self.sent).clear();
-    }
-
-    pub(crate) fn times_called_back(&self, byte: u8) -> u32 {
-        lock(&self.called_back)[usize::from(byte)]
-    }
-
-    /// Counts a call of the callback of this message. Returns how many were before.
-    pub(crate) fn count_callback(&self, byte: u8) -> u32 {
-        let count = &mut lock(&self.called_back)[usize::from(byte)];
-        *count += 1;
-        *count - 1
-    }
-
-    pub(crate) fn second_waits(&self) -> bool {
-        self.waits.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn is_selected(&self) -> bool {
-        self.selected.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn is_interleaved(&self) -> bool {
-        self.interleaved.load(Ordering::SeqCst)
-    }
-
-    // The wire.
-
-    pub(crate) fn select(&self) {
-        if self.selected.swap(true, Ordering::SeqCst) {
-            self.interleaved.store(true, Ordering::SeqCst);
-        }
-    }
-
-    pub(crate) fn deselect(&self) {
-        self.selected.store(false, Ordering::SeqCst);
-    }
-
-    pub(crate) fn send(&self, byte: u8) {
-        lock(&self.sent).push(byte);
-    }
-
-    // Hooks.
 
     /// A call of `hook` about a message. Panics if the fuse says so.
     fn call(&self, hook: Hook, byte: u8) {
@@ -227,9 +114,9 @@ impl Run {
         let nth = self.calls[hook as usize].fetch_add(1, Ordering::SeqCst) + 1;
         let Some(fuse) = self.case.fuse else { return };
         if fuse.hook == hook && (nth == fuse.nth || fuse.ever_after && nth > fuse.nth) {
-            lock(&self.fired).push(Fired { hook, byte });
+            self.log().fired.push((hook, byte));
             // As `panic_any`, but silent.
-            resume_unwind(Box::new(Injected));
+            resume_unwind(Box::new(InjectedPanic));
         }
     }
 }
@@ -252,24 +139,14 @@ pub(crate) fn at(hook: Hook, byte: u8) {
 /// The thread is about to wait for the bus.
 pub(crate) fn waits() {
     if IS_SECOND.get() {
-        run().waits.store(true, Ordering::SeqCst);
+        run().second_waits.store(true, Ordering::SeqCst);
     }
-}
-
-/// Runs `f` and catches what a hook raises. Another panic goes on.
-pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Unwound> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-        if !payload.is::<Injected>() {
-            resume_unwind(payload);
-        }
-        Unwound
-    })
 }
 
 /// What a panic says.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| {
-        if payload.is::<Injected>() { "an injected panic".into() } else { "a panic".into() }
+        if payload.is::<InjectedPanic>() { "an injected panic".into() } else { "a panic".into() }
     })
 }

@@ -3,7 +3,7 @@
 //!
 //! # How it works
 //! A *mix* is some [operations](ops::Op) on one bus. It runs once without a panic, and the calls of
-//! each [hook](fuse::Hook) are counted. Then it runs once for each of these calls, and that call
+//! each [hook](wire::Hook) are counted. Then it runs once for each of these calls, and that call
 //! panics. The test catches the panic around each call into the bus, and goes on. Afterwards
 //! 1. CS is inactive and the bus is idle;
 //! 2. each message came over the wire once, in its context's order; a message whose controller
@@ -23,19 +23,29 @@
 
 mod case;
 mod fuse;
+mod hooks;
+#[path = "../ops/mod.rs"]
 mod ops;
+#[path = "../platform/mod.rs"]
+mod platform;
+#[path = "../threads/sleep.rs"]
+mod sleep;
 #[path = "../threads/mod.rs"]
 mod threads;
 mod watch;
+#[path = "../wire/mod.rs"]
 mod wire;
 
 use barewire::bus::{Platform, Pump};
 
 use case::{Case, Meeting, Mix};
-use fuse::{Fuse, Hook};
-use ops::Op;
+use fuse::Fuse;
+use hooks::{INHERITING, PARKING, SPINNING};
+use ops::Op::{
+    self, Again, Async, Await, Callback, Cancel, Enqueue, Lock, Prepared, Sync, Transact, Try, Wait,
+};
 use watch::{Watch, choice, watched};
-use wire::{INHERITING, PARKING, SPINNING};
+use wire::Hook::{self, Arm, Plan, PlatformWait, PlatformWake, Resume, Run, Sink, Start, Waker};
 
 /// What a bus can be.
 type Kind = (&'static dyn Platform, Pump);
@@ -54,6 +64,25 @@ const KINDS: &[Kind] = &[
 /// For triples: threads that spin differ from those that sleep in pairs already.
 const SLEEPING: &[Kind] = KINDS.split_at(3).1;
 
+/// All but those that only the model checkers mix.
+const PATHS: &[Op] =
+    &[Prepared, Sync, Async, Enqueue, Wait, Lock, Cancel, Transact, Await, Callback, Again, Try];
+
+/// One of each group of paths that leave the bus the same way.
+const UNLIKE: &[Op] = &[Sync, Async, Wait, Lock, Cancel, Transact, Await, Again];
+
+/// One of each group whose node has the same owner: a thread's stack, a pinned message that is run,
+/// taken back or awaited, a future that borrows.
+#[cfg(miri)]
+const OWNERS: &[Op] = &[Sync, Async, Cancel, Transact, Await];
+
+/// Every hook; the tracer's last.
+const HOOKS: &[Hook] =
+    &[Plan, Run, Start, Resume, Arm, Hook::Callback, Waker, PlatformWake, PlatformWait, Sink];
+
+/// Those whose callers, or whom they call, may free a message.
+const FREEING: &[Hook] = &[Run, Resume, Hook::Callback, Waker, PlatformWake, PlatformWait];
+
 /// Which mixes are run, and which hooks panic.
 #[derive(Clone, Copy)]
 struct Sweep {
@@ -68,23 +97,27 @@ struct Sweep {
 
 impl Sweep {
     const fn pairs(meeting: Meeting) -> Self {
-        let (paths, hooks) = (&Op::ALL, &Hook::ALL);
-        Self { kinds: KINDS, meeting, paths, len: 2, hooks, ever_after: false }
+        Self { kinds: KINDS, meeting, paths: PATHS, len: 2, hooks: HOOKS, ever_after: false }
     }
 
     /// Of a tracer's calls triples say nothing that pairs do not.
     const fn triples(meeting: Meeting) -> Self {
-        Self { kinds: SLEEPING, len: 3, hooks: Hook::BUT_SINK, ..Self::pairs(meeting) }
+        Self {
+            kinds: SLEEPING,
+            len: 3,
+            hooks: HOOKS.split_at(HOOKS.len() - 1).0,
+            ..Self::pairs(meeting)
+        }
     }
 
     /// Several callbacks and wakers panic in one call.
     const fn often(self) -> Self {
-        Self { hooks: &[Hook::Callback, Hook::Waker], ever_after: true, ..self }
+        Self { hooks: &[Hook::Callback, Waker], ever_after: true, ..self }
     }
 
     /// Fewer, for Miri, which is a thousand times slower and looks for what is freed too early.
     const fn under_miri(self, kinds: &'static [Kind], paths: &'static [Op]) -> Self {
-        if cfg!(miri) { Self { kinds, paths, hooks: Hook::FREEING, ..self } } else { self }
+        if cfg!(miri) { Self { kinds, paths, hooks: FREEING, ..self } } else { self }
     }
 
     /// All mixes, unless `BAREWIRE_WHOLE` is set: in a debug build every seventh of three paths, under Miri every
@@ -130,13 +163,8 @@ impl Sweep {
 /// call is a case of half a second, the first two.
 fn calls_max(hook: Hook) -> u32 {
     match hook {
-        Hook::PlatformWait | Hook::PlatformWake => {
-            if cfg!(miri) {
-                2
-            } else {
-                4
-            }
-        }
+        PlatformWait | PlatformWake if cfg!(miri) => 2,
+        PlatformWait | PlatformWake => 4,
         _ => u32::MAX,
     }
 }
@@ -147,7 +175,7 @@ const OTHERS_ALONE: &[Kind] = &[(&PARKING, Pump::Interrupt), (&INHERITING, Pump:
 
 #[test]
 fn pairs_in_turn() {
-    Sweep::pairs(Meeting::InTurn).under_miri(PARKING_ALONE, Op::UNLIKE).run("pairs in turn");
+    Sweep::pairs(Meeting::InTurn).under_miri(PARKING_ALONE, UNLIKE).run("pairs in turn");
 }
 
 #[test]
@@ -155,7 +183,7 @@ fn pairs_behind_a_lock() {
     let pairs = Sweep::pairs(Meeting::BehindALock);
     // The other paths are in the test in turn.
     #[cfg(miri)]
-    let pairs = pairs.under_miri(PARKING_ALONE, Op::OWNERS);
+    let pairs = pairs.under_miri(PARKING_ALONE, OWNERS);
     pairs.run("pairs behind a lock");
 }
 
@@ -163,14 +191,14 @@ fn pairs_behind_a_lock() {
 #[cfg(miri)]
 fn pairs_behind_a_lock_on_other_buses() {
     let pairs = Sweep::pairs(Meeting::BehindALock);
-    pairs.under_miri(OTHERS_ALONE, Op::OWNERS).run("pairs behind a lock on other buses");
+    pairs.under_miri(OTHERS_ALONE, OWNERS).run("pairs behind a lock on other buses");
 }
 
 #[test]
 fn pairs_across_threads() {
     let pairs = Sweep::pairs(Meeting::AcrossThreads);
     #[cfg(miri)]
-    let pairs = pairs.under_miri(PARKING_ALONE, Op::OWNERS);
+    let pairs = pairs.under_miri(PARKING_ALONE, OWNERS);
     pairs.run("pairs across threads");
 }
 
@@ -178,7 +206,7 @@ fn pairs_across_threads() {
 fn pairs_that_panic_often() {
     let pairs = Sweep::pairs(Meeting::BehindALock);
     #[cfg(miri)]
-    let pairs = pairs.under_miri(PARKING_ALONE, Op::OWNERS);
+    let pairs = pairs.under_miri(PARKING_ALONE, OWNERS);
     pairs.often().run("pairs that panic often");
 }
 

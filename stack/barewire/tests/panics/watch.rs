@@ -1,14 +1,13 @@
 //! Watches that cases go on, and keeps what they break.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, mpsc};
-use std::time::{Duration, Instant};
-use std::{env, panic, thread};
+use std::sync::{Arc, Mutex, Once, OnceLock};
+use std::time::Duration;
+use std::{env, panic};
 
 use crate::case::{Case, run_case};
 use crate::fuse::{self, Run};
+use crate::threads::{lock, while_it_goes_on};
 
 /// A case that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(if cfg!(miri) { 1_200 } else { 120 });
@@ -28,10 +27,6 @@ pub(crate) struct Watch {
     panics: AtomicU64,
     mixes: AtomicU64,
     failures: Mutex<Vec<String>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What was chosen, if anything was.
@@ -62,11 +57,11 @@ impl Watch {
         let ran = run_case(case);
         self.runs.fetch_add(1, Ordering::Relaxed);
         if chosen.is_some() {
-            println!("{:?}", ran.as_ref().map(|run| run.panics()));
+            println!("{:?}", ran.as_ref().map(|run| run.log().fired.len()));
         }
         match ran {
             Ok(run) => {
-                self.panics.fetch_add(run.panics() as u64, Ordering::Relaxed);
+                self.panics.fetch_add(run.log().fired.len() as u64, Ordering::Relaxed);
                 Some(run)
             }
             Err(wrong) => {
@@ -109,31 +104,12 @@ fn tell_cases() {
 pub(crate) fn watched(what: &str, body: impl FnOnce(&Watch) + Send + 'static) {
     tell_cases();
     let watch = Arc::new(Watch::default());
-    let (ended, end) = mpsc::channel();
-    let watched = watch.clone();
-    let spawned = thread::spawn(move || {
-        let ran = catch_unwind(AssertUnwindSafe(|| body(&watched)));
-        // After the limit the receiver is gone.
-        let _ = ended.send(ran);
-    });
-    let (mut seen, mut since) = (0, Instant::now());
-    let ran = loop {
-        match end.recv_timeout(Duration::from_secs(1)) {
-            Ok(ran) => break ran,
-            Err(RecvTimeoutError::Timeout) if watch.runs() != seen => {
-                (seen, since) = (watch.runs(), Instant::now());
-            }
-            Err(RecvTimeoutError::Timeout) if since.elapsed() < LIMIT => {}
-            Err(_) => {
-                let case = lock(&watch.current).expect("one was begun");
-                panic!("{case} hangs. Before, {}", watch.shown());
-            }
-        }
+    let hanging = || {
+        let case = lock(&watch.current).expect("one was begun");
+        format!("{case} hangs. Before, {}", watch.shown())
     };
-    spawned.join().expect("it has ended");
-    if let Err(panic) = ran {
-        resume_unwind(panic);
-    }
+    let watched = watch.clone();
+    while_it_goes_on(LIMIT, || watch.runs(), hanging, move || body(&watched));
     assert!(lock(&watch.failures).is_empty(), "{}", watch.shown());
     println!(
         "FIGURE: panics everywhere, {what}: {} mixes, {} panics, {} runs",

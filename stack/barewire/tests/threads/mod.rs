@@ -1,178 +1,56 @@
-//! What tests of the bus on real threads share: platforms whose threads sleep, a watchdog, a waker.
+//! What tests of the bus on real threads share: a watchdog, a waker, and locks that a panic does not
+//! spoil.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use barewire::bus::Platform;
-use barewire::bus::platform::{Inheritance, WAITERS};
-
-/// One condition for all words: it wakes too often, never too seldom.
-static SLEEP: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
-
-fn sleep_lock() -> MutexGuard<'static, ()> {
-    SLEEP.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks, whether or not another thread panicked meanwhile.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn sleep_while(word: &AtomicU32, expected: u32) {
-    let asleep_since = Instant::now();
-    let mut guard = sleep_lock();
-    while word.load(Ordering::Relaxed) == expected {
-        let slept = SLEEP.1.wait_timeout(guard, Duration::from_secs(60));
-        guard = slept.unwrap_or_else(PoisonError::into_inner).0;
-        assert!(asleep_since.elapsed().as_secs() < 60, "a thread sleeps that nobody woke");
-    }
-}
-
-fn wake_all() {
-    let _guard = sleep_lock();
-    SLEEP.1.notify_all();
-}
-
-static THREADS_COUNT: AtomicUsize = AtomicUsize::new(0);
-
-std::thread_local! {
-    static ME: usize = THREADS_COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-}
-
-/// A number above 0 that no two threads share.
-pub(crate) fn me() -> usize {
-    ME.with(|me| *me)
-}
-
-/// Threads sleep as on a futex.
-pub(crate) struct Park;
-
-impl Platform for Park {
-    fn context(&self) -> usize {
-        me()
-    }
-
-    fn spins(&self) -> u32 {
-        0
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-
-    fn wait(&self, word: &AtomicU32, expected: u32) {
-        sleep_while(word, expected);
-    }
-
-    fn wake(&self, _word: *const AtomicU32) {
-        wake_all();
-    }
-}
-
-/// Threads spin, and each is a context of its own.
-pub(crate) struct Spinning;
-
-impl Platform for Spinning {
-    fn context(&self) -> usize {
-        me()
-    }
-
-    fn spins(&self) -> u32 {
-        3
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-
-    fn wait(&self, _word: &AtomicU32, _expected: u32) {
-        thread::yield_now();
-    }
-
-    fn wake(&self, _word: *const AtomicU32) {}
-}
-
-/// [`Park`] with a lock that would lend priorities if these threads had any.
-pub(crate) struct ParkInheriting;
-
-impl Platform for ParkInheriting {
-    fn context(&self) -> usize {
-        me()
-    }
-
-    fn spins(&self) -> u32 {
-        0
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-
-    fn wait(&self, word: &AtomicU32, expected: u32) {
-        Park.wait(word, expected);
-    }
-
-    fn wake(&self, word: *const AtomicU32) {
-        Park.wake(word);
-    }
-
-    fn inheritance(&self) -> Option<&dyn Inheritance> {
-        Some(self)
-    }
-}
-
-impl Inheritance for ParkInheriting {
-    fn id(&self) -> u32 {
-        me() as u32
-    }
-
-    fn lock(&self, word: &AtomicU32) {
-        let id = self.id();
-        loop {
-            let seen = word.load(Ordering::Relaxed);
-            assert_ne!(seen & !WAITERS, id, "locked twice by one thread");
-            // Others may wait: with WAITERS set, unlocking has to look.
-            let wanted = if seen == 0 { id | WAITERS } else { seen | WAITERS };
-            match word.compare_exchange(seen, wanted, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(0) => return,
-                Ok(_) => sleep_while(word, wanted),
-                Err(_) => {}
-            }
-        }
-    }
-
-    fn unlock(&self, word: &AtomicU32) {
-        assert_eq!(word.load(Ordering::Relaxed), self.id() | WAITERS, "ours, and somebody waits");
-        word.store(0, Ordering::Release);
-        wake_all();
-    }
-}
-
-/// Every platform on which a bus must keep its promises.
-pub(crate) static PLATFORMS: [&dyn Platform; 3] = [&Spinning, &Park, &ParkInheriting];
-
-/// What a failure calls the platform.
-pub(crate) fn name_of(platform: &dyn Platform) -> &'static str {
-    match (platform.inheritance(), platform.spins()) {
-        (Some(_), _) => "inheriting",
-        (None, 0) => "parking",
-        (None, _) => "spinning",
-    }
-}
-
-/// Runs `body` on a thread of its own, and fails if it hangs. The hanging thread is left behind.
-pub(crate) fn within(limit: Duration, what: &str, body: impl FnOnce() + Send + 'static) {
+/// Runs `body` on a thread of its own. If `progress` returns the same for `limit`, the body hangs:
+/// it is left behind, and this panics with what `hanging` returns.
+pub(crate) fn while_it_goes_on(
+    limit: Duration,
+    progress: impl Fn() -> u64,
+    hanging: impl FnOnce() -> String,
+    body: impl FnOnce() + Send + 'static,
+) {
     let (ended, end) = mpsc::channel();
     let spawned = thread::spawn(move || {
         let ran = catch_unwind(AssertUnwindSafe(body));
         // After the limit the receiver is gone.
         let _ = ended.send(ran);
     });
-    match end.recv_timeout(if cfg!(miri) { limit * 10 } else { limit }) {
-        Ok(Ok(())) => spawned.join().expect("it has ended"),
-        Ok(Err(panic)) => resume_unwind(panic),
-        Err(_) => panic!("{what} hangs"),
+    let (mut seen, mut since) = (progress(), Instant::now());
+    let ran = loop {
+        let rest = limit.saturating_sub(since.elapsed());
+        match end.recv_timeout(rest.min(Duration::from_secs(1))) {
+            Ok(ran) => break ran,
+            Err(RecvTimeoutError::Timeout) if progress() != seen => {
+                (seen, since) = (progress(), Instant::now());
+            }
+            Err(RecvTimeoutError::Timeout) if since.elapsed() < limit => {}
+            Err(_) => panic!("{}", hanging()),
+        }
+    };
+    spawned.join().expect("it has ended");
+    if let Err(panic) = ran {
+        resume_unwind(panic);
     }
+}
+
+/// Runs `body` on a thread of its own, and fails if it hangs.
+pub(crate) fn within(limit: Duration, what: &str, body: impl FnOnce() + Send + 'static) {
+    let limit = if cfg!(miri) { limit * 10 } else { limit };
+    while_it_goes_on(limit, || 0, || format!("{what} hangs"), body);
 }
 
 /// Waits until `condition` holds.

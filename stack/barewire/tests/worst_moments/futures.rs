@@ -7,7 +7,8 @@ use std::task::{Poll, Waker};
 use barewire::bus::{Bus, Device, Platform, Pump};
 use barewire::spi::Transfer;
 
-use crate::threads::{PLATFORMS, Woken, name_of, within};
+use crate::platform::{PLATFORMS, name_of};
+use crate::threads::{Woken, within};
 use crate::{LIMIT, Wired, assert_serves, message, opened, poll, sent_so_far, wired};
 
 /// A future waits for its turn behind a lock, its turn comes, and `meanwhile` runs before it is

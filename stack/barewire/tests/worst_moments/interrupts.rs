@@ -7,28 +7,27 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::task::Poll;
 
 use barewire::bus::{Bus, Platform, Pump};
-use barewire::controller::null::Null;
-use barewire::controller::{Controller, Limits, Preset, Unfinished};
-use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
+use barewire::spi::Transfer;
 
-use crate::threads::{Park, within};
-use crate::{LIMIT, SETTINGS};
+use crate::LIMIT;
+use crate::sleep::me;
+use crate::threads::within;
+use crate::wire::{Hook, PLAIN, Script, ScriptedController};
 
 /// When the block raises its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Raises {
-    /// As soon as it may: within [`Controller::arm`].
+    /// As soon as it may: within `Controller::arm`.
     Armed,
-    /// When [`Controller::resume`] was called, before its first register access.
+    /// When `Controller::resume` was called, before its first register access.
     Resumed,
 }
 
 /// One core and one interrupt line.
 struct Core {
-    bus: OnceLock<&'static Bus<Level>>,
+    bus: OnceLock<&'static Bus<Block>>,
     masked: AtomicBool,
     in_handler: AtomicBool,
     line_up: AtomicBool,
@@ -71,7 +70,7 @@ impl Core {
 
 impl Platform for Core {
     fn context(&self) -> usize {
-        Park.context()
+        me()
     }
 
     fn spins(&self) -> u32 {
@@ -100,52 +99,31 @@ impl Platform for Core {
 struct Level {
     core: &'static Core,
     raises: Raises,
-    left: usize,
 }
 
-impl Controller for Level {
-    fn limits(&self) -> Limits {
-        Null::new().limits()
-    }
+type Block = ScriptedController<Level>;
 
-    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
-        Null::new().configure(settings)
-    }
-
-    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(preset, message)
-    }
-
-    fn run(&mut self, _: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
-        Ok(message.iter().map(|transfer| transfer.data().len()).sum())
-    }
-
-    fn start(&mut self, _: &Preset, _: &mut [Transfer<'_>]) -> Poll<Result<usize, Unfinished>> {
-        self.left = 2;
-        Poll::Pending
-    }
-
-    fn resume(
-        &mut self,
-        preset: &Preset,
-        message: &mut [Transfer<'_>],
-    ) -> Poll<Result<usize, Unfinished>> {
-        let core = self.core;
-        if self.raises == Raises::Resumed {
-            core.line_up.store(true, Ordering::Relaxed);
-        }
-        core.deliver();
-        // The first register access silences the block.
-        core.line_up.store(false, Ordering::Relaxed);
-        self.left -= 1;
-        if self.left == 0 { Poll::Ready(self.run(preset, message)) } else { Poll::Pending }
-    }
-
-    fn arm(&mut self) {
-        if self.raises == Raises::Armed {
+impl Script for Level {
+    fn at(&self, hook: Hook, _: u8) {
+        let raises = match hook {
+            Hook::Arm => self.raises == Raises::Armed,
+            Hook::Resume => self.raises == Raises::Resumed,
+            _ => return,
+        };
+        if raises {
             self.core.line_up.store(true, Ordering::Relaxed);
-            self.core.deliver();
         }
+        self.core.deliver();
+        if hook == Hook::Resume {
+            // The first register access silences the block.
+            self.core.line_up.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn send(&mut self, _: &[u8]) {}
+
+    fn interrupts(&self, _: u8) -> u8 {
+        2
     }
 
     fn reclaim(&mut self) {
@@ -156,15 +134,15 @@ impl Controller for Level {
 /// A message flies, and then the caller waits for the bus in one way or another.
 fn a_flight_and_then(
     core: &'static Core,
-    bus: &'static OnceLock<Bus<Level>>,
+    bus: &'static OnceLock<Bus<Block>>,
     raises: Raises,
-    waits: impl FnOnce(&'static Bus<Level>) + Send + 'static,
+    waits: impl FnOnce(&'static Bus<Block>) + Send + 'static,
 ) {
     within(LIMIT, "it", move || {
-        let level = Level { core, raises, left: 0 };
+        let level = Block::new(Level { core, raises });
         let bus = bus.get_or_init(|| Bus::with_platform(level, core).with_pump(Pump::Interrupt));
         core.bus.set(bus).expect("each test has its own");
-        let device = bus.device(&SETTINGS).expect("opens");
+        let device = bus.device(&PLAIN).expect("opens");
         let mut flying = Box::pin(device.queued([1]).expect("plans"));
         flying.as_mut().submit().expect("is free");
         waits(bus);
@@ -179,7 +157,7 @@ macro_rules! on_one_core {
         #[test]
         fn $name() {
             static CORE: Core = Core::new();
-            static BUS: OnceLock<Bus<Level>> = OnceLock::new();
+            static BUS: OnceLock<Bus<Block>> = OnceLock::new();
             a_flight_and_then(&CORE, &BUS, $raises, $waits);
         }
     )*};
@@ -190,14 +168,14 @@ on_one_core! {
         Raises::Resumed, |_| {};
     an_interrupt_may_come_as_a_sync_call_attends_to_a_flight:
         Raises::Resumed, |bus| {
-            let device = bus.device(&SETTINGS).expect("opens");
+            let device = bus.device(&PLAIN).expect("opens");
             assert_eq!(device.sync(&mut [Transfer::write(&[2])]), Ok(1));
         };
     an_interrupt_may_come_as_a_lock_attends_to_a_flight:
         Raises::Resumed, |bus| drop(bus.lock());
     an_interrupt_may_come_as_a_cancel_attends_to_a_flight:
         Raises::Resumed, |bus| {
-            let device = bus.device(&SETTINGS).expect("opens");
+            let device = bus.device(&PLAIN).expect("opens");
             let mut flies = Box::pin(device.queued([2]).expect("plans"));
             flies.as_mut().submit().expect("is free");
             assert!(!flies.as_mut().cancel(), "one on the wire is waited for");
@@ -205,13 +183,13 @@ on_one_core! {
         };
     an_interrupt_may_come_as_a_flying_message_is_dropped:
         Raises::Resumed, |bus| {
-            let device = bus.device(&SETTINGS).expect("opens");
+            let device = bus.device(&PLAIN).expect("opens");
             let mut flies = Box::pin(device.queued([2]).expect("plans"));
             flies.as_mut().submit().expect("is free");
         };
     an_interrupt_may_come_as_soon_as_it_is_armed:
         Raises::Armed, |bus| {
-            let device = bus.device(&SETTINGS).expect("opens");
+            let device = bus.device(&PLAIN).expect("opens");
             assert_eq!(device.sync(&mut [Transfer::write(&[2])]), Ok(1));
         };
 }

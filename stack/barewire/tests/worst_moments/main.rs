@@ -10,76 +10,54 @@ mod callbacks;
 mod futures;
 mod holders;
 mod interrupts;
+#[path = "../shuttle/nested.rs"]
+mod nested;
+#[path = "../ops/mod.rs"]
+mod ops;
+#[path = "../platform/mod.rs"]
+mod platform;
 mod platforms;
+#[path = "../threads/sleep.rs"]
+mod sleep;
 #[path = "../threads/mod.rs"]
 mod threads;
 mod wakers;
+#[path = "../wire/mod.rs"]
+mod wire;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use barewire::bus::queued::{Completed, Exchange};
 use barewire::bus::{Bus, Device, Platform, Pump, Queued, Then};
-use barewire::controller::null::Null;
-use barewire::controller::{
-    Controller, Limits, Plan, Preset, Stopped, Unfinished, Wire, run_message,
-};
-use barewire::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
-use threads::{PLATFORMS, name_of, within};
+use barewire::spi::Transfer;
+use platform::{PLATFORMS, name_of};
+use threads::{lock, within};
+use wire::{PLAIN, Script, ScriptedController};
 
 /// Far longer than any of these takes.
 const LIMIT: Duration = Duration::from_secs(60);
-
-const SETTINGS: Settings = Settings::new(0, 1_000_000);
 
 type Sent = Arc<Mutex<Vec<u8>>>;
 type Hook = Box<dyn FnMut(&[u8]) + Send>;
 type Message<'b> = Pin<Box<Queued<'b, Wired, Exchange<1>>>>;
 
-/// A wire that keeps what it is sent, after it did what a hook says.
-struct Wired {
+/// Keeps what is sent, after it did what a hook says.
+struct Keeper {
     sent: Sent,
     hook: Hook,
 }
 
-impl Wire for Wired {
-    fn select(&mut self, _: &Preset) {}
+type Wired = ScriptedController<Keeper>;
 
-    fn deselect(&mut self, _: &Preset) {}
-
-    fn exchange(&mut self, _: &Preset, _: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
-        let bytes = data.tx().unwrap_or_default();
+impl Script for Keeper {
+    fn send(&mut self, bytes: &[u8]) {
         (self.hook)(bytes);
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
-        Ok(())
+        lock(&self.sent).extend(bytes);
     }
-
-    fn recover(&mut self) {}
-
-    fn wait_ticks(&mut self, _: u32) {}
-}
-
-impl Controller for Wired {
-    fn limits(&self) -> Limits {
-        Null::new().limits()
-    }
-
-    fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
-        Null::new().configure(settings)
-    }
-
-    fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
-        Null::new().plan(preset, message)
-    }
-
-    fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
-        run_message(self, preset, message)
-    }
-
-    fn reclaim(&mut self) {}
 }
 
 /// A bus of [`Wired`], and what is sent on it.
@@ -89,7 +67,7 @@ fn wired(
     hook: impl FnMut(&[u8]) + Send + 'static,
 ) -> (Bus<Wired>, Sent) {
     let sent = Sent::default();
-    let wired = Wired { sent: sent.clone(), hook: Box::new(hook) };
+    let wired = Wired::new(Keeper { sent: sent.clone(), hook: Box::new(hook) });
     (Bus::with_platform(wired, platform).with_pump(pump), sent)
 }
 
@@ -102,12 +80,12 @@ fn kept(bus: Bus<Wired>) -> &'static Bus<Wired> {
     // Reachable from here, so that Miri does not call it leaked.
     static KEPT: Mutex<Vec<&Bus<Wired>>> = Mutex::new(Vec::new());
     let bus: &'static Bus<Wired> = Box::leak(Box::new(bus));
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(bus);
+    lock(&KEPT).push(bus);
     bus
 }
 
 fn opened<'b>(bus: &'b Bus<Wired>) -> Device<'b, Wired> {
-    bus.device(&SETTINGS).expect("opens")
+    bus.device(&PLAIN).expect("opens")
 }
 
 fn message<'b>(device: &Device<'b, Wired>, byte: u8) -> Message<'b> {
@@ -122,7 +100,7 @@ fn panicking<'b>(device: &Device<'b, Wired>, byte: u8) -> Message<'b> {
 }
 
 fn sent_so_far(sent: &Sent) -> Vec<u8> {
-    sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    lock(sent).clone()
 }
 
 fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>, waker: &Waker) -> Poll<F::Output> {
@@ -138,6 +116,19 @@ fn panics(f: impl FnOnce()) -> bool {
 fn on_each_platform(body: fn(&'static dyn Platform)) {
     for platform in PLATFORMS {
         within(LIMIT, name_of(platform), move || body(platform));
+    }
+}
+
+/// Runs `body` once on a bus of each platform, with a device. Then the bus has sent these bytes, and
+/// serves.
+fn on_each_bus(expected: &'static [u8], body: for<'b> fn(&'b Bus<Wired>, &'b Device<'b, Wired>)) {
+    for platform in PLATFORMS {
+        within(LIMIT, name_of(platform), move || {
+            let (bus, sent) = plain(platform);
+            body(&bus, &opened(&bus));
+            assert_eq!(sent_so_far(&sent), expected);
+            assert_serves(&bus);
+        });
     }
 }
 

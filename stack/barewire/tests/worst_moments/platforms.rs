@@ -1,14 +1,15 @@
 //! A platform whose `wait` or `wake` panics.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::thread;
 
-use barewire::bus::{Platform, Pump};
+use barewire::bus::Pump;
 use barewire::spi::Transfer;
 
-use crate::threads::{Park, wait_until, within};
+use crate::platform::{Interpose, Threads};
+use crate::threads::{wait_until, within};
 use crate::{LIMIT, assert_serves, message, opened, panics, poll, sent_so_far, wired};
 
 std::thread_local! {
@@ -18,45 +19,62 @@ std::thread_local! {
     static WAKE_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// [`Park`], but threads that ask for it panic once. Each test has its own: `panicked` is set then.
-struct Panicking {
-    panicked: AtomicBool,
-}
+/// A moment that has come, or not.
+struct Moment(AtomicBool);
 
-impl Panicking {
+impl Moment {
     const fn new() -> Self {
-        Self { panicked: AtomicBool::new(false) }
+        Self(AtomicBool::new(false))
     }
 
+    fn comes(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn has_come(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// The moments of a test: each has its own platform. Its threads sleep, and panic if they ask for it.
+struct Moments {
+    asleep: Moment,
+    panicked: Moment,
+    on_the_wire: Moment,
+    off_the_wire: Moment,
+    dropped: Moment,
+}
+
+type Panicking = Threads<Moments>;
+
+const fn panicking() -> Panicking {
+    Threads::parking(Moments {
+        asleep: Moment::new(),
+        panicked: Moment::new(),
+        on_the_wire: Moment::new(),
+        off_the_wire: Moment::new(),
+        dropped: Moment::new(),
+    })
+}
+
+impl Moments {
     fn panic_if(&self, asked: bool) {
         if asked {
-            self.panicked.store(true, Ordering::Release);
+            self.panicked.comes();
             panic!("the platform panics");
         }
     }
 }
 
-impl Platform for Panicking {
-    fn context(&self) -> usize {
-        Park.context()
-    }
-
-    fn spins(&self) -> u32 {
-        0
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+impl Interpose for Moments {
+    fn sleeps(&self) -> bool {
+        self.asleep.comes();
         self.panic_if(WAIT_PANICS.take());
-        Park.wait(word, expected);
+        true
     }
 
-    fn wake(&self, word: *const AtomicU32) {
+    fn wakes(&self) {
         self.panic_if(WAKE_PANICS.take());
-        Park.wake(word);
     }
 }
 
@@ -64,17 +82,16 @@ impl Platform for Panicking {
 /// its bytes must not go before the wire is done with them.
 #[test]
 fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
-    static PLATFORM: Panicking = Panicking::new();
-    static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
-    static OFF_THE_WIRE: AtomicBool = AtomicBool::new(false);
+    static PLATFORM: Panicking = panicking();
     within(LIMIT, "it", || {
+        let at = &PLATFORM.interposed;
         let (bus, sent) = wired(&PLATFORM, Pump::Worker, |bytes| {
             if bytes == [1] {
-                ON_THE_WIRE.store(true, Ordering::Release);
-                wait_until(|| PLATFORM.panicked.load(Ordering::Acquire));
+                at.on_the_wire.comes();
+                wait_until(|| at.panicked.has_come());
                 // Long enough for the other thread to free it, if it does.
                 (0..100).for_each(|_| thread::yield_now());
-                OFF_THE_WIRE.store(true, Ordering::Release);
+                at.off_the_wire.comes();
             }
         });
         let device = opened(&bus);
@@ -83,10 +100,10 @@ fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
         thread::scope(|scope| {
             let bus = &bus;
             scope.spawn(move || bus.pump());
-            wait_until(|| ON_THE_WIRE.load(Ordering::Acquire));
+            wait_until(|| at.on_the_wire.has_come());
             WAIT_PANICS.set(true);
             assert!(panics(|| drop(queued)), "the platform's panic is not swallowed");
-            assert!(OFF_THE_WIRE.load(Ordering::Acquire), "freed while on the wire");
+            assert!(at.off_the_wire.has_come(), "freed while on the wire");
         });
         assert_eq!(sent_so_far(&sent), [1]);
         wait_until(|| bus.try_lock().is_some());
@@ -96,25 +113,19 @@ fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
 
 /// While another message is on the wire a thread drops its own that is queued behind, and the
 /// platform panics if asked to wait. Whether it is asked is the bus's affair.
-fn queued_behind_the_wire_and_dropped(
-    platform: &'static Panicking,
-    on_the_wire: &'static AtomicBool,
-    dropped: &'static AtomicBool,
-    borrowed: bool,
-) {
-    let (bus, sent) = wired(platform, Pump::Caller, move |bytes| {
+fn queued_behind_the_wire_and_dropped(platform: &'static Panicking, borrowed: bool) {
+    let at = &platform.interposed;
+    let (bus, sent) = wired(platform, Pump::Caller, |bytes| {
         if bytes == [1] {
-            on_the_wire.store(true, Ordering::Release);
-            wait_until(|| {
-                dropped.load(Ordering::Acquire) || platform.panicked.load(Ordering::Acquire)
-            });
+            at.on_the_wire.comes();
+            wait_until(|| at.dropped.has_come() || at.panicked.has_come());
             (0..100).for_each(|_| thread::yield_now());
         }
     });
     let device = opened(&bus);
     thread::scope(|scope| {
         let holder = scope.spawn(move || device.sync(&mut [Transfer::write(&[1])]));
-        wait_until(|| on_the_wire.load(Ordering::Acquire));
+        wait_until(|| at.on_the_wire.has_come());
         let mut transfers = [Transfer::write(&[2])];
         let mut queued = message(&device, 2);
         let mut future = Box::pin(device.transact(&mut transfers));
@@ -127,7 +138,7 @@ fn queued_behind_the_wire_and_dropped(
         let _ = panics(|| drop(future));
         let _ = panics(|| drop(queued));
         WAIT_PANICS.set(false);
-        dropped.store(true, Ordering::Release);
+        at.dropped.comes();
         assert_eq!(holder.join().expect("nothing of it panics"), Ok(1));
     });
     assert_eq!(sent_so_far(&sent), [1], "what was dropped did not run");
@@ -137,28 +148,20 @@ fn queued_behind_the_wire_and_dropped(
 /// Under Miri this sees whether the holder touches what was freed.
 #[test]
 fn a_queued_message_dropped_by_a_wait_that_panics_is_out_of_the_queue() {
-    static PLATFORM: Panicking = Panicking::new();
-    static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
-    static DROPPED: AtomicBool = AtomicBool::new(false);
-    within(LIMIT, "it", || {
-        queued_behind_the_wire_and_dropped(&PLATFORM, &ON_THE_WIRE, &DROPPED, false);
-    });
+    static PLATFORM: Panicking = panicking();
+    within(LIMIT, "it", || queued_behind_the_wire_and_dropped(&PLATFORM, false));
 }
 
 /// Under Miri this sees whether the holder touches what was freed.
 #[test]
 fn a_pending_transact_dropped_by_a_wait_that_panics_is_out_of_the_queue() {
-    static PLATFORM: Panicking = Panicking::new();
-    static ON_THE_WIRE: AtomicBool = AtomicBool::new(false);
-    static DROPPED: AtomicBool = AtomicBool::new(false);
-    within(LIMIT, "it", || {
-        queued_behind_the_wire_and_dropped(&PLATFORM, &ON_THE_WIRE, &DROPPED, true);
-    });
+    static PLATFORM: Panicking = panicking();
+    within(LIMIT, "it", || queued_behind_the_wire_and_dropped(&PLATFORM, true));
 }
 
 #[test]
 fn a_wait_that_panics_inside_a_sync_call_takes_its_message_out() {
-    static PLATFORM: Panicking = Panicking::new();
+    static PLATFORM: Panicking = panicking();
     within(LIMIT, "it", || {
         let (bus, sent) = wired(&PLATFORM, Pump::Caller, |_| {});
         let device = opened(&bus);
@@ -181,32 +184,15 @@ fn a_wait_that_panics_inside_a_sync_call_takes_its_message_out() {
 /// A wake that panics is called again, or the thread would sleep for ever.
 #[test]
 fn a_wake_that_panics_forgets_no_thread() {
-    static PLATFORM: Panicking = Panicking::new();
-    static ASLEEP: AtomicBool = AtomicBool::new(false);
-    struct Telling;
-    impl Platform for Telling {
-        fn context(&self) -> usize {
-            Park.context()
-        }
-        fn spins(&self) -> u32 {
-            0
-        }
-        fn wait(&self, word: &AtomicU32, expected: u32) {
-            ASLEEP.store(true, Ordering::Release);
-            PLATFORM.wait(word, expected);
-        }
-        fn wake(&self, word: *const AtomicU32) {
-            PLATFORM.wake(word);
-        }
-    }
+    static PLATFORM: Panicking = panicking();
     within(LIMIT, "it", || {
-        let (bus, sent) = wired(&Telling, Pump::Caller, |_| {});
+        let (bus, sent) = wired(&PLATFORM, Pump::Caller, |_| {});
         let device = opened(&bus);
         let mut after = message(&device, 2);
         let lock = bus.lock();
         thread::scope(|scope| {
             let waiter = scope.spawn(move || device.sync(&mut [Transfer::write(&[1])]));
-            wait_until(|| ASLEEP.load(Ordering::Acquire));
+            wait_until(|| PLATFORM.interposed.asleep.has_come());
             after.as_mut().submit().expect("is free");
             WAKE_PANICS.set(true);
             let raised = panics(|| drop(lock));

@@ -1,16 +1,18 @@
 //! Wakers that panic, free their task, or poll it at once.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Wake, Waker};
 
-use barewire::bus::{Bus, Device, Platform, Pump};
+use barewire::bus::{Platform, Pump};
 use barewire::spi::Transfer;
 
-use crate::threads::{PLATFORMS, name_of, within};
+use crate::nested::Task;
+use crate::ops::{Client, Op, Operation, judge};
+use crate::platform::{PLATFORMS, name_of};
+use crate::threads::{lock, within};
 use crate::{
-    LIMIT, Sent, Wired, assert_serves, kept, message, on_each_platform, opened, panics, plain,
+    LIMIT, assert_serves, kept, message, on_each_bus, on_each_platform, opened, panics, plain,
     poll, sent_so_far, wired,
 };
 
@@ -26,10 +28,8 @@ impl Wake for Panicking {
 
 #[test]
 fn a_waker_that_panics_costs_no_message() {
-    on_each_platform(|platform| {
-        let (bus, sent) = plain(platform);
-        let device = opened(&bus);
-        let (mut first, mut second) = (message(&device, 1), message(&device, 2));
+    on_each_bus(&[1, 2], |bus, device| {
+        let (mut first, mut second) = (message(device, 1), message(device, 2));
         let lock = bus.lock();
         let mut running = Box::pin(first.as_mut().run());
         assert!(poll(&mut running, &Arc::new(Panicking).into()).is_pending());
@@ -37,8 +37,6 @@ fn a_waker_that_panics_costs_no_message() {
         assert!(panics(|| drop(lock)), "the panic arrives at the caller who ran the waker");
         assert_eq!(second.as_mut().result(), Some(Ok(1)), "served before the panic arrived");
         assert_eq!(poll(&mut running, Waker::noop()), Poll::Ready(Ok(1)), "settled as it ran");
-        assert_eq!(sent_so_far(&sent), [1, 2]);
-        assert_serves(&bus);
     });
 }
 
@@ -67,7 +65,7 @@ struct Freeing(Mutex<Option<Boxed>>);
 
 impl Wake for Freeing {
     fn wake(self: Arc<Self>) {
-        let future = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let future = lock(&self.0).take();
         drop(future.expect("is woken once"));
         panic!("the waker panics")
     }
@@ -101,96 +99,36 @@ fn a_waker_may_free_its_message_and_panic() {
     });
 }
 
-/// A task that is polled inside its waker, as an executor in an interrupt does, and as a task of
-/// higher real-time priority on the same core is.
-struct Nested {
-    future: Mutex<Option<Boxed>>,
-    woken: AtomicBool,
-}
-
-impl Nested {
-    fn spawn(future: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
-        let future = Mutex::new(Some(Box::pin(future) as Boxed));
-        let task = Arc::new(Self { future, woken: AtomicBool::new(true) });
-        task.run();
-        task
+/// Tasks of these operations begin while the bus is locked; all run when it is unlocked. They are
+/// polled inside their wakers, as an executor in an interrupt does, and as tasks of higher real-time
+/// priority on the same core are.
+fn nested(platform: &'static dyn Platform, pump: Pump, tasks: &[&[Op]]) {
+    let (bus, sent) = wired(platform, pump, |_| {});
+    let bus = kept(bus);
+    let devices = [opened(bus); 2];
+    let ended = Arc::new(Mutex::new(Vec::new()));
+    let locked = bus.lock();
+    for (number, ops) in (1..).zip(tasks) {
+        let mut client = Client::new(0x10 * number, ops, devices);
+        client.plan(|_| None);
+        let ended = ended.clone();
+        let task = Task::new(async move {
+            let records = client.run().await.records(Operation::times);
+            lock(&ended).push(records.expect("each ran"));
+        });
+        task.wake();
     }
-
-    fn run(self: &Arc<Self>) {
-        let waker = self.clone().into();
-        while self.woken.load(Ordering::Acquire) {
-            // Being polled already: that call looks at `woken` again.
-            let Ok(mut slot) = self.future.try_lock() else { return };
-            self.woken.store(false, Ordering::Release);
-            if let Some(future) = slot.as_mut()
-                && future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
-            {
-                *slot = None;
-            }
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.future.try_lock().is_ok_and(|slot| slot.is_none())
-    }
-}
-
-impl Wake for Nested {
-    fn wake(self: Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        self.run();
-    }
-}
-
-/// What a nested task does, one after the other.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Transact,
-    Queued,
-    Sync,
-    Lock,
-}
-
-async fn take(device: Device<'static, Wired>, first: u8, steps: &'static [Step]) {
-    for (step, byte) in steps.iter().zip(first..) {
-        let bytes = [byte];
-        let mut transfers = [Transfer::write(&bytes)];
-        let ran = match step {
-            Step::Transact => device.transact(&mut transfers).await,
-            Step::Queued => message(&device, byte).as_mut().run().await,
-            Step::Sync => device.sync(&mut transfers),
-            Step::Lock => device.bus().lock().sync(&device, &mut transfers),
-        };
-        assert_eq!(ran, Ok(1), "{step:?}");
-    }
-}
-
-fn served(bus: &Bus<Wired>, tasks: &[Arc<Nested>], sent: &Sent, expected: &[u8]) {
+    assert!(lock(&ended).is_empty(), "the bus is locked");
+    drop(locked);
     // A worker's part, or nothing.
     while bus.pump() > 0 {}
-    assert!(tasks.iter().all(|task| task.is_done()), "each ran inside its waker");
-    let mut sent = sent_so_far(sent);
-    sent.sort_unstable();
-    assert_eq!(sent, expected, "each message once");
+    let ended = lock(&ended);
+    assert_eq!(ended.len(), tasks.len(), "each ran inside its waker");
+    assert_eq!(judge(&ended, &sent_so_far(&sent)), Ok(()));
     assert_serves(bus);
 }
 
-/// Tasks of these steps begin while the bus is locked; all run when it is unlocked.
-fn nested(platform: &'static dyn Platform, pump: Pump, tasks: &[&'static [Step]]) {
-    let (bus, sent) = wired(platform, pump, |_| {});
-    let bus = kept(bus);
-    let device = opened(bus);
-    let lock = bus.lock();
-    let tasks = || (1..).map(|number| 0x10 * number).zip(tasks.iter().copied());
-    let spawned: Vec<_> =
-        tasks().map(|(first, steps)| Nested::spawn(take(device, first, steps))).collect();
-    assert!(spawned.iter().all(|task| !task.is_done()), "the bus is locked");
-    drop(lock);
-    let all = tasks().flat_map(|(first, steps)| (first..).take(steps.len()));
-    served(bus, &spawned, &sent, &all.collect::<Vec<_>>());
-}
-
-fn nested_everywhere(tasks: &'static [&'static [Step]]) {
+fn nested_everywhere(tasks: &'static [&'static [Op]]) {
     for platform in PLATFORMS {
         for pump in [Pump::Caller, Pump::Worker, Pump::Interrupt] {
             if pump != Pump::Interrupt || platform.inheritance().is_none() {
@@ -204,26 +142,26 @@ fn nested_everywhere(tasks: &'static [&'static [Step]]) {
 
 #[test]
 fn a_transact_polled_inside_its_waker_runs_there() {
-    nested_everywhere(&[&[Step::Transact]]);
+    nested_everywhere(&[&[Op::Transact]]);
 }
 
 #[test]
 fn a_queued_future_polled_inside_its_waker_ends_there() {
-    nested_everywhere(&[&[Step::Queued]]);
+    nested_everywhere(&[&[Op::Await]]);
 }
 
 #[test]
 fn a_task_polled_inside_its_waker_may_wait_for_the_bus() {
-    nested_everywhere(&[&[Step::Queued, Step::Sync]]);
-    nested_everywhere(&[&[Step::Transact, Step::Lock]]);
+    nested_everywhere(&[&[Op::Await, Op::Sync]]);
+    nested_everywhere(&[&[Op::Transact, Op::Lock]]);
 }
 
 #[test]
 fn tasks_polled_inside_their_wakers_mix_all_paths() {
     nested_everywhere(&[
-        &[Step::Transact, Step::Sync, Step::Queued],
-        &[Step::Queued, Step::Transact, Step::Lock, Step::Transact],
-        &[Step::Transact, Step::Transact, Step::Sync],
-        &[Step::Queued, Step::Sync, Step::Transact],
+        &[Op::Transact, Op::Sync, Op::Await],
+        &[Op::Await, Op::Transact, Op::Lock, Op::Transact],
+        &[Op::Transact, Op::Transact, Op::Sync],
+        &[Op::Await, Op::Sync, Op::Transact],
     ]);
 }

@@ -1,0 +1,80 @@
+//! How threads of the shuttle runs sleep and wake each other, and what their platform adds.
+
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering;
+
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::mpsc::{Sender, channel};
+use shuttle::thread;
+
+use barewire::bus::platform::AtomicU32;
+
+use crate::platform::{Interpose, Threads};
+use crate::strict;
+
+pub(crate) use shuttle::thread::yield_now;
+
+/// A thread that sleeps, or is about to.
+struct Sleeper {
+    at: usize,
+    thread: usize,
+    bell: Sender<()>,
+}
+
+thread_local! {
+    /// Shuttle runs all threads of a schedule on one thread of the system. A schedule that fails
+    /// leaves sleepers behind, whose bells cannot be dropped outside of it.
+    static SLEEPERS: RefCell<ManuallyDrop<Vec<Sleeper>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
+}
+
+/// Takes the sleepers out of the list for whom `is_it` holds.
+fn take_sleepers(is_it: impl Fn(&Sleeper) -> bool) -> Vec<Sleeper> {
+    SLEEPERS.with_borrow_mut(|sleepers| sleepers.extract_if(.., |sleeper| is_it(sleeper)).collect())
+}
+
+/// Sleeps as on a futex: nothing comes between the look at the word and a wake-up that is for it.
+/// Needs no lock, which an interrupt handler that wakes could find taken.
+pub(crate) fn sleep_while(word: &AtomicU32, expected: u32) {
+    let (bell, rung) = channel();
+    let sleeper = Sleeper { at: core::ptr::from_ref(word).addr(), thread: me(), bell };
+    SLEEPERS.with_borrow_mut(|sleepers| sleepers.push(sleeper));
+    if word.load(Ordering::SeqCst) == expected {
+        rung.recv().expect("a sleeper is dropped after it was woken");
+    }
+    drop(take_sleepers(|sleeper| sleeper.thread == me()));
+}
+
+pub(crate) fn wake(word: *const AtomicU32) {
+    for sleeper in take_sleepers(|sleeper| sleeper.at == word.addr()) {
+        sleeper.bell.send(()).expect("it sleeps, or is about to");
+    }
+    // A woken thread of higher priority runs before the waker goes on.
+    yield_now();
+}
+
+/// A number above 0 that no two threads share.
+pub(crate) fn me() -> usize {
+    usize::from(thread::current().id()) + 1
+}
+
+/// What the checker adds to a platform.
+pub(crate) struct Shuttle;
+
+impl Interpose for Shuttle {
+    fn sleeps(&self) -> bool {
+        assert!(!strict::is_handler(), "an interrupt handler sleeps");
+        !thread_rng().gen_ratio(1, 8)
+    }
+
+    fn masked(&self, f: &mut dyn FnMut()) {
+        strict::masked(f);
+    }
+}
+
+/// Threads that sleep.
+pub(crate) static PARK: Threads<Shuttle> = Threads { spins: 1, ..Threads::parking(Shuttle) };
+/// Likewise, with a lock that would lend priorities.
+pub(crate) static PARK_INHERITING: Threads<Shuttle> =
+    Threads { spins: 1, ..Threads::inheriting(Shuttle) };
