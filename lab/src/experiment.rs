@@ -33,7 +33,7 @@ pub enum Workload {
     Camera,
     /// A flash read by dd and a touch screen sampled at once, on each of `paths`.
     Beside,
-    /// What the thread counted on its own board; nothing runs.
+    /// The thread counted it on its own board; nothing runs.
     Stated,
 }
 

@@ -24,8 +24,8 @@
 //! ```
 //!
 //! # Not supported
-//! Word lengths other than 8 bits; what only shows on the wire (times, order of edges): a simulated
-//! board's checkers watch that while the suite runs.
+//! Word lengths other than 8 bits. Properties that show only on the wire (times, order of edges): a
+//! simulated board's checkers watch those while the suite runs.
 
 mod cases;
 

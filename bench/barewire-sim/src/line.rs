@@ -158,7 +158,7 @@ impl IntLine {
         self.pin.high.get()
     }
 
-    /// When it rose last.
+    /// The time of its last rise.
     #[must_use]
     pub fn risen_at(&self) -> Option<Ps> {
         self.pin.catch_up(self.engine.now_ps());

@@ -1,5 +1,6 @@
-//! Threads of SCHED_FIFO on one processor: one of priority 20 runs whenever it can, whatever one of
-//! priority 10 is in the middle of. A spin of the higher for the lower one never ends here.
+//! Threads of SCHED_FIFO on one processor. A thread of priority 20 runs whenever it can, even in
+//! the middle of work of a thread of priority 10. If the higher thread spins until the lower one
+//! makes progress, it spins for ever here.
 //!
 //! A hang ends with the process, after [`HANG`], by a thread of priority 30. Nothing runs where the
 //! caller has no right to real-time priorities.

@@ -42,7 +42,7 @@ pub(crate) trait Line {
     fn look(&self, now: Ps) -> Look;
 }
 
-/// What a sleeper waits for.
+/// The object that a sleeper waits for.
 pub(super) enum On {
     /// The end of its wake-up, which is under way.
     Waking,
@@ -490,7 +490,7 @@ impl Sched {
         self.tasks.iter().all(|task| matches!(task.state, State::Ended))
     }
 
-    /// What each sleeping thread waits for, for the report of a deadlock.
+    /// The object that each sleeping thread waits for, for the report of a deadlock.
     pub(super) fn sleep_report(&self) -> String {
         let why = |task: &Task| {
             let State::Sleeps(sleep) = &task.state else { return None };

@@ -16,7 +16,7 @@ use crate::sys::owner::MutexState;
 /// The first word of musl's mutex: robust, inherits priorities, between processes, checks errors.
 const MUSLS_TYPE: u32 = 4 | 8 | 128 | 2;
 
-/// A lock as musl's programs make it: a mutex that nobody holds.
+/// A lock as musl's programs make it: a free mutex.
 fn of_musl(directory: &tempfile::TempDir) -> SharedLock {
     let (path, device) = (directory.path().join("lock"), directory.path().join("device"));
     File::create(&device).expect("made");

@@ -27,7 +27,7 @@ use super::word::{HOLDER, IDLE, INHERITED, LOCK};
 use crate::controller::{Controller, Plan, Preset, Unfinished};
 use crate::spi::{Error, MessageError, Transfer};
 
-/// What runs the messages that were submitted and are not waited for.
+/// The code that runs submitted messages for which no caller waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pump {

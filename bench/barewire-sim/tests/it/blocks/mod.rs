@@ -66,7 +66,7 @@ pub(crate) struct Exchanges {
 pub(crate) struct Burst {
     pub mode: Mode,
     pub bits: u8,
-    /// Lengths that are taken.
+    /// Lengths that the block accepts.
     pub taken: &'static [usize],
     /// Lengths that are refused, and the longest that the error names.
     pub refused: &'static [(usize, usize)],

@@ -315,8 +315,8 @@ fn folded(words: &[Word]) -> Vec<String> {
     told
 }
 
-/// Whether two accesses in a row are told as one: of the same register in the same direction, unless
-/// they configure the block.
+/// Whether two accesses in a row are shown as one. They must be to the same register in the same
+/// direction, and must not configure the block.
 fn is_one_run(block: &Block, a: &Entry, b: &Entry) -> bool {
     match (a, b) {
         (Entry::Read(a, _), Entry::Read(b, _)) => a == b,

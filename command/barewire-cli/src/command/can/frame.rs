@@ -20,9 +20,9 @@ const FD_LENGTHS: [u8; 7] = [12, 16, 20, 24, 32, 48, 64];
 pub(super) enum Kind {
     /// A classic data frame.
     Data,
-    /// It asks for one.
+    /// A remote frame: it asks for a data frame.
     Remote,
-    /// Of CAN FD.
+    /// A CAN FD frame.
     Fd {
         /// Its data is at the higher bit rate.
         brs: bool,

@@ -78,9 +78,9 @@ pub(crate) struct Session {
     pub(crate) place: Place,
     /// The bus.
     pub(crate) open: LocalBus,
-    /// The chip select of what the command is for.
+    /// The chip select of the chip that the command uses.
     pub(crate) chip_select: u8,
-    /// Neither progress nor notes.
+    /// Whether progress and notes are suppressed.
     pub(crate) silent: bool,
     /// Statistics where the figures begin.
     begin: Cell<Statistics>,

@@ -109,7 +109,7 @@ impl<'r> Request<'r> {
         Self::at(name, 0, tell, EndState::Promised)
     }
 
-    /// That chip select of that bus.
+    /// A request for that chip select of that bus.
     pub(crate) fn at(
         name: &'r str,
         chip_select: u8,

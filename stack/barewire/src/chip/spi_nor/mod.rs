@@ -109,7 +109,7 @@ pub struct SpiNor<P: Port, T: Timer> {
     unsettled: bool,
     /// The status of a change in this operation that left the latch set.
     ignored: Option<u8>,
-    /// What the extended address register holds, if that is known.
+    /// The content of the extended address register, if it is known.
     upper: Option<u8>,
     /// The lock that an SST26 part sets at power-up was opened.
     unlocked: bool,

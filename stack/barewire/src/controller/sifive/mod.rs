@@ -254,7 +254,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T,
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for SiFive<R, G, T, I> {
     const RUN_INLINE: bool = false;
 
-    /// Silences the block and empties its FIFOs, whoever drove it last: Ordering 5.
+    /// Silences the block and empties its FIFOs, whichever program drove it last: Ordering 5.
     #[cold]
     fn reset(&mut self) {
         self.regs.write(IE, 0);
