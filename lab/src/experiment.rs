@@ -108,7 +108,7 @@ pub struct Experiment {
     /// The paths of an experiment without figures.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// The ids, where the file lists them beside.
+    /// The figures' ids, if the file lists them separately.
     #[serde(default)]
     pub figures: Vec<String>,
     /// The figures.

@@ -117,9 +117,9 @@ pub struct Failure {
     pub case: &'static str,
     /// The length iterated.
     pub len: usize,
-    /// The offset of what was sent.
+    /// The offset of the sent bytes.
     pub tx_offset: usize,
-    /// The offset of what was received.
+    /// The offset of the received bytes.
     pub rx_offset: usize,
     /// What went wrong.
     pub what: What,

@@ -70,7 +70,7 @@ impl Pin {
         due
     }
 
-    /// Carries out what is due by `now`.
+    /// Carries out everything due by `now`.
     fn catch_up(&self, now: Ps) {
         if let Some(source) = &self.source {
             self.follow(&**source, now);

@@ -142,7 +142,7 @@ impl Message {
         self.pieces.iter().map(|piece| (piece.len, piece.does))
     }
 
-    /// Whether what came in is what was sent, a byte later in each selection.
+    /// Whether the received bytes are the sent bytes, one byte later in each selection.
     pub(super) fn received_well(&self) -> bool {
         let (mut at, mut selected) = (0, true);
         self.pieces.iter().all(|piece| {

@@ -50,7 +50,7 @@ pub(super) enum On {
     Timer,
     /// A wake call for this address.
     Word(usize),
-    /// The word at this address, to be handed over to it.
+    /// The lock word at this address; its owner hands it over.
     Lock(usize),
     Line(Rc<dyn Line>),
 }
@@ -436,7 +436,8 @@ impl Sched {
         }
     }
 
-    /// Carries out what is due at `now` for the sleeper `index`; [`Sched::dispatch_all`] is still to come.
+    /// Carries out everything due at `now` for the sleeper `index`. The caller must call
+    /// [`Sched::dispatch_all`] afterwards.
     fn expire(&mut self, index: usize, now: Ps) {
         self.clock = now;
         let task = &mut self.tasks[index];

@@ -85,7 +85,8 @@ fn board() -> Board {
     Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default())
 }
 
-/// From each frame's EOF to its echo's SOF; each echo is what it answers.
+/// The times from each frame's EOF to its echo's SOF. Asserts that each echo is the echo of its
+/// frame.
 fn answer_times(records: &[Record]) -> Vec<Ps> {
     let (asked, answered): (Vec<&Record>, Vec<&Record>) =
         records.iter().filter(|record| record.is_taken()).partition(|one| one.frame.id == 0x077);

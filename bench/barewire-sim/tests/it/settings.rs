@@ -158,7 +158,7 @@ fn told_transfer(driver: &mut dyn Controller, settings: &Settings, change: Chang
     }
 }
 
-/// Tables of chip selects that no board has, and what becomes of a device on each line.
+/// Tables of chip selects that no board has, with the outcome for a device on each line.
 fn tell_lines(block: &'static Block, text: &mut String) {
     let native = |channel, active_high| (Driver::Native(channel), active_high);
     for (name, lines) in [

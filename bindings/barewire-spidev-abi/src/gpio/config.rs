@@ -43,7 +43,7 @@ pub(super) struct LineConfig {
 const ATTR_FLAGS: u32 = 1;
 const ATTR_VALUES: u32 = 2;
 const ATTR_DEBOUNCE: u32 = 3;
-/// Where the attributes are in a configuration, and bytes of each with its mask.
+/// The offset of the attributes in a configuration, and the bytes of an attribute with its mask.
 const ATTRS_AT: usize = 32;
 const ATTR_BYTES: usize = 24;
 

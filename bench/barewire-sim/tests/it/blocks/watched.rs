@@ -282,7 +282,7 @@ const PS_PER_US: Ps = 1_000_000;
 /// A read of RP1's registers takes a microsecond.
 const WAIT_PS_MIN: Ps = 1_500_000;
 
-/// A word of a script: as it is told, and what makes two words alike, which is all but the data.
+/// A word of a script: its text, and the part that makes two words alike, which is all but the data.
 struct Word {
     text: String,
     like: String,

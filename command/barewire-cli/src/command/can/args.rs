@@ -122,7 +122,7 @@ impl CanArgs {
         line.map(Some).map_err(|error| Failure::Failed(error.to_string()))
     }
 
-    /// Refuses an INT line of the kernel where the board's is a model's.
+    /// Refuses an INT line of the kernel if the board's INT line is simulated.
     fn check_int_line(&self) -> Result<(), Failure> {
         if self.int_line()?.is_none() {
             return Ok(());

@@ -105,7 +105,7 @@ pub(crate) fn with_rig(test: impl FnOnce(&Rig<'_>)) {
     with_setup(Setup::default(), test);
 }
 
-/// The same, set up otherwise.
+/// The same, with another set-up.
 pub(crate) fn with_setup(setup: Setup, test: impl FnOnce(&Rig<'_>)) {
     let Some(machine) = open() else { return };
     let settings = Settings {
