@@ -73,7 +73,7 @@ pub struct Residual {
     pub error: f64,
 }
 
-/// A fit, and what it is worth.
+/// A fit, with measures of its worth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
     /// The costs that could move.

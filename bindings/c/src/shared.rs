@@ -154,7 +154,7 @@ impl Shared {
         drop(locked);
     }
 
-    /// Keeps what a callback freed.
+    /// Keeps an object that a callback freed.
     pub(crate) fn keep(&self, freed: Freed) {
         self.freed.lock().unwrap_or_else(PoisonError::into_inner).push(freed);
     }

@@ -1,4 +1,4 @@
-//! A line in, what it says out.
+//! Parses a line of a trace into an event.
 
 use std::fmt;
 
@@ -82,7 +82,7 @@ impl fmt::Display for LineError {
     }
 }
 
-/// Reads a line of `trace`, `trace_pipe`, `trace-cmd report` or `perf script`. They differ in what stands before the time.
+/// Reads a line of `trace`, `trace_pipe`, `trace-cmd report` or `perf script`. They differ in the text before the time.
 ///
 /// # Errors
 /// If it is no line of a tracer, or an event of ours without all that it should have.

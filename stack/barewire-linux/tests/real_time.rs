@@ -43,7 +43,7 @@ struct Floor {
 }
 
 impl Floor {
-    /// `None` where there is no right to real-time priorities, which is told.
+    /// `None`, with a message, if the caller has no right to real-time priorities.
     fn new(test: &'static str) -> Option<Self> {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,8 +191,8 @@ impl Wake for Told {
     }
 }
 
-/// The future's task is of priority 10 and does not come to poll it: the thread of priority 20, for
-/// whom the bus is free, does not wait for that.
+/// The future's task has priority 10 and gets no time to poll the future. The thread of priority 20
+/// finds the bus free, and does not wait for that poll.
 #[test]
 fn a_future_that_was_woken_and_not_polled_delays_no_higher_thread() {
     let Some(floor) = Floor::new("a_future_that_was_woken_and_not_polled_delays_no_higher_thread")

@@ -4,7 +4,8 @@ use rustix::io::Errno;
 
 use super::layout::{ATTRS, Fields};
 
-/// The flags of version 2. A line's settings are kept as these, as the kernel tells them.
+/// The flags of version 2. A line's settings are kept as these flags, which are also the ones the
+/// kernel reports.
 pub(super) mod flag {
     pub(in super::super) const USED: u64 = 1 << 0;
     pub(in super::super) const ACTIVE_LOW: u64 = 1 << 1;

@@ -56,7 +56,7 @@ impl Costs {
         }
     }
 
-    /// Says so behind a profile's name, where the costs are not the ones used.
+    /// The suffix after a profile's name, if the costs are not the ones used.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Low => " at its lowest costs",

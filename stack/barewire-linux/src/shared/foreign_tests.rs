@@ -1,5 +1,5 @@
-//! A lock that a program of musl's made, in this one of glibc's. That musl agrees is seen in guests: there the
-//! command is musl's, and the programs that it runs are glibc's.
+//! A lock made by a musl program, used in this glibc program. The guests test the reverse: there the command
+//! uses musl, and the programs that it runs use glibc.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

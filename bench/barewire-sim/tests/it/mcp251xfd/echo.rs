@@ -90,7 +90,7 @@ fn it_ends_when_the_caller_wants_no_more() {
     }
 }
 
-/// Times of the thread's, from a scope: kernels A, B and C.
+/// The thread's times, from an oscilloscope: kernels A, B and C.
 const PUBLISHED: [(&str, [&str; 3], f64); 4] = [
     ("RX EOF to TX SOF", ["380", "310", "152"], 152.0),
     ("INT low", ["160", "144", "55"], 55.0),

@@ -158,7 +158,7 @@ impl CanArgs {
         }
     }
 
-    /// The bits as they are on the bus: those that the chip makes of what was asked.
+    /// The bits as they are on the bus: the ones that the chip makes for the requested rates.
     pub(super) fn rates(&self) -> Result<Rates, Failure> {
         let (nominal, data) = self.timings()?;
         let sysclk_hz = self.oscillator().sysclk_hz();

@@ -182,7 +182,7 @@ mod controller {
     pub(super) const ACTIVE: u8 = 0x40;
 }
 
-/// Bits of byte 2, and values of byte 3: what was wrong with a frame, and where.
+/// Bits of byte 2, and values of byte 3: the error of a frame, and its place.
 mod protocol {
     pub(super) const BIT: u8 = 0x01;
     pub(super) const FORM: u8 = 0x02;

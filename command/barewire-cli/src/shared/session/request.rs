@@ -226,7 +226,7 @@ impl<'r> Request<'r> {
 }
 
 impl Request<'_> {
-    /// Refuses what is known not to be on `board`.
+    /// Refuses requests that `board` is known not to support.
     fn check_board(&self, board: &BoardSpec) -> Result<(), Failure> {
         let refused = |what: String| Err(Failure::Failed(format!("qemu:{}: {what}", board.name)));
         if self.selftest.is_some() && !board.loopback {

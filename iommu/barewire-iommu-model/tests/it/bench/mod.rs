@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// The table, the machine it is in, and what it should be.
+/// The table, the machine it is in, and its expected content.
 pub struct Bench<'m> {
     pub machine: &'m Machine,
     pub config: Config,
