@@ -162,7 +162,7 @@ struct Column<'a> {
     run: Run<'a>,
 }
 
-/// Where the first column is better than the second, `what` is so.
+/// `what` holds wherever the first column is better than the second.
 struct Pair {
     first: usize,
     second: usize,

@@ -137,7 +137,7 @@ impl Message {
         transfers
     }
 
-    /// Length and doing of each transfer.
+    /// Length and direction of each transfer.
     pub(super) fn does(&self) -> impl Iterator<Item = (usize, Does)> {
         self.pieces.iter().map(|piece| (piece.len, piece.does))
     }

@@ -28,7 +28,7 @@ impl Messages {
         self.0.borrow_mut().fails_after = Some((messages, clocked));
     }
 
-    /// Lets messages through. Returns whether one was to fail still.
+    /// Lets all messages through from now on. Returns whether a failure was still due.
     pub(crate) fn let_through(&self) -> bool {
         self.0.borrow_mut().fails_after.take().is_some()
     }

@@ -280,7 +280,7 @@ impl<'m> Engine<'m> {
         unsafe { self.table.release(gather) };
     }
 
-    /// Lets it wait; the time of the flush that this makes necessary, if it does.
+    /// Lets the range wait. If that makes a flush necessary, returns the flush's time.
     fn defer(&mut self, range: &Range<u64>, gather: Gather, bounds: Bounds, time_ns: u64) -> u64 {
         if gather.is_empty() {
             return 0;

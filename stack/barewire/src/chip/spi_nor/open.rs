@@ -34,7 +34,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Self::assuming(port, timer, &Assume::default())
     }
 
-    /// As [`SpiNor::new`], with what `assume` gives instead of what the chip says.
+    /// As [`SpiNor::new`], with the facts of `assume` in place of the chip's own.
     ///
     /// # Errors
     /// As [`SpiNor::new`].

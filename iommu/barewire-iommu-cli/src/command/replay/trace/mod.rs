@@ -120,7 +120,7 @@ impl fmt::Display for LineError {
     }
 }
 
-/// Events of ours that change no mapping, and say so by `IOMMU:`.
+/// Events of the group `iommu` that change no mapping. Their text begins with `IOMMU:`.
 const NAMED: [&str; 4] = [
     "attach_device_to_domain:",
     "detach_device_from_domain:",
