@@ -3,10 +3,10 @@
 //! *Read first*: `lab/costs.toml`.
 //!
 //! # How it works
-//! The file has what was counted or assumed. `fitted.toml` has the values and the narrower ranges that the fit set
-//! leaves of the assumed ones. [`Costs::at`] puts all costs at their low or high ends. The costs of the boards
-//! themselves are those of `barewire_sim`'s profiles, which factors of this table scale: one factor for all boards of a
-//! kind, so that what is fitted on one board moves the others.
+//! The file has the counted and the assumed costs. For the assumed ones, `fitted.toml` has the fitted values and the
+//! narrower ranges that the fit set allows. [`Costs::at`] puts all costs at their low or high ends. The costs of the
+//! boards themselves are those of `barewire_sim`'s profiles, which factors of this table scale: one factor for all
+//! boards of a kind, so that a fit on one board also changes the others.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

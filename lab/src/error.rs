@@ -5,7 +5,8 @@
 pub enum LabError {
     /// A name that is not there, with the names that are.
     Unknown {
-        /// What was to be named: `figure`, `step`, `path`, `board`, `metric`, `parameter`.
+        /// The kind of thing that was named: `figure`, `step`, `path`, `board`, `metric`,
+        /// `parameter`.
         what: &'static str,
         /// The name given.
         name: String,

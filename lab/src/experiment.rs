@@ -33,7 +33,7 @@ pub enum Workload {
     Camera,
     /// A flash read by dd and a touch screen sampled at once, on each of `paths`.
     Beside,
-    /// What the thread counted on its own board; nothing runs.
+    /// The thread counted it on its own board; nothing runs.
     Stated,
 }
 
@@ -108,7 +108,7 @@ pub struct Experiment {
     /// The paths of an experiment without figures.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// The ids, where the file lists them beside.
+    /// The figures' ids, if the file lists them separately.
     #[serde(default)]
     pub figures: Vec<String>,
     /// The figures.

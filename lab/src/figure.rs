@@ -10,13 +10,13 @@ pub struct Figure {
     pub id: String,
     /// Its thread: `jander-rfc`.
     pub thread: String,
-    /// As printed.
+    /// The value as the thread prints it.
     pub value: f64,
     /// `us`, `ms`, `s`, `%`, `1/s`, `ops`, `count`.
     pub unit: String,
-    /// Of which kernel, or in which setup.
+    /// The kernel or the set-up.
     pub variant: String,
-    /// What was measured.
+    /// The metric.
     pub metric: String,
 }
 

@@ -27,7 +27,7 @@ const FIGURE_SIGMA: f64 = 0.02;
 const HALF_90: f64 = 1.645;
 /// Steps at most; the fits here need about six.
 const STEPS: usize = 12;
-/// By how much a cost is raised to see what it does, as a logarithm.
+/// The step by which a cost is raised to find its effect, as a logarithm.
 const PROBE: f64 = 0.02;
 /// A step that lessens the sum by less than this part ends the fit.
 const ENOUGH: f64 = 1e-3;
@@ -73,7 +73,7 @@ pub struct Residual {
     pub error: f64,
 }
 
-/// A fit, and what it is worth.
+/// A fit, with measures of its worth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
     /// The costs that could move.
@@ -204,7 +204,8 @@ fn moved_to(costs: &Costs, free: &[Free<'_>], x: &[f64]) -> Costs {
     costs
 }
 
-/// So many sets of costs as probable as any: each is the fit to figures and assumed costs that are off by as much as they may be.
+/// Draws that many sets of costs from the fit's distribution: each is the fit to figures and assumed costs that were
+/// moved at random by as much as they may be off.
 ///
 /// # Errors
 /// As [`fit`].

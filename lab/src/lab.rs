@@ -352,7 +352,7 @@ impl Lab {
         fit::residuals(&moved_to(&fitted), &targets)
     }
 
-    /// The costs moved to the fit set, from what was assumed; and what such a fit is worth.
+    /// Fits the assumed costs to the fit set, and measures the fit's worth.
     ///
     /// # Errors
     /// If an experiment cannot be run.

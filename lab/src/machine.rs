@@ -76,7 +76,7 @@ pub struct Part {
     pub ps: Ps,
     /// How often it was met.
     pub times: u64,
-    /// What was spent in it.
+    /// The work done in it.
     pub spent: Expense,
     /// Whether it can be switched off.
     pub removable: bool,
@@ -98,7 +98,7 @@ impl Part {
 /// The spans of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// By their ends, once the run is over.
+    /// The spans, sorted by their ends once the run is over.
     spans: Vec<Span>,
     /// The earliest beginning of the span at the same place and all after it.
     begins: Vec<Ps>,

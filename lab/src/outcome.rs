@@ -1,4 +1,4 @@
-//! What the lab has to say, as data: what the command prints and the report draws.
+//! The lab's results as data, which the command prints and the report draws.
 //!
 //! *Read first*: nothing but this page.
 

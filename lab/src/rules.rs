@@ -38,7 +38,7 @@ pub struct Pair {
     pub after: String,
     /// The meaning of the difference.
     pub class: Class,
-    /// The messages or MiB that the figure consists of. Without it, no constant a message can be told.
+    /// The messages or MiB that the figure consists of. Without it, the constant time per message cannot be computed.
     pub units: Option<f64>,
     /// How far the predicted difference of a null may be from none, in the figure's unit.
     pub null_bound: Option<f64>,
@@ -73,7 +73,7 @@ pub struct Rules {
     pub arithmetic: Vec<String>,
     /// The figures that a cost may be fitted to, by thread.
     pub fit_set: BTreeMap<String, Vec<String>>,
-    /// What is assumed where a thread does not say.
+    /// The assumptions about facts that a thread does not state.
     pub assumed: Vec<Assumption>,
     /// The differences.
     pub pairs: Vec<Pair>,
@@ -117,7 +117,7 @@ impl Rules {
         }
     }
 
-    /// What the figure `id` is to the lab.
+    /// The role of the figure `id` in the lab.
     #[must_use]
     pub fn kind(&self, id: &str) -> Kind {
         let of_fitted_thread = self

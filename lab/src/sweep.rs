@@ -15,10 +15,10 @@
 //!
 //! # How it works
 //! A `Point` has the settings of a run: those of the board's experiment, with the parameter at one value. A
-//! `Column` runs its workload at a point. A `Pair` names two columns: where the first becomes better than the
-//! second, or stops being so, is a break-even. It lies between two values of the table. It is interpolated there, and
-//! then closed in by further runs of the two columns until it is known to the parameter's resolution: 10 ns, 1 kHz, or
-//! one transfer or byte.
+//! `Column` runs its workload at a point. A `Pair` names two columns. A break-even is a value at which the first
+//! becomes better than the second, or stops being so. It lies between two values of the table. It is interpolated
+//! there, and then narrowed by further runs of the two columns until it is known to the parameter's resolution: 10 ns,
+//! 1 kHz, or one transfer or byte.
 //!
 //! # What the parameters mean
 //! - `delay`: what the kernel waits at a cs_change, beside the time of the toggle itself. For barewire it is
@@ -62,7 +62,7 @@ use crate::workload::{self, dd, echo, nor, spidev};
 const BATCHES: [usize; 4] = [1, 10, 100, 500];
 /// Conversions of barewire's prepared messages.
 const PREPARED: usize = 100;
-/// What spidev takes in one call, unless its parameter says otherwise.
+/// The most bytes that spidev takes in one call by default.
 const SPIDEV_BYTES: usize = 4_096;
 /// From here on spi-bcm2835 uses DMA, which is not modelled.
 const BCM2835_DMA_BYTES: usize = 96;
@@ -75,7 +75,7 @@ const IMX_POLL_LIMIT_NS: u64 = 30_000;
 const FRAMES: u64 = 3;
 const FRAME_GAP_PS: u64 = 10_000_000_000;
 
-/// What varies.
+/// The parameter that varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parameter {
     Delay,
@@ -162,7 +162,7 @@ struct Column<'a> {
     run: Run<'a>,
 }
 
-/// Where the first column is better than the second, `what` is so.
+/// `what` holds wherever the first column is better than the second.
 struct Pair {
     first: usize,
     second: usize,

@@ -1,4 +1,4 @@
-//! The whole lab: what it prints is reviewed, and what it does not explain is said.
+//! The whole lab: its output is reviewed, and it marks everything that it does not explain.
 //!
 //! Set `BAREWIRE_BLESS=1` to write the table anew, then review the difference.
 

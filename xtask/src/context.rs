@@ -1,4 +1,4 @@
-//! What a step of CI is told, and how it ends.
+//! The input of a step of CI, and its outcome.
 //!
 //! This file knows no step. The steps use it; [`step`](crate::step) says what one is.
 
@@ -243,7 +243,7 @@ impl Outcome {
         self
     }
 
-    /// What this step adds to the totals: passed and failed.
+    /// The counts that this step adds to the totals: passed and failed.
     ///
     /// A test run that failed without a failed test (it did not build, a test aborted) is one
     /// failure, so that no broken run can end in `0 failed`.

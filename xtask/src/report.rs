@@ -91,7 +91,7 @@ impl Totals {
     }
 }
 
-/// Prints the end of a run; what it comes to.
+/// Prints the end of a run, and returns it.
 pub(crate) fn print(report: &Report, console: Console) -> End {
     console.header("summary");
     for line in figure_lines(report) {

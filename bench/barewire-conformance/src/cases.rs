@@ -50,7 +50,7 @@ pub struct Shape {
     pub delay_ns: u32,
 }
 
-/// A message's shape and what is varied of it.
+/// A message's shape, and the part of it that varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Its name in reports.

@@ -24,8 +24,8 @@
 //! ```
 //!
 //! # Not supported
-//! Word lengths other than 8 bits; what only shows on the wire (times, order of edges): a simulated
-//! board's checkers watch that while the suite runs.
+//! Word lengths other than 8 bits. Properties that show only on the wire (times, order of edges): a
+//! simulated board's checkers watch those while the suite runs.
 
 mod cases;
 
@@ -117,9 +117,9 @@ pub struct Failure {
     pub case: &'static str,
     /// The length iterated.
     pub len: usize,
-    /// The offset of what was sent.
+    /// The offset of the sent bytes.
     pub tx_offset: usize,
-    /// The offset of what was received.
+    /// The offset of the received bytes.
     pub rx_offset: usize,
     /// What went wrong.
     pub what: What,

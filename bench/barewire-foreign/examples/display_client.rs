@@ -1,6 +1,6 @@
 //! The crates `ssd1306`, `linux-embedded-hal` and `gpio-cdev` on a display behind `/dev/spidev0.0`, its D/C and
 //! RESET at lines 24 and 25 of `/dev/gpiochip0`: a client of `barewire run`, which knows nothing of barewire.
-//! Its argument is a file for what was drawn, a bitmap.
+//! Its argument is the file for the picture, a bitmap.
 
 use display_interface_spi::SPIInterface;
 use linux_embedded_hal::gpio_cdev::{Chip, LineHandle, LineRequestFlags};

@@ -3,8 +3,8 @@
 //! *Read first*: [`driver`](crate::driver), which has the driver of each block.
 //!
 //! # How it works
-//! The board's row names its block. The block's driver gets the board's lines and clock as from board
-//! code, and runs unchanged.
+//! The board's row names its block. The block's driver gets the board's lines and clock, as it would
+//! from board code, and runs unchanged.
 //!
 //! # Not supported
 //! Other drivers on these registers: wrap one with [`QemuBoard::watch`].

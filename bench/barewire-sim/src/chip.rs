@@ -48,7 +48,7 @@ pub struct WireLimits {
 /// The edge of SCK up to which [`WireLimits::cs_setup_ns`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupEdge {
-    /// The first one, whichever it is.
+    /// The first edge, leading or trailing.
     First,
     /// The first one at which the chip samples: half a period later where CPHA is 1.
     Sampling,

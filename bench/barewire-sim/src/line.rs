@@ -70,7 +70,7 @@ impl Pin {
         due
     }
 
-    /// Carries out what is due by `now`.
+    /// Carries out everything due by `now`.
     fn catch_up(&self, now: Ps) {
         if let Some(source) = &self.source {
             self.follow(&**source, now);
@@ -158,7 +158,7 @@ impl IntLine {
         self.pin.high.get()
     }
 
-    /// When it rose last.
+    /// The time of its last rise.
     #[must_use]
     pub fn risen_at(&self) -> Option<Ps> {
         self.pin.catch_up(self.engine.now_ps());

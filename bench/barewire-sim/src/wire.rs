@@ -271,9 +271,9 @@ impl Wire {
         self.inputs.iter().any(|input| input.driver == driver)
     }
 
-    /// Records the level of `driver`, which has `level` at `at`, under that name: what it drives is no chip's
-    /// pin, or is recorded as such besides. Nothing if the driver is recorded already or the wire has 32
-    /// such pins.
+    /// Records the level of `driver`, which has `level` at `at`, under that name. The driver need not drive a
+    /// chip's pin; if it does, the pin is recorded too. Does nothing if the driver is recorded already or the
+    /// wire has 32 such pins.
     pub(crate) fn probe(&mut self, driver: Driver, name: &str, level: bool, at: Ps) {
         let known = self.probes.iter().any(|probe| probe.driver == driver);
         if known || !self.has_room(1) {

@@ -35,12 +35,12 @@ pub(super) struct Account {
     pub(super) expected: Statistics,
     pub(super) cancelled: u64,
     pub(super) busy: u64,
-    /// Messages whose received bytes or length were not what the wire had.
+    /// Messages whose received bytes or length differ from the wire's.
     pub(super) wrong_results: u64,
 }
 
 impl Account {
-    /// A message of `transfers` (length, what it does) is settled.
+    /// Counts a settled message of `transfers`, each with its length and direction.
     pub(super) fn settle(
         &mut self,
         path: Path,

@@ -1,4 +1,4 @@
-//! The judge: what was on the wire against what the contexts were told.
+//! The judge compares the traffic on the wire with the results that the contexts were told.
 //!
 //! # How it works
 //! Behind each chip select sits a [`Recorder`], which hands every selection's bytes to the one

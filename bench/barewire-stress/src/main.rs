@@ -55,7 +55,7 @@ use report::Report;
 use sabotage::{Sabotage, Saboteur};
 
 const PS_PER_NS: u64 = 1_000;
-/// More would not be numbered apart by 32 bits in one context.
+/// The most messages of a run: with more, 32-bit numbers could repeat within one context.
 const MESSAGES_MAX: u64 = 1_000_000_000;
 
 const EXAMPLES: &str = "\
@@ -237,7 +237,8 @@ impl Args {
     }
 }
 
-/// The board of that name, if that is what it is and nothing is asked that a stress run has not.
+/// The board of that name. Refuses a name that is no board, and options that a stress run does not
+/// have.
 fn simulated(name: &str) -> Result<SimOptions, Failure> {
     let name = name::parse(name).map_err(Failure::usage)?;
     let BusName::Sim(options) = name else {

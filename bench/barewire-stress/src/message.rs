@@ -137,12 +137,12 @@ impl Message {
         transfers
     }
 
-    /// Length and doing of each transfer.
+    /// Length and direction of each transfer.
     pub(super) fn does(&self) -> impl Iterator<Item = (usize, Does)> {
         self.pieces.iter().map(|piece| (piece.len, piece.does))
     }
 
-    /// Whether what came in is what was sent, a byte later in each selection.
+    /// Whether the received bytes are the sent bytes, one byte later in each selection.
     pub(super) fn received_well(&self) -> bool {
         let (mut at, mut selected) = (0, true);
         self.pieces.iter().all(|piece| {

@@ -36,7 +36,7 @@ pub(super) trait Slot {
     fn called_back(&self) -> Option<(u64, u64)>;
 }
 
-/// Runs that ended well, and others.
+/// Counts of successful and of failed runs.
 #[derive(Default)]
 struct Calls {
     done: AtomicU64,

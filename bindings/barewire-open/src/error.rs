@@ -37,7 +37,7 @@ impl OpenError {
         }
     }
 
-    /// The error of what could not be done.
+    /// The error of an action that failed.
     pub(crate) fn failed(error: impl fmt::Display) -> Self {
         OpenError::Failed(error.to_string())
     }

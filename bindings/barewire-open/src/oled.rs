@@ -16,7 +16,7 @@ pub(crate) struct Oled {
 }
 
 impl Oled {
-    /// Puts it on the board, in the place of what is behind its chip select.
+    /// Puts the display on the board, in the place of the chip behind its chip select.
     pub(crate) fn attach(board: &Board, options: &OledOptions) -> Result<Self, OpenError> {
         let OledOptions { chip_select, dc, reset, picture } = options;
         let refused = |why: String| OpenError::Failed(format!("option oled: {why}"));

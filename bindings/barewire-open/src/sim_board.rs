@@ -166,7 +166,7 @@ impl SimBoard {
         self.board.engine().spend_ps(ns.saturating_mul(PS_PER_NS));
     }
 
-    /// Writes what is kept at the end, and checks that everything is kept. Called once, at the end.
+    /// Writes the files that outlive the bus, and checks that all were written. Called once, at the end.
     ///
     /// # Errors
     /// The flash file or the display's picture could not be written, or the loss of power that the options ask

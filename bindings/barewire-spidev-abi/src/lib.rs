@@ -14,7 +14,7 @@
 //!   for each mapped node.
 //! * [`protocol`]: what library and server send each other.
 //! * [`gpio`]: the GPIO character device, beside spidev.
-//! * [`direct`]: what the library needs to run messages on a mapped controller without the server.
+//! * [`direct`]: the data by which the library runs messages on a mapped controller without the server.
 //! * [`tree`]: the files beside the node that programs look at, under `/dev` and `/sys`.
 //!
 //! # Not supported

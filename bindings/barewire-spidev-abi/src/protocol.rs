@@ -1,4 +1,4 @@
-//! What the library in a program and the server send each other, over a Unix stream socket with an
+//! The protocol between the library in a program and the server, over a Unix stream socket with an
 //! abstract name.
 //!
 //! # How it works
@@ -222,7 +222,7 @@ impl Head {
     }
 }
 
-/// The head of an answer: what the call returns, or its error number, and the bytes that follow.
+/// The head of an answer: the call's result or its error number, and the number of bytes that follow.
 pub type Answer = (Result<u32, Errno>, u32);
 
 /// An answer's head as it is sent.

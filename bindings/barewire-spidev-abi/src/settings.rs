@@ -1,4 +1,4 @@
-//! A node's settings, and what they are on the wire.
+//! A node's settings, and their meaning on the wire.
 
 use barewire::controller::Limits;
 use barewire::spi::{Mode, Settings};

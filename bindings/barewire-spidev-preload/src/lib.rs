@@ -7,7 +7,7 @@
 //! and each call on it is a request there ([`protocol`](barewire_spidev_abi::protocol)).
 //!
 //! * `config`: the configuration from `barewire run`. `start`: runs when the library is loaded.
-//! * `paths`: which paths are about a mapped node, and what is used in their place.
+//! * `paths`: the paths that are about a mapped node, and the files used in their place.
 //! * `out_of_reach`: files by which a program would go around a mapped GPIO chip.
 //! * `files`: which descriptors are open nodes.
 //! * `server`: requests.

@@ -1,4 +1,4 @@
-//! Which paths are about mapped nodes, and what is used in their place.
+//! Decides which paths are about mapped nodes, and which files are used in their place.
 //!
 //! # How it works
 //! A path below `/dev`, `/sys` or `/proc/device-tree` that exists in the [tree](barewire_spidev_abi::tree) is taken from there. A

@@ -149,7 +149,8 @@ pub(crate) fn request(id: OpenId, call: Call, parts: &[&[u8]]) -> (Head, usize) 
     (Head { id, call, body: u32::try_from(body).unwrap_or(u32::MAX) }, body)
 }
 
-/// Opens what `call` says, a file of that kind: the connection that is its descriptor, and its id.
+/// Opens a file of that kind, as `call` asks. Returns the connection, which is the file's descriptor,
+/// and the file's id.
 ///
 /// # Errors
 /// The system's; `ESHUTDOWN` if the server has ended.

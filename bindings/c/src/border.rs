@@ -143,7 +143,7 @@ pub(crate) unsafe fn take<T: Sized32>(from: *const T) -> Result<T, Failure> {
     Ok(unsafe { taken.assume_init() })
 }
 
-/// Writes as much of a struct as the caller's has room for, and how much that was.
+/// Writes as much of a struct as the caller's has room for, and sets its `size` to the bytes written.
 ///
 /// # Safety
 /// Null, or valid for writes of as many bytes as its first field says.

@@ -27,7 +27,7 @@ impl Failure {
         Self::new(bw_error::BW_ERROR_NULL, format!("{what} is NULL"))
     }
 
-    /// The failure of something on `bus`, with what lies behind it.
+    /// A failure on `bus`, with its cause.
     #[cold]
     pub(crate) fn of_message(bus: &AnyBus, error: &MessageError) -> Self {
         let mut failure = Self::of_error(bus, error.error);

@@ -8,7 +8,7 @@
 //! * `border`: no panic crosses it; text, and structs that grow.
 //! * `error`: the codes. `failure`: what went wrong last, for each thread.
 //! * `types`: the structs of the header.
-//! * `shared`: a bus with its lock, and what its callbacks freed. `transfers`: transfers from C.
+//! * `shared`: a bus with its lock, and the objects that its callbacks freed. `transfers`: transfers from C.
 //! * `calls`: the functions, a file for each kind of object.
 //!
 //! # Handles

@@ -69,7 +69,7 @@ impl Shared {
         })
     }
 
-    /// The bus, for what is kept beside this.
+    /// The bus, for objects that are kept beside this.
     ///
     /// # Safety
     /// The reference is not used after `self` was dropped.
@@ -99,7 +99,7 @@ impl Shared {
         locked.as_mut().map(with)
     }
 
-    /// Locks the bus for the calling thread. Waits for it, unless it is only to `try_`.
+    /// Locks the bus for the calling thread. Waits for the bus, unless `try_` is set.
     pub(crate) fn lock(self: &Arc<Self>, try_: bool) -> Result<(), Failure> {
         if self.is_locked_here() {
             return Err(would_deadlock("this thread has locked the bus already: unlock it first"));
@@ -154,7 +154,7 @@ impl Shared {
         drop(locked);
     }
 
-    /// Keeps what a callback freed.
+    /// Keeps an object that a callback freed.
     pub(crate) fn keep(&self, freed: Freed) {
         self.freed.lock().unwrap_or_else(PoisonError::into_inner).push(freed);
     }

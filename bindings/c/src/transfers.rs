@@ -46,7 +46,7 @@ fn wrong_count(count: usize) -> Failure {
     }
 }
 
-/// Checks what no bus can accept. `index` is for the error.
+/// Refuses a transfer that no bus can accept. `index` goes into the error.
 #[inline]
 pub(crate) fn check(transfer: &bw_transfer, index: usize) -> Result<(), Failure> {
     let (tx, rx, len) = (transfer.tx.addr(), transfer.rx.addr(), transfer.len);

@@ -72,7 +72,7 @@ fn kind(error: Error) -> (Class, i32) {
     }
 }
 
-/// A bus's error, with what lies behind it where the bus knows more.
+/// A bus's error, with its cause if the bus knows it.
 pub(crate) fn of_bus(py: Python<'_>, bus: &AnyBus, error: Error) -> PyErr {
     let (class, errno) = kind(error);
     let text = match (class, bus.cause()) {

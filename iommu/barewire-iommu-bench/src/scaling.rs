@@ -27,7 +27,7 @@ pub struct Shared {
     ours: Barewire,
 }
 
-/// One thread's part of it.
+/// One thread's part of the table.
 #[derive(Debug)]
 pub struct Side<'t> {
     part: Part<'t, Tables>,

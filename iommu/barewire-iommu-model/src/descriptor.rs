@@ -88,7 +88,7 @@ pub enum Flaw {
 }
 
 /// A bit of a table descriptor that hardware ignores and software may use (D8.3.1). The library
-/// marks tables with it whose entry is clean.
+/// sets it in an entry that leads to a table once the entry is clean.
 pub(crate) const MARK: u64 = 1 << 55;
 
 /// The entry as far as hardware reads it.

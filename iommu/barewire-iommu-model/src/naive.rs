@@ -1,4 +1,4 @@
-//! The reference: what is mapped, without tables.
+//! The reference: the mappings, without tables.
 //!
 //! It maps addresses to addresses, in pieces that are as long as possible. So two maps are equal if
 //! and only if every page in them is equal.

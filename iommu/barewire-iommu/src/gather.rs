@@ -1,4 +1,4 @@
-//! Collects what was unmapped and not yet invalidated.
+//! Collects the ranges that were unmapped and not yet invalidated.
 //!
 //! New walks cannot reach the tables in a gather. A walk that is under way may still use them, and
 //! a TLB may still hold their entries. The tables return to the pool only when an invalidation that

@@ -66,7 +66,7 @@
 //! - `format`: the layout of a table: [`Config`], [`Geometry`], [`Attributes`], descriptors.
 //! - `pool`: allocates tables and is the only way to their memory: [`Pool`].
 //! - `table`: maps and unmaps: [`PageTable`], and [`Part`] where several threads share one table.
-//! - `gather`: collects what was unmapped and not yet invalidated: [`Gather`].
+//! - `gather`: collects the ranges that were unmapped and not yet invalidated: [`Gather`].
 //! - `tlbi`: the invalidation commands ([`Tlbi`]) and the trait that issues them ([`Invalidate`]).
 //! - [`explain`]: walks table bytes as hardware would and reports what it finds.
 //! - `strategy`: chooses the commands for a gather: [`Strategy`], by its [`Costs`].

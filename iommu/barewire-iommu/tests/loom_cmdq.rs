@@ -94,7 +94,7 @@ unsafe impl Pool for Ram {
 /// its next look. For a first look, only the driver's own fences order memory.
 struct Bed {
     done: AtomicU32,
-    /// The same behind std's mutex, which the model does not know, and who sleeps.
+    /// The same count behind std's mutex, which the model does not know, and the threads that sleep.
     sleepers: Mutex<(u32, Vec<Thread>)>,
 }
 

@@ -36,7 +36,7 @@ impl Xfer {
 
 /// A kernel's driver of a controller, on a simulated board.
 pub trait Host {
-    /// What the driver does once for each message.
+    /// The driver's work once for each message.
     fn prepare(&self, machine: &Machine);
     /// Moves the chip's line.
     fn set_cs(&self, machine: &Machine, active: bool);

@@ -50,7 +50,7 @@ const DMA_BYTES: usize = FIFO_WORDS * 4;
 const DR: u32 = 0x0;
 const GDIR: u32 = 0x4;
 
-/// What is under way.
+/// The transfer under way.
 #[derive(Default)]
 struct Flight {
     words: Vec<u32>,

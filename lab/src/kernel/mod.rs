@@ -89,7 +89,7 @@ pub struct Path {
     pub core: Core,
     /// Its waiting.
     pub waiting: Waiting,
-    /// What it waits at a cs_change, in nanoseconds.
+    /// Its wait at a cs_change, in nanoseconds.
     #[serde(default)]
     pub cs_change_delay_ns: u64,
 }

@@ -20,7 +20,7 @@ pub struct Page<'a> {
     pub explanations: &'a [Explanation],
     /// The sweeps.
     pub sweeps: &'a [Sweep],
-    /// How it is scored, and what is assumed.
+    /// The rules of scoring, and the assumptions.
     pub rules: &'a Rules,
 }
 

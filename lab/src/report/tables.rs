@@ -202,7 +202,7 @@ pub(super) fn sweep(sweep: &Sweep) -> String {
     table(&format!("{}, simulated", sweep.value_unit), &heads, 1, &rows)
 }
 
-/// What is assumed where a thread does not say.
+/// The assumptions about facts that a thread does not state.
 pub(super) fn assumed(rules: &Rules) -> String {
     let row = |assumed: &crate::rules::Assumption| {
         vec![

@@ -47,7 +47,7 @@ pub struct Score {
     pub beaten_predicted: usize,
     /// Figures that a change should not affect, and whether it did.
     pub nulls: Vec<NullCheck>,
-    /// How far the bands of predicted figures hold what was published.
+    /// How well the bands of predicted figures contain the published values.
     pub coverage: Coverage,
     /// The same by thread.
     pub coverage_by_thread: BTreeMap<String, Coverage>,
@@ -139,7 +139,7 @@ pub struct NullCheck {
     pub within: bool,
 }
 
-/// How far bands hold what was published.
+/// How well bands contain the published values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Coverage {
     /// The predicted figures whose published value is from low to high.

@@ -1,8 +1,9 @@
-//! A line in, what it says out.
+//! Parses a line of a trace into an event.
 
 use std::fmt;
 
-/// What a line says. Devices are `spi0.0`; messages and transfers are named by an address, which the kernel may reuse.
+/// The event of a line. Devices are `spi0.0`; messages and transfers are named by an address, which the kernel may
+/// reuse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event<'a> {
     /// A message was given to the controller's queue, or to its short path.
@@ -56,7 +57,7 @@ pub enum Event<'a> {
 pub struct TraceLine<'a> {
     /// On the tracer's clock, of an event that has a time.
     pub time_ns: u64,
-    /// What it says.
+    /// The event.
     pub event: Event<'a>,
 }
 
@@ -81,7 +82,7 @@ impl fmt::Display for LineError {
     }
 }
 
-/// Reads a line of `trace`, `trace_pipe`, `trace-cmd report` or `perf script`. They differ in what stands before the time.
+/// Reads a line of `trace`, `trace_pipe`, `trace-cmd report` or `perf script`. They differ in the text before the time.
 ///
 /// # Errors
 /// If it is no line of a tracer, or an event of ours without all that it should have.

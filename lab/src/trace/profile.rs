@@ -59,7 +59,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Of messages.
+    /// The profile of these messages.
     #[must_use]
     pub fn of(messages: &[Message]) -> Self {
         let mut groups: Vec<Vec<&Message>> = Vec::new();

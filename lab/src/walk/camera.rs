@@ -29,7 +29,7 @@ const BUFFERS: [u64; 2] = [765, 48];
 /// The room of a buffer.
 const SLOT: u64 = 2 * TABLE_SPAN;
 
-/// What unmapping took in a second of video.
+/// The time of unmapping in a second of video.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Camera {
     /// The bytes unmapped.

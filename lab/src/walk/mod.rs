@@ -65,7 +65,7 @@ pub const FREE_TABLE: &str = "free a table";
 /// Where the lists are mapped: where a table of tables begins, so that no list needs two of them.
 const IOVA: u64 = 1 << 30;
 
-/// What each step costs, in picoseconds. All are more than 0.
+/// The cost of each step, in picoseconds. All are more than 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// A call of iommu_map_sg, without its pages.

@@ -115,7 +115,7 @@ fn sample() -> Xfer {
     Xfer::new(&tx)
 }
 
-/// The pen's X and Y in a sample, each the mean of what is not for settling, in 4,096ths.
+/// The pen's X and Y in a sample, in 4,096ths. Each is the mean of the conversions after settling.
 fn position(rx: &[u8]) -> [u32; 2] {
     let mean = |channel: u8| {
         let group = CHANNELS.iter().position(|one| *one == channel).expect("one of the four");

@@ -80,7 +80,7 @@ fn write_crc(address: u16, data: &[u8]) -> Xfer {
     Xfer::new(&tx)
 }
 
-/// What the experiment measures.
+/// The metrics of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// From a frame's end to its echo's beginning.
@@ -105,7 +105,7 @@ pub struct EchoRun {
     pub echoed: usize,
     /// Interrupts of the chip.
     pub services: u64,
-    /// What threads cost.
+    /// The costs of threads.
     pub threads: Costs,
 }
 

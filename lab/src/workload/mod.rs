@@ -1,5 +1,5 @@
-//! What the threads did with their kernels: CAN frames echoed, a flash read by dd and beside a touch screen, three messages
-//! in a row.
+//! The workloads of the threads: CAN frames echoed, a flash read by dd and beside a touch screen, three messages in a
+//! row.
 //!
 //! *Read first*: [`crate::kernel`].
 

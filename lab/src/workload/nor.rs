@@ -156,7 +156,8 @@ mod tests {
         read_with(&Costs::assumed(), name, block, blocks)
     }
 
-    /// The published figures' four: 512 through queue and tasklet in us, 1000 x 1024 in ms.
+    /// The four published figures: 512 bytes through queue and tasklet, in us, and 1000 x 1024 bytes through both, in
+    /// ms.
     fn four(costs: &Costs) -> [f64; 4] {
         [(QUEUE, 512, 1), (TASKLET, 512, 1), (QUEUE, 1024, 1000), (TASKLET, 1024, 1000)].map(
             |(name, block, blocks)| {

@@ -1,4 +1,4 @@
-//! `/proc/iomem`: which addresses are memory, and who has claimed registers.
+//! `/proc/iomem`: the addresses that are memory, and the claims on registers.
 //!
 //! Only a process with CAP_SYS_ADMIN sees the addresses; to others all are zero, and nothing is found.
 

@@ -12,7 +12,7 @@
 //!   barewire's own drivers.
 //! * [`bus_text`]: such a controller written as text, for a command line.
 //! * [`discover`](mod@discover): which of these exist on this machine.
-//! * [`survey`]: what stands between this machine and a working bus.
+//! * [`survey`]: the obstacles between this machine and a working bus.
 //! * [`gpio`]: GPIO lines through the kernel: chip selects, a chip's INT line.
 //! * [`platform`]: how threads wait for a bus: futexes, optionally with priority inheritance.
 //! * [`worker`]: threads that serve a bus, for example with real-time priority.

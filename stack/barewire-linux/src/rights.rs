@@ -37,7 +37,7 @@ fn name_of(groups: &str, gid: u32) -> Option<String> {
 pub(crate) struct Remedy<'a> {
     /// The group that may open the node now, if known.
     pub(crate) group: Option<&'a Group>,
-    /// What the udev rule matches, in udev's syntax.
+    /// The condition of the udev rule, in udev's syntax.
     pub(crate) matches: &'a str,
     /// The group that the rule assigns.
     pub(crate) wanted: &'a str,

@@ -45,7 +45,7 @@ impl DetectedSoc {
     }
 }
 
-/// Whether a kernel driver uses the registers of what it is bound to. UIO's drivers do not.
+/// Whether a kernel driver uses the registers of the device it is bound to. UIO's drivers do not.
 pub(crate) fn is_rival(driver: &str) -> bool {
     !UIO_DRIVERS.contains(&driver)
 }

@@ -93,7 +93,7 @@ fn child() {
     }
 }
 
-/// A child, with what its environment says beside the place.
+/// A child, with the settings that its environment has besides the place.
 fn spawn(place: &Path, told: Option<(&str, u32)>) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "child", "--test-threads", "1"]).env(PLACE, place);
@@ -101,7 +101,7 @@ fn spawn(place: &Path, told: Option<(&str, u32)>) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("this program runs again")
 }
 
-/// A child, killed when dropped: also where the test fails meanwhile.
+/// A child that is killed when this is dropped, also if the test fails.
 struct ChildGuard(Child);
 
 impl Drop for ChildGuard {

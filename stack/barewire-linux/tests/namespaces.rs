@@ -1,5 +1,5 @@
 //! The lock between processes of two PID namespaces: the second one is refused, and what a namespace leaves
-//! behind keeps nobody out.
+//! behind excludes no later opener.
 //!
 //! How it works: unshare(1) runs this program again in a namespace of its own, where it opens the lock that this
 //! process has open, or had. Where no namespace can be made, the tests say so and pass.

@@ -1,5 +1,6 @@
-//! Threads of SCHED_FIFO on one processor: one of priority 20 runs whenever it can, whatever one of
-//! priority 10 is in the middle of. A spin of the higher for the lower one never ends here.
+//! Threads of SCHED_FIFO on one processor. A thread of priority 20 runs whenever it can, even in
+//! the middle of work of a thread of priority 10. If the higher thread spins until the lower one
+//! makes progress, it spins for ever here.
 //!
 //! A hang ends with the process, after [`HANG`], by a thread of priority 30. Nothing runs where the
 //! caller has no right to real-time priorities.
@@ -42,7 +43,7 @@ struct Floor {
 }
 
 impl Floor {
-    /// `None` where there is no right to real-time priorities, which is told.
+    /// `None`, with a message, if the caller has no right to real-time priorities.
     fn new(test: &'static str) -> Option<Self> {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,8 +191,8 @@ impl Wake for Told {
     }
 }
 
-/// The future's task is of priority 10 and does not come to poll it: the thread of priority 20, for
-/// whom the bus is free, does not wait for that.
+/// The future's task has priority 10 and gets no time to poll the future. The thread of priority 20
+/// finds the bus free, and does not wait for that poll.
 #[test]
 fn a_future_that_was_woken_and_not_polled_delays_no_higher_thread() {
     let Some(floor) = Floor::new("a_future_that_was_woken_and_not_polled_delays_no_higher_thread")

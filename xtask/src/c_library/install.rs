@@ -15,9 +15,9 @@ const SONAME: &str = "libbarewire.so.0";
 /// How it is compiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Profile {
-    /// As users have it.
+    /// Compiled as for users.
     Counted,
-    /// As the other tests of CI.
+    /// Compiled as the other tests of CI.
     Ci,
 }
 

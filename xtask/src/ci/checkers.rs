@@ -6,7 +6,7 @@ use crate::context::{Context, Outcome};
 use crate::needs::{self, Need};
 use crate::step::{Lane, Step};
 
-/// What the core is made of, and what runs it under a model checker.
+/// The paths of the core, and those of the tests that run it under a model checker.
 const CORE: &[&str] = &["stack/barewire/"];
 /// All that users link.
 const LIBRARIES: &[&str] =

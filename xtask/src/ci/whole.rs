@@ -1,5 +1,5 @@
 //! The step `whole`: the tests that `cargo xtask test` cuts short, because they take minutes, and those that hand their
-//! work to a program nobody here wrote, which may not be there.
+//! work to a program by another author, which may not be installed.
 //!
 //! `cargo xtask test` runs these tests too, but for those on QEMU. Without the program each of them says `SKIPPED:` and
 //! passes.

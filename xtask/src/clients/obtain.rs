@@ -20,7 +20,7 @@ const PYPI: [&str; 7] = [
     "gpiod==2.5.0",
 ];
 
-/// What clients use.
+/// The programs that clients use.
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) barewire: PathBuf,

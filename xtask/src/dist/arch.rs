@@ -51,7 +51,7 @@ impl Arch {
         }
     }
 
-    /// What it takes to build for it.
+    /// The tools needed to build for it.
     pub(super) fn needs(self) -> [Need; 3] {
         let (library, linker) = self.library();
         let package = match linker {

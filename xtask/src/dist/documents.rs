@@ -1,4 +1,4 @@
-//! What the command says of itself.
+//! The command's own documents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Dirs, write};
 use crate::tool;
 
-/// What the command prints of itself: the same for every architecture.
+/// The documents that the command prints about itself: the same for every architecture.
 #[derive(Debug)]
 pub(super) struct Documents {
     /// The directory with the manual pages.

@@ -135,9 +135,9 @@ impl Boot {
 /// Beside the kernel's driver, with the kernel's arguments as a distribution has them.
 const KERNEL: Boot =
     Boot { kernel_args: "", modules: &["vcan", "can-raw"], ..Boot::new("kernel", 600) };
-/// By what `barewire doctor` prints, and nothing else.
+/// Uses only the commands that `barewire doctor` prints.
 const DOCTOR: Boot = Boot { kernel_args: "", ..Boot::new("doctor", 600) };
-/// With the driver unbound, registers mapped.
+/// The driver is unbound and the registers are mapped.
 const MAPPED: Boot = Boot::new("mapped", 600);
 /// Two processes on one controller and one chip.
 const PROCESSES: Boot = Boot::new("processes", 600);

@@ -215,7 +215,7 @@ impl Parts<'_> {
 }
 
 impl GuestReport {
-    /// With the host's own look at the flash.
+    /// Adds the host's own check of the flash.
     fn judged(mut self, before: &[u8], after: &[u8]) -> Self {
         self.checks.push(flash::judge(before, after, &self.wrote));
         self

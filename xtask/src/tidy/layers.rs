@@ -20,7 +20,7 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 struct Layers {
     /// Its sources, or the folder.
     folder: &'static str,
-    /// As ARCHITECTURE.md has it, top first.
+    /// The line as in ARCHITECTURE.md, top layer first.
     line: &'static str,
 }
 

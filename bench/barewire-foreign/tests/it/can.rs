@@ -153,7 +153,7 @@ fn classic_data() -> Vec<Frame> {
     frames.collect()
 }
 
-/// The frame as the simulated bus has it.
+/// Converts the frame to one of the simulated bus.
 fn as_on_wire(frame: &Frame) -> CanFrame {
     let (id, is_extended) = match frame.id() {
         Id::Standard(id) => (u32::from(id.as_raw()), false),

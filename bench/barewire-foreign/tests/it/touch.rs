@@ -21,7 +21,7 @@ use tsc2046::{TouchPoint, Tsc2046 as Foreign};
 
 const CS: u8 = 3;
 const MS: u64 = 1_000_000_000;
-/// Where the pen is, in codes, and how hard it is pressed.
+/// The position of the pen, in codes, and its pressure.
 const X: u16 = 1_000;
 const Y: u16 = 3_000;
 const OHMS: u32 = 300;

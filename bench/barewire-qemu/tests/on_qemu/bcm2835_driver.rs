@@ -1,5 +1,5 @@
 //! The shipped BCM2835 driver on QEMU's SPI0: registers, FIFOs, interrupts and lengths; nothing is on
-//! the bus, and what nobody drives reads 0.
+//! the bus, and an undriven line reads 0.
 
 use barewire::bus::Bus;
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};

@@ -355,7 +355,7 @@ impl Board {
 
     /// The log. Blocks and chips first report what they have found up to now.
     ///
-    /// During a call of a chip the world is borrowed, so the log is returned without that.
+    /// During a call of a chip the world is borrowed, so the log is returned without those reports.
     fn log(&self) -> &Log {
         if let Ok(mut world) = self.shared.world.try_borrow_mut() {
             let now = self.engine().now_ps();

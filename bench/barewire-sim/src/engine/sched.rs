@@ -42,7 +42,7 @@ pub(crate) trait Line {
     fn look(&self, now: Ps) -> Look;
 }
 
-/// What a sleeper waits for.
+/// The object that a sleeper waits for.
 pub(super) enum On {
     /// The end of its wake-up, which is under way.
     Waking,
@@ -50,7 +50,7 @@ pub(super) enum On {
     Timer,
     /// A wake call for this address.
     Word(usize),
-    /// The word at this address, to be handed over to it.
+    /// The lock word at this address; its owner hands it over.
     Lock(usize),
     Line(Rc<dyn Line>),
 }
@@ -436,7 +436,8 @@ impl Sched {
         }
     }
 
-    /// Carries out what is due at `now` for the sleeper `index`; [`Sched::dispatch_all`] is still to come.
+    /// Carries out everything due at `now` for the sleeper `index`. The caller must call
+    /// [`Sched::dispatch_all`] afterwards.
     fn expire(&mut self, index: usize, now: Ps) {
         self.clock = now;
         let task = &mut self.tasks[index];
@@ -490,7 +491,7 @@ impl Sched {
         self.tasks.iter().all(|task| matches!(task.state, State::Ended))
     }
 
-    /// What each sleeping thread waits for, for the report of a deadlock.
+    /// The object that each sleeping thread waits for, for the report of a deadlock.
     pub(super) fn sleep_report(&self) -> String {
         let why = |task: &Task| {
             let State::Sleeps(sleep) = &task.state else { return None };

@@ -5,7 +5,7 @@
 //! before Read Status to its rise after the data.
 //!
 //! # Not supported
-//! mtd's and `dd`'s own work between two blocks, which the thread's longer figure has in it; DMA,
+//! mtd's and `dd`'s own work between two blocks, which the thread's longer figure includes; DMA,
 //! which Linux's driver used.
 
 use barewire::bus::Bus;

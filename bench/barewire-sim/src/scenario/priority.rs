@@ -1,4 +1,4 @@
-//! How long an access of high priority waits for the bus, with and without what is meant to help.
+//! The time that an access of high priority waits for the bus, with and without the remedies.
 //!
 //! # How it works
 //! [`inversion`]: one processor. A thread of low priority streams long messages, one of medium

@@ -1,9 +1,10 @@
 //! Waiting for one exchange, by polling and by interrupt: processor time, wire use, break-even.
 //!
 //! # How it works
-//! A caller of high priority exchanges some bytes while other work has what is left of its
-//! processor; the processor time of the exchange is what the other work did not get. The driver runs
-//! alone, without bus or charges, its device's second message.
+//! A caller of high priority exchanges some bytes while other work gets the rest of its processor.
+//! The processor time of the exchange is the time that the other work did not get. The driver runs
+//! alone, without a bus and without its charges. The message is the device's second, so the block is
+//! configured already.
 //!
 //! # Not supported
 //! The time that a kernel's own handler takes from others while the caller sleeps.

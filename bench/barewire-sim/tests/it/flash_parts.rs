@@ -59,7 +59,7 @@ impl Bench {
         self.assuming(&self.assume).expect("identifies")
     }
 
-    /// The array holds what it should.
+    /// Asserts that the array has the expected content.
     #[track_caller]
     fn assert_holds(&self, what: &str) {
         let flash = self.flash.borrow();

@@ -82,7 +82,7 @@ impl Chip for Stopwatch {
     }
 }
 
-/// Time between the events of a transaction, in nanoseconds, with what they were.
+/// The events of a transaction, with the times between them in nanoseconds.
 fn timed(operations: &mut [Operation<'_, u8>], as_future: bool) -> (String, Vec<u64>) {
     let board = board();
     let chip = attached(&board, Stopwatch::default());

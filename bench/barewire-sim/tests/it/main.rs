@@ -47,8 +47,9 @@ mod trouble;
 mod vcd_edges;
 mod waiting;
 
-/// Whether tests run whole which take minutes in a debug build: in an optimised one, and where
-/// `BAREWIRE_WHOLE` is set, as CI does, whose tests are optimised and keep the debug checks.
+/// Whether tests that take minutes in a debug build run in full. They do in an optimised build,
+/// and if `BAREWIRE_WHOLE` is set. CI sets it, since its tests are optimised and keep the debug
+/// checks.
 fn runs_whole() -> bool {
     !cfg!(debug_assertions) || std::env::var_os("BAREWIRE_WHOLE").is_some()
 }

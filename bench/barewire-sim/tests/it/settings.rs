@@ -1,5 +1,5 @@
-//! The judge of settings: what each block makes of a device's settings or why it refuses them, and which transfers
-//! it refuses or awaits by interrupt, as a reviewed table for each block.
+//! The judge of settings, as a reviewed table for each block: a device's settings as the block makes them or the
+//! reason why it refuses them, and the transfers that it refuses or awaits by interrupt.
 //!
 //! Set `BAREWIRE_BLESS=1` to write the tables anew, then review the difference.
 
@@ -158,7 +158,7 @@ fn told_transfer(driver: &mut dyn Controller, settings: &Settings, change: Chang
     }
 }
 
-/// Tables of chip selects that no board has, and what becomes of a device on each line.
+/// Tables of chip selects that no board has, with the outcome for a device on each line.
 fn tell_lines(block: &'static Block, text: &mut String) {
     let native = |channel, active_high| (Driver::Native(channel), active_high);
     for (name, lines) in [

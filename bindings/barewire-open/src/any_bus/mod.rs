@@ -85,7 +85,7 @@ impl Behind {
         (controller, Self::Board { world, hz, keeper: Mutex::new(keeper) })
     }
 
-    /// Asks what stands behind the controller; what `R` is by default once a board is closed.
+    /// Asks the controller's backing. Returns the default of `R` once a board is closed.
     fn ask<R: Default + Send>(&self, ask: impl FnOnce(&dyn Backing) -> R + Send) -> R {
         match self {
             Self::Own(backing) => ask(&**backing.lock().unwrap_or_else(PoisonError::into_inner)),

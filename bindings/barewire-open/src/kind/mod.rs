@@ -1,4 +1,4 @@
-//! The kinds of buses: each opens its controller and knows what stands behind it.
+//! The kinds of buses: each opens its controller and provides its backing.
 //!
 //! How it works: a module's `open` returns the controller, with the layers asked for around it, and a [`Backing`]. Nothing
 //! above this folder asks which kind a bus is.

@@ -1,4 +1,4 @@
-//! A bus's name: a scheme, a colon, and what the scheme makes of the rest.
+//! A bus's name: a scheme, a colon, and the rest, which each scheme parses in its own way.
 //!
 //! Parsing is pure: nothing is opened here. A new scheme is one variant of [`BusName`], one row
 //! of `SCHEMES`, a file in `kind`, and one arm each where `AnyBus` and `LocalBus` are opened.

@@ -1,4 +1,5 @@
-//! `oled=CS:DC:RES[:FILE]`: a display in the place of what the board has behind a chip select.
+//! `oled=CS:DC:RES[:FILE]`: a display in the place of the chip that the board has behind a chip
+//! select.
 
 use std::path::PathBuf;
 

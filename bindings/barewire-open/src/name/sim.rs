@@ -1,4 +1,4 @@
-//! `sim:BOARD[,option[=value]]…`: a simulated board, its flash file, and what is to go wrong.
+//! `sim:BOARD[,option[=value]]…`: a simulated board, its flash file, and faults to inject.
 
 use std::path::{Path, PathBuf};
 

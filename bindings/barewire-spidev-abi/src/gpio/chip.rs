@@ -263,7 +263,7 @@ impl<P: Pins> GpioChip<P> {
         }
     }
 
-    /// Makes a requested line what it is to be.
+    /// Configures a requested line as asked.
     fn apply(&mut self, file: OpenId, index: usize, line: u32, config: &LineConfig, now: &Now) {
         let state = &mut self.lines[line as usize];
         let before = (state.flags & flag::EDGES, state.debounce_us);

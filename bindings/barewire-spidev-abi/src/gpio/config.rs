@@ -4,7 +4,8 @@ use rustix::io::Errno;
 
 use super::layout::{ATTRS, Fields};
 
-/// The flags of version 2. A line's settings are kept as these, as the kernel tells them.
+/// The flags of version 2. A line's settings are kept as these flags, which are also the ones the
+/// kernel reports.
 pub(super) mod flag {
     pub(in super::super) const USED: u64 = 1 << 0;
     pub(in super::super) const ACTIVE_LOW: u64 = 1 << 1;
@@ -43,7 +44,7 @@ pub(super) struct LineConfig {
 const ATTR_FLAGS: u32 = 1;
 const ATTR_VALUES: u32 = 2;
 const ATTR_DEBOUNCE: u32 = 3;
-/// Where the attributes are in a configuration, and bytes of each with its mask.
+/// The offset of the attributes in a configuration, and the bytes of an attribute with its mask.
 const ATTRS_AT: usize = 32;
 const ATTR_BYTES: usize = 24;
 

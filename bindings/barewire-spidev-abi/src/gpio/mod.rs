@@ -42,7 +42,7 @@ pub trait Pins {
     /// How many there are, at most [`LINES_MAX`].
     fn lines(&self) -> u32;
 
-    /// A pin's level, whoever drives it.
+    /// A pin's level, driven by the board, a chip or a program.
     fn level(&mut self, line: u32) -> bool;
 
     /// Makes a pin an output that begins with `high`.

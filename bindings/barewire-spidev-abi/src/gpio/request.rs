@@ -52,7 +52,7 @@ pub struct Argument {
 /// The letter of GPIO's ioctls.
 const LETTER: u32 = 0xb4;
 
-/// Their numbers, and what they ask.
+/// The ioctls' numbers, with their requests.
 const ALL: [(u32, GpioRequest); 15] = {
     use GpioRequest as G;
     [

@@ -1,4 +1,4 @@
-//! close, dup, fcntl and their kin: what becomes of a descriptor.
+//! close, dup, fcntl and similar calls, which end or copy a descriptor.
 
 use core::ffi::{c_int, c_long, c_uint};
 
@@ -29,7 +29,7 @@ extern "C" fn closefrom(first: c_int) {
     call_real!(closefrom(first => c_int) -> (), or ());
 }
 
-/// A copy of a descriptor is what the original is.
+/// Notes that a copy of a descriptor has the original's open file.
 fn copied(from: c_int, to: c_int) -> c_int {
     if to >= 0 && files::set(to, files::file(from)).is_err() {
         // SAFETY: just made; nobody else knows it.

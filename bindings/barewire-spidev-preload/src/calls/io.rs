@@ -181,8 +181,8 @@ pub(super) extern "C" fn write(fd: c_int, from: *const c_void, len: usize) -> is
     }
 }
 
-/// Each piece is a message of its own, as the kernel makes them of a vector. An error behind the first ends
-/// it with what was done.
+/// Each piece is a message of its own, as in the kernel. If a piece after the first fails, the call ends
+/// and returns the bytes done so far.
 fn by_piece(
     pieces: *const libc::iovec,
     count: c_int,

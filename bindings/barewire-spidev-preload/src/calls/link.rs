@@ -148,7 +148,8 @@ fn resolved(path: *const c_char) -> Option<CString> {
     CString::new(outside(text.as_bytes())).ok()
 }
 
-/// Puts it where the caller wants it, or into memory of the C library's, which the caller frees.
+/// Writes the resolved path to `to`. If `to` is null, returns memory from the C library, which the
+/// caller frees.
 fn resolved_into(text: &CString, to: *mut c_char) -> *mut c_char {
     if to.is_null() {
         // SAFETY: a string that ends in a zero byte.

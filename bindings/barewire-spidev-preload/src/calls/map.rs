@@ -1,4 +1,4 @@
-//! mmap and its kin, which end what is known of the program's memory ([`good`]).
+//! mmap and similar calls, after which the known facts about the program's memory ([`good`]) are void.
 //!
 //! They are made by the system call itself: an allocator of the program's may call them before the C library can be asked.
 

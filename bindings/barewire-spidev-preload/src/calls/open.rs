@@ -41,7 +41,8 @@ fn open_node(call: Call, stands_for: &CStr, flags: c_int) -> Result<c_int, Errno
     Ok(fd)
 }
 
-/// Opens what stands in the place of a path, by `real` for an ordinary file, or else the path itself.
+/// Opens the file that is used in the place of a path, by `real` if it is an ordinary file. Without
+/// such a file, opens the path itself.
 fn open_by(
     directory: c_int,
     path: *const c_char,

@@ -1,4 +1,4 @@
-//! sigaction and its kin, which install handlers: noted, and passed on.
+//! sigaction and similar calls, which install handlers: each is noted and passed on.
 
 use core::ffi::c_int;
 

@@ -22,7 +22,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// The gate of a page in `words`; `None` if it is none, or its server has gone.
+    /// The gate of a page in `words`; `None` if `words` hold no page, or its server has gone.
     pub(super) fn new(words: SharedWords, claim: Claim) -> Option<Self> {
         // A gate is never freed, nor are its words.
         let words: &'static SharedWords = Box::leak(Box::new(words));

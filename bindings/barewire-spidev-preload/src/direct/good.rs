@@ -32,7 +32,7 @@ const LOOKED_UP: usize = 3;
 /// No page has this number.
 const NONE: usize = usize::MAX;
 
-/// The numbers of pages, each in the set of its number modulo [`SETS`].
+/// The numbers of known pages. A page belongs to the set with index `number % SETS`.
 type KnownPages = [[AtomicUsize; WAYS]; SETS];
 
 static READABLE: KnownPages = [const { [const { AtomicUsize::new(NONE) }; WAYS] }; SETS];

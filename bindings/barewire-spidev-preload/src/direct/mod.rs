@@ -19,7 +19,7 @@
 //!
 //! # Threads, processes
 //! A thread that finds another one in a message asks the server, and waits there. A child made by `fork` begins
-//! anew: it forgets what its parent had, which stays mapped.
+//! anew: it forgets its parent's buses, which stay mapped.
 //!
 //! # Not supported
 //! Asynchronous cancellation of a thread in a message: the thread ends as if it were killed.
@@ -50,7 +50,7 @@ static NAMES: [AtomicU32; NODES] = [const { AtomicU32::new(0) }; NODES];
 /// The nodes that were opened.
 static OPEN: [AtomicPtr<Node>; NODES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; NODES];
 
-/// A child was made: nothing of its parent's is its own.
+/// Called in a new child, which must forget all that belongs to its parent.
 pub(crate) extern "C" fn begin_anew() {
     OPEN.iter().for_each(|place| place.store(core::ptr::null_mut(), Ordering::Relaxed));
     bus::begin_anew();

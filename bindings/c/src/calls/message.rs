@@ -1,8 +1,8 @@
 //! Messages to submit: the caller does not wait for them.
 //!
 //! # How it works
-//! A message is the core's queued message over the caller's buffers, with a callback that calls the C function. The bus's
-//! worker thread is started with the first that is submitted.
+//! A message is the core's queued message over the caller's buffers, with a callback that calls the C function.
+//! Submitting the first message starts the bus's worker thread.
 //!
 //! # Closing
 //! A message that is submitted while the bus is being closed may come too late for the worker. So the submitter looks again

@@ -112,7 +112,7 @@ impl Shared {
         Busy(self)
     }
 
-    /// Counts one that ends elsewhere, by [`Shared::end_busy`].
+    /// Counts a call that ends elsewhere, by [`Shared::end_busy`].
     pub(crate) fn begin_busy(&self, _py: Python<'_>) {
         self.busy.fetch_add(1, Ordering::Relaxed);
     }

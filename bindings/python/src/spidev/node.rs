@@ -127,7 +127,7 @@ impl Node {
         self.chip.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An error, with what lies behind it where the bus knows more.
+    /// An error, with its cause if the bus knows it.
     pub(super) fn failed(&self, failed: Failed) -> CallRefusal {
         let cause = self.shared.any.cause();
         let why = cause.or_else(|| failed.why.map(|why| why.to_string()));

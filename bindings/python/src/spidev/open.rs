@@ -1,4 +1,4 @@
-//! A connection to a node, as one object has it.
+//! One object's connection to a node.
 //!
 //! How it works: py-spidev keeps the settings in the object, beside those that the kernel keeps with the node. Clock and
 //! word length go with each message, from the object; the mode is the node's. A plain message of a few bytes runs on a
@@ -29,7 +29,7 @@ pub(super) struct Open {
     pub(super) plain: Option<Plain>,
 }
 
-/// A device for plain messages, and what it was made for.
+/// A device for plain messages, and the settings it was made for.
 pub(super) struct Plain {
     pub(super) device: AnyDevice,
     pub(super) speed_hz: u32,

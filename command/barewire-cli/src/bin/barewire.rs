@@ -1,4 +1,5 @@
-//! The program `barewire`. All of it is in the library, whose definition of the command line tests parse with.
+//! The program `barewire`. All its code is in the library, so that tests can parse with its definition of the
+//! command line.
 
 use std::process::ExitCode;
 

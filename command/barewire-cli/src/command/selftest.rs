@@ -1,7 +1,7 @@
 //! `barewire selftest`: the conformance suite on a bus whose controller can loop back.
 //!
-//! CS is driven as in any message, so whatever is behind it hears the test's bytes; its answers
-//! are not listened to. On simulated boards the chips are taken off for the time.
+//! CS is driven as in any message, so a chip behind it receives the test's bytes; its answers
+//! are ignored. On simulated boards the chips are removed during the test.
 
 use std::fmt::Write as _;
 

@@ -56,7 +56,7 @@ impl Costs {
         }
     }
 
-    /// Says so behind a profile's name, where the costs are not the ones used.
+    /// The suffix after a profile's name, if the costs are not the ones used.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Low => " at its lowest costs",
@@ -85,7 +85,7 @@ impl Costs {
 }
 
 /// Runs `other` with low and with high costs, each in a thread of its own, and `used` in this one.
-/// The first error wins, that of the costs used before the others'.
+/// The first error wins: first that of `used`, then those of `other`.
 pub(crate) fn low_and_high<R: Send>(
     other: impl Fn(Costs) -> Result<R, Failure> + Sync,
     used: impl FnOnce() -> Result<R, Failure>,

@@ -1,4 +1,4 @@
-//! `barewire adc`: samples, what they are made of, and what is refused.
+//! `barewire adc`: samples, the parts of their time, and refusals.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `barewire can`: frames that come and go, their formats, and what is refused.
+//! `barewire can`: frames that come and go, their formats, and refusals.
 
 use std::fs;
 use std::process::Stdio;

@@ -147,7 +147,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// For `board`; the chip file is made by the first command.
+    /// A bench for `board`. The first command makes the chip file.
     pub(super) fn new(board: &str) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let chip = dir.path().join("chip.bin");

@@ -1,4 +1,4 @@
-//! `barewire regs`: names, values, bulk, what is read back, and what is refused.
+//! `barewire regs`: names, values, bulk, reading back, and refusals.
 
 use serde_json::{Value, json};
 

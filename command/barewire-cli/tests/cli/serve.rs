@@ -12,7 +12,7 @@ use super::command::{run, text};
 const ACK: u8 = 0x06;
 const NAK: u8 = 0x15;
 
-/// A server, and what it said of where it is.
+/// A server, and the address that it printed.
 struct Server {
     child: Child,
     told: String,
@@ -45,7 +45,7 @@ impl Server {
         stream
     }
 
-    /// Its exit code, its report, and the rest of what it said.
+    /// Its exit code, its report, and the rest of its output.
     fn end(mut self) -> (Option<i32>, Value, String) {
         let code = self.child.wait().expect("ends").code();
         let (mut out, mut rest) = (String::new(), String::new());

@@ -1,4 +1,4 @@
-//! `spidev:/dev/spidevB.C`: what is refused. No machine that tests this has a node.
+//! `spidev:/dev/spidevB.C`: refusals only, since no machine that tests this has a node.
 
 use super::command::run;
 

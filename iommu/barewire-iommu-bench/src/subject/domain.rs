@@ -11,7 +11,7 @@ const WORDS: usize = (1 << 30) / 4096 / 64;
 
 type Strict = Domain<Tables, Counting, IovaWindow<Vec<u64>>>;
 
-/// The domain and what is mapped in it, in the order of the slots.
+/// The domain and its mappings, in the order of the slots.
 ///
 /// It chooses the addresses itself: [`Subject::translate`] takes the job's address for a slot's.
 ///

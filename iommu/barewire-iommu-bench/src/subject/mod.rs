@@ -142,7 +142,7 @@ pub trait Subject {
     /// Unmaps it there.
     fn unmap(&mut self, job: &Job, slots: usize);
 
-    /// Does what its unmaps left for later. It is not timed.
+    /// Does the work that its unmaps left for later. This is not timed.
     fn settle(&mut self) {}
 
     /// Its scattered lists of a table and more are so slow that one place is enough.

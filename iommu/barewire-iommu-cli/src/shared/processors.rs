@@ -1,8 +1,8 @@
-//! Threads that stay where they are put.
+//! Pins threads to processors.
 //!
-//! A scheduler that keeps two threads on one processor for a while has them take turns of
-//! milliseconds, in which neither ever meets the other: what was to be measured does not happen,
-//! and from run to run it does or does not. So each thread of a bench has its processor.
+//! A scheduler may keep two threads on one processor for a while. Then they take turns of
+//! milliseconds and never meet, so the contention to be measured happens in some runs and not in
+//! others. So each thread of a bench has its own processor.
 
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 

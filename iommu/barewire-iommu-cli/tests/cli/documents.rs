@@ -36,7 +36,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Pieces of code: lines of blocks, and what stands in backticks.
+/// Pieces of code: lines of blocks, and text in backticks.
 fn code(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut fenced = false;

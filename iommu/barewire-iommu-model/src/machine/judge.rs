@@ -1,4 +1,4 @@
-//! Compares what is reachable with what should be.
+//! Compares the reachable mappings with those that should be reachable.
 
 use std::ops::Range;
 

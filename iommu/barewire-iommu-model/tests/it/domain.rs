@@ -82,7 +82,7 @@ impl Invalidate for &Hardware<'_> {
 
 type Watching<'w, 'm> = Domain<&'m Machine, &'w Hardware<'m>, &'w Watched<'m>, 8>;
 
-/// A domain, what is mapped in it, and what could not be flushed.
+/// A domain, its mappings, and the ranges whose flush failed.
 struct Owner<'w, 'm> {
     machine: &'m Machine,
     watched: &'w Watched<'m>,

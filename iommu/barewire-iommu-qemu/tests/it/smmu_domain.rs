@@ -268,8 +268,8 @@ fn a_back_end_that_does_not_invalidate_is_seen_as_stale_data() {
     });
 }
 
-/// A flush that fails frees nothing: the device goes on reaching the pages, nobody else gets their
-/// addresses, and no table changes hands until it succeeds.
+/// A flush that fails frees nothing: the device goes on reaching the pages, their addresses are
+/// not handed out again, and no table changes hands until it succeeds.
 #[test]
 fn what_a_failed_flush_holds_is_nobody_s() {
     with_rig(|rig| {

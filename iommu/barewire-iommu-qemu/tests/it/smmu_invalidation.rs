@@ -1,5 +1,6 @@
-//! Invalidation at stage 1 on QEMU's SMMUv3: what is left out is seen as stale data, what is right as
-//! new data or a fault, and what is beside the point changes nothing.
+//! Invalidation at stage 1 on QEMU's SMMUv3. After a missing invalidation the device sees stale data;
+//! after the right one it sees new data or a fault. An invalidation of something else changes
+//! nothing.
 
 use barewire_iommu::smmu::v3::{Command, Scope};
 use barewire_iommu::{

@@ -1,4 +1,4 @@
-//! Where QEMU's SMMUv3 differs from the manual: each line of `src/virt/mod.rs`, so that whoever reads
+//! Where QEMU's SMMUv3 differs from the manual: each line of `src/virt/mod.rs`, so that a reader of
 //! the other tests knows what they cannot show.
 
 use barewire_iommu::smmu::v3::{Command, Disabled, EventKind, GlobalError, Scope, Settings, Smmu};

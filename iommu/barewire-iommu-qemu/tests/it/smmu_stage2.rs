@@ -170,8 +170,9 @@ fn tables_are_unhooked_by_a_call_that_covers_them() {
     });
 }
 
-/// Every granule and number of input bits, so that the root is 1 to 16 tables side by side, and
-/// addresses in the first; and where the model walks the others too, in the second and the last.
+/// Tests every granule and number of input bits, so that the root is 1 to 16 tables side by
+/// side. Addresses lie in the first table, and, where the model walks the others too, also in
+/// the second and the last.
 #[test]
 fn roots_of_several_tables_are_walked() {
     with_stage2(|rig| {

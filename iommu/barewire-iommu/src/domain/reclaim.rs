@@ -114,7 +114,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         self.inner.sweep_all(&mut freed).map(|()| freed)
     }
 
-    /// Goes on with a map whose tables ran out. `gather` is what the attempt left.
+    /// Goes on with a map that ran out of tables. `gather` is the gather of the failed attempt.
     #[cold]
     pub(super) fn map_without_memory(
         &self,

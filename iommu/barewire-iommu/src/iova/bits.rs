@@ -315,7 +315,8 @@ mod tests {
         }
     }
 
-    /// Each search begins no later than at what was released since, whatever its size.
+    /// Each search begins no later than at the first range released since, whatever that range's
+    /// size.
     #[test]
     fn released_gaps_are_found_first() {
         for (count, align) in [(1, 0), (4, 2), (64, 6), (100, 7)] {

@@ -1,4 +1,4 @@
-//! Iterates over what is mapped.
+//! Iterates over the mappings.
 
 use super::PageTable;
 use super::node::{Entry, Node};

@@ -1,4 +1,4 @@
-//! SMMU_GERROR on a fake SMMU: which errors are acknowledged, and what the caller is told.
+//! SMMU_GERROR on a fake SMMU: the acknowledged errors, and those returned to the caller.
 
 use barewire_iommu::FlushError;
 use barewire_iommu::smmu::Polls;

@@ -341,7 +341,8 @@ fn flaw_7_cr0_waits_for_every_bit() {
     }
 }
 
-/// 64 bytes times 2^26 are no 32-bit number: a table that cannot be is refused on every target.
+/// 64 bytes times 2^26 exceed 32 bits. A table that cannot fit the address space is refused on every
+/// target.
 #[test]
 fn flaw_7_a_linear_table_larger_than_the_address_space() {
     let options = Options { idr1: Options::default().idr1 & !0x3f | 32, ..Options::default() };

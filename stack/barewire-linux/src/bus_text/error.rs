@@ -1,4 +1,4 @@
-//! Errors in a bus's text, with what was probably meant.
+//! Errors in a bus's text, with the name that was probably meant.
 
 use std::fmt;
 

@@ -55,7 +55,7 @@ pub(super) fn refuse_wrong_address(
     }
 }
 
-/// What is wrong with the nodes that claim registers at `address`; the deepest is last.
+/// The errors of the nodes that claim registers at `address`; the deepest node is last.
 fn wrong_node(
     claims: &[Claim],
     address: u64,

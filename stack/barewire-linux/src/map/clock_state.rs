@@ -1,4 +1,4 @@
-//! Where a controller's clock gate is, and what its value says of the clock.
+//! The place of a controller's clock gate, and the meaning of its value.
 //!
 //! # Sources
 //! Facts only, from Linux's clock drivers (`drivers/clk/imx`) and device trees, and from public

@@ -88,7 +88,7 @@ pub enum MapError {
     RangeNotPermitted {
         /// Their address.
         address: u64,
-        /// Who has claimed them, by `/proc/iomem`.
+        /// The owners of the claims, by `/proc/iomem`.
         claimed_by: Vec<String>,
         /// The bus to use instead.
         remedy: Option<String>,
@@ -111,7 +111,7 @@ pub enum MapError {
     OtherNode {
         /// The address asked for.
         address: u64,
-        /// What is wrong.
+        /// The error of the node.
         wrong: WrongNode,
         /// The block that was wanted, or whose family's GPIO bank.
         block: Block,

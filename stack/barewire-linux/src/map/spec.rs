@@ -71,7 +71,7 @@ pub enum LockAt {
     File(PathBuf),
 }
 
-/// What must be known to bring a controller up.
+/// The facts needed to bring a controller up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapSpec {
     /// The kind of controller.

@@ -2,7 +2,7 @@
 //!
 //! `/sys/class/uio/uioN/maps/mapM` gives the address and the length of a block. Mapping `/dev/uioN`
 //! at offset M pages maps block M, whose registers begin `offset` bytes into its first page.
-//! [`interrupt`] has how its interrupt is waited for.
+//! [`interrupt`] waits for its interrupt.
 //!
 //! Needs only permission to read and write `/dev/uioN`.
 

@@ -108,7 +108,7 @@ impl Inheritance for FutexPi {
     }
 }
 
-/// What an errno of `FUTEX_LOCK_PI` means.
+/// The meaning of an errno of `FUTEX_LOCK_PI`.
 fn lock_failure(errno: Errno) -> String {
     match errno {
         Errno::DEADLK => "this thread holds it already".into(),

@@ -44,7 +44,7 @@ struct Opener {
 pub struct Recovered {
     /// How many times this opener has recovered the bus.
     pub times: u32,
-    /// How many times all openers have, since the lock was made.
+    /// How many times all openers have recovered the bus since the lock was made.
     pub total: u32,
 }
 

@@ -1,5 +1,5 @@
-//! A lock that a program of musl's made, in this one of glibc's. That musl agrees is seen in guests: there the
-//! command is musl's, and the programs that it runs are glibc's.
+//! A lock made by a musl program, used in this glibc program. The guests test the reverse: there the command
+//! uses musl, and the programs that it runs use glibc.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ use crate::sys::owner::MutexState;
 /// The first word of musl's mutex: robust, inherits priorities, between processes, checks errors.
 const MUSLS_TYPE: u32 = 4 | 8 | 128 | 2;
 
-/// A lock as musl's programs make it: a mutex that nobody holds.
+/// A lock as musl's programs make it: a free mutex.
 fn of_musl(directory: &tempfile::TempDir) -> SharedLock {
     let (path, device) = (directory.path().join("lock"), directory.path().join("device"));
     File::create(&device).expect("made");

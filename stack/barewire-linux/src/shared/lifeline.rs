@@ -2,7 +2,7 @@
 //!
 //! # How it works
 //! The thread holds a robust mutex for as long as it lives. However it ends, also by SIGKILL, the kernel marks
-//! the mutex's word. So whoever shares the memory sees the end by one load, without a system call.
+//! the mutex's word. So every process that shares the memory sees the end by one load, without a system call.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

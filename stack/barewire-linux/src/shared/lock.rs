@@ -137,8 +137,8 @@ impl SharedLock {
         Self::enter(path, like, false)
     }
 
-    /// Opens the lock alone: until it is dropped, nobody else can open it. Then the controller needs no lock for
-    /// each message.
+    /// Opens the lock alone: until it is dropped, no other process can open it. Then the controller needs no
+    /// lock for each message.
     ///
     /// # Errors
     /// [`SharedError::InUse`] if anybody else has it open; those of [`SharedLock::open`] about the file.

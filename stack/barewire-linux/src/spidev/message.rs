@@ -27,7 +27,7 @@ use barewire::spi::{Data, Transfer};
 
 use super::abi::{SpiIocTransfer, TRANSFER_SIZE};
 
-/// One of spidev's transfers, with what its struct does not contain.
+/// One of spidev's transfers, with the fields that its struct does not contain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     transfer: SpiIocTransfer,

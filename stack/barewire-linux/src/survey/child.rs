@@ -189,7 +189,7 @@ fn chip_select(device: &str) -> Option<u8> {
     device.rsplit_once('.')?.1.parse().ok()
 }
 
-/// What the kernel makes of a device: its directories that have the name of a class.
+/// The kernel's uses of a device: its directories that have the name of a class.
 fn uses(root: &Root, directory: &str) -> Vec<Use> {
     let mut uses = Vec::new();
     for class in root.names(directory) {
@@ -213,7 +213,7 @@ fn uses(root: &Root, directory: &str) -> Vec<Use> {
     uses
 }
 
-/// What uses an MTD device: mounts, and UBI devices on it with theirs.
+/// The users of an MTD device: mounts, and UBI devices on it with their mounts.
 fn users_of_mtd(root: &Root, mtd: &str) -> Vec<String> {
     let index = mtd.trim_start_matches("mtd");
     let label = root.text(format!("/sys/class/mtd/{mtd}/name")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! An SPI controller: its driver, clock, pins, chip selects, and who else has it.
+//! An SPI controller: its driver, clock, pins, chip selects, and its other users.
 
 use super::child::{Child, Refused};
 use super::cs_gpios;
@@ -49,7 +49,7 @@ pub struct Controller {
     pub has_interrupt: bool,
     /// Its pins.
     pub pins: Pins,
-    /// Who has claimed its registers, by `/proc/iomem`.
+    /// The owners of claims on its registers, by `/proc/iomem`.
     pub claimed_by: Vec<String>,
     /// Other devices with registers in the same pages. A mapping is of whole pages, so who may map the
     /// controller can drive them too.

@@ -1,4 +1,4 @@
-//! Where a chip select's line is, and who else has it.
+//! The place of a chip select's line, and its other users.
 //!
 //! The kernel gives a GPIO line to one driver. A controller requests all lines of its `cs-gpios` when its driver is
 //! bound, so of two controllers that name one line the second gets no driver.

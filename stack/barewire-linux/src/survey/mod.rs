@@ -1,4 +1,4 @@
-//! What stands between this machine's user space and its SPI controllers.
+//! The obstacles between this machine's user space and its SPI controllers.
 //!
 //! [`Survey::of`] reads `/proc`, `/sys` and the permissions of nodes. It writes nothing, opens no device
 //! and maps no registers, so it can be run on a machine that is in use. What it finds are facts; advice
@@ -36,9 +36,9 @@ use crate::root::Root;
 pub struct Survey {
     /// The board and its kernel.
     pub machine: Machine,
-    /// What this process may do.
+    /// The rights of this process.
     pub rights: Rights,
-    /// What delays a process beyond its own work.
+    /// The causes that delay a process beyond its own work.
     pub processor: Processor,
     /// The SPI controllers.
     pub controllers: Vec<Controller>,

@@ -1,4 +1,5 @@
-//! What delays a process beyond its own work: clock governors, idle states, real-time throttling.
+//! The causes that delay a process beyond its own work: clock governors, idle states, real-time
+//! throttling.
 //!
 //! Read first: the kernel's `Documentation/admin-guide/pm/cpuidle.rst` and `cpufreq.rst`;
 //! `Documentation/scheduler/sched-rt-group.rst` on `sched_rt_runtime_us`.
@@ -7,7 +8,7 @@ use crate::root::{Root, number};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// What the processors do when nothing runs, and at which clock they run.
+/// The processors' idle states, and the clocks at which they run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
     /// The governors of the clock frequency, by policy (`policy0`); empty if the clock is fixed.

@@ -1,4 +1,4 @@
-//! What the kernel refuses on a controller's node, and what barewire cannot drive there.
+//! Properties of a controller's node that the kernel refuses, or that barewire cannot drive.
 //!
 //! Read first: Linux's `Documentation/devicetree/bindings/spi/spi-controller.yaml` and
 //! `spi-peripheral-props.yaml`; what its log says of a refused chip: "cs36 >= max 4", "chipselect 0 already
@@ -31,12 +31,12 @@ pub enum Fault {
     CsGpios {
         /// The first entry that is wrong, from 0.
         entry: usize,
-        /// What is wrong with it.
+        /// The error of the entry.
         why: BadEntry,
     },
 }
 
-/// What is wrong with an entry of `cs-gpios`.
+/// An error of an entry of `cs-gpios`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadEntry {
     /// No node has its phandle.
@@ -89,7 +89,7 @@ pub enum Refusal {
     NoFrequency,
 }
 
-/// What a controller allows its chips.
+/// A controller's rules for its chips.
 #[derive(Debug)]
 pub(super) struct Rules<'a> {
     /// The lines of `cs-gpios`.

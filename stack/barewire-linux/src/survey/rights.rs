@@ -1,4 +1,4 @@
-//! What this process may do: user, groups, capabilities, limits, and access to nodes.
+//! The rights of this process: user, groups, capabilities, limits, and access to nodes.
 
 use rustix::fs::{Access as Wanted, access};
 
@@ -6,7 +6,7 @@ use crate::rights::Group;
 use crate::root::Root;
 use crate::worker::Limit;
 
-/// What a process needs beyond its user's rights.
+/// The rights that a process needs beyond its user's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     /// `/dev/mem`: CAP_SYS_RAWIO.
@@ -52,7 +52,7 @@ impl Access {
     }
 }
 
-/// What this process may do.
+/// The rights of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// Its effective user.

@@ -1,5 +1,5 @@
-//! What a device waits for before the kernel lets a driver have it: clocks, regulators, GPIO chips, interrupt
-//! controllers and others that its node names, whose own drivers are not there yet.
+//! The suppliers that a device waits for before the kernel gives it to a driver: clocks, regulators, GPIO
+//! chips, interrupt controllers and others that its node names, and that have no driver yet.
 //!
 //! Read first: the kernel's `Documentation/driver-api/device_link.rst`, and in `Documentation/ABI/testing`
 //! `sysfs-devices-waiting_for_supplier`, `sysfs-devices-supplier` and `sysfs-class-devlink`.

@@ -1,4 +1,4 @@
-//! The board and its kernel: what it is, and which of its drivers are there.
+//! The board and its kernel: their names and versions, and which of the kernel's drivers are there.
 
 use crate::release;
 use crate::root::Root;

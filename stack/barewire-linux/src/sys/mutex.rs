@@ -170,7 +170,7 @@ impl SharedMutex {
         check(unsafe { libc::pthread_mutex_init(self.raw(), &raw const attributes.0) })
     }
 
-    /// Frees it from whatever is left in it, while no process uses it.
+    /// Resets the mutex, whatever its last users left in it. No process may use it meanwhile.
     pub(crate) fn reset(&self) -> Result<(), Errno> {
         #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
         if self.foreign {

@@ -84,7 +84,8 @@ impl Stop {
 /// many messages it ran, except in calls that panicked.
 ///
 /// # Panics
-/// With the first panic of what it ran, once it was asked to end; it continues to serve until then.
+/// With the first panic of a message that it ran, after it was asked to end. It continues to serve
+/// until then.
 pub fn serve<C: Controller + ?Sized>(bus: &Bus<C>, stop: &Stop) -> u64 {
     let mut ran = 0;
     let mut first_panic = None;

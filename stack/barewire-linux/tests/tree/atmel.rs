@@ -1,4 +1,4 @@
-//! A SAMA5D3's SPI0 brought up on files: what its registers would have been told.
+//! Brings up a SAMA5D3's SPI0 on files, and checks the values that its registers would have got.
 //!
 //! The offsets and values are the datasheet's, written out here and not imported.
 

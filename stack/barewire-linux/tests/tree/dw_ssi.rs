@@ -1,4 +1,5 @@
-//! A Raspberry Pi 5's SPI0 brought up on files: what its registers would have been told.
+//! Brings up a Raspberry Pi 5's SPI0 on files, and checks the values that its registers would have
+//! got.
 //!
 //! The offsets and values are the manuals', written out here and not imported.
 

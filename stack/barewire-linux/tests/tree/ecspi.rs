@@ -1,4 +1,4 @@
-//! An ECSPI brought up on files: what its registers would have been told.
+//! Brings up an ECSPI on files, and checks the values that its registers would have got.
 //!
 //! The offsets and values are the reference manual's, written out here and not imported.
 

@@ -1,4 +1,4 @@
-//! What holds for every controller that can be mapped.
+//! Rules for every controller that can be mapped.
 
 use std::task::Poll;
 

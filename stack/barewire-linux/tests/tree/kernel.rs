@@ -117,7 +117,7 @@ impl FakeKernel {
         self
     }
 
-    /// Whether somebody has a line.
+    /// Whether a process has a line.
     pub(crate) fn is_used(&self, chip: usize, offset: u32) -> bool {
         self.on(chip, |chip| chip.lines[offset as usize].used)
     }
@@ -132,7 +132,7 @@ impl FakeKernel {
         self.on(chip, |chip| chip.direct(offset, output));
     }
 
-    /// What to do whenever a process drives a line of the chip.
+    /// Sets the action to take whenever a process drives a line of the chip.
     pub(crate) fn meanwhile(&self, chip: usize, act: fn(&FakeKernel)) {
         self.on(chip, |chip| chip.meanwhile = Some(act));
     }
@@ -142,7 +142,7 @@ impl FakeKernel {
         self.on(chip, |chip| chip.broken = Some(errno));
     }
 
-    /// What processes have done to a chip's lines since the last call.
+    /// The accesses of processes to a chip's lines since the last call.
     pub(crate) fn take_log(&self, chip: usize) -> Vec<String> {
         self.on(chip, |chip| std::mem::take(&mut chip.log))
     }

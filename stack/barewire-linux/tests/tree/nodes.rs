@@ -143,7 +143,8 @@ fn without_a_tree_that_describes_registers_the_kernel_s_devices_decide() {
     assert!(matches!(error, MapError::OtherDevice { .. }), "{error:?}");
 }
 
-/// The nodes of boards that barewire drives, as their trees have them; `soc` is the buses, from the root down.
+/// The nodes of boards that barewire drives, as their trees have them; `soc` has the buses, from the root
+/// down.
 #[test]
 fn the_addresses_of_documented_boards_are_their_nodes() {
     type Buses = &'static [(&'static str, [u32; 2], &'static [u32])];

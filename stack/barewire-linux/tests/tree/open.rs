@@ -1,4 +1,4 @@
-//! Finding and opening: what there is, and what is said where there is not.
+//! Finding and opening: existing devices, and the errors for missing ones.
 
 use barewire_linux::discover::{Found, discover};
 use barewire_linux::map::Block;

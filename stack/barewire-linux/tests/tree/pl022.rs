@@ -1,4 +1,4 @@
-//! Highbank's PL022 brought up on files: what its registers would have been told.
+//! Brings up Highbank's PL022 on files, and checks the values that its registers would have got.
 //!
 //! The offsets and values are the manuals', written out here and not imported.
 

@@ -7,7 +7,7 @@ use super::Device;
 #[cfg(doc)]
 use crate::spi::Error;
 
-/// What happens to a message after it ran.
+/// The fate of a message after it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Then {

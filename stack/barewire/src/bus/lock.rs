@@ -27,7 +27,7 @@ use super::word::{HOLDER, IDLE, INHERITED, LOCK};
 use crate::controller::{Controller, Plan, Preset, Unfinished};
 use crate::spi::{Error, MessageError, Transfer};
 
-/// What runs the messages that were submitted and are not waited for.
+/// The code that runs submitted messages for which no caller waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pump {
@@ -238,9 +238,10 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 
     /// Runs `with` on the controller, while no message runs: waits for the bus as [`Bus::device`]
-    /// does. For what is no message, such as taking the hardware out from under the bus.
+    /// does. For work that is not a message, such as taking the hardware out from under the bus.
     ///
-    /// The bus is held meanwhile, as in a callback: what would wait for it fails or waits for ever.
+    /// The bus is held meanwhile, as in a callback: a call that would wait for the bus fails or waits for
+    /// ever.
     ///
     /// # Errors
     /// [`Error::WouldDeadlock`] if the caller's context has the bus.

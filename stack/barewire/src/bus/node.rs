@@ -32,7 +32,7 @@ use super::statistics::Path;
 use crate::controller::{Preset, Unfinished};
 use crate::spi::{MessageError, Transfer};
 
-/// With its owner: not pushed, or fetched after it was settled.
+/// The owner has the node: it was not pushed, or was fetched after it was settled.
 const FREE: u32 = 0;
 /// Queued, or on the wire.
 const QUEUED: u32 = 1;
@@ -86,7 +86,7 @@ fn stage_of(state: u32) -> Stage {
     }
 }
 
-/// What a node asks for: to run a message, or, without a preset, the bus itself (a turn).
+/// A node's request: to run a message, or, without a preset, the bus itself (a turn).
 pub(super) struct Task {
     pub(super) preset: *const Preset,
     pub(super) message: *mut [Transfer<'static>],

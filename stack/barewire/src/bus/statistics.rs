@@ -44,7 +44,7 @@ pub(super) enum Path {
 const PATHS: usize = 3;
 const ERRORS: usize = PATHS;
 const TIMEDOUT: usize = ERRORS + 1;
-/// By direction: send, receive, both.
+/// Bytes, by direction: send, receive, both.
 const BYTES: usize = TIMEDOUT + 1;
 const SPLIT: usize = BYTES + 3;
 const HISTO: usize = SPLIT + 1;

@@ -116,7 +116,8 @@ impl Patience {
         *self = Self::default();
     }
 
-    /// Nothing was received. `late` is what [`Patience::late`] returned before the poll.
+    /// To be called if a poll received nothing. `late` is the value of [`Patience::late`] before
+    /// the poll.
     ///
     /// # Errors
     /// [`Stopped::TimedOut`].

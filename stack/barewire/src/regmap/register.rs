@@ -160,7 +160,7 @@ impl Register {
         Self { first: Some(first), ..self }
     }
 
-    /// Sets the reset value, for an array that of each element.
+    /// Sets the reset value. For an array, it is each element's reset value.
     #[must_use]
     pub const fn reset(self, value: u32) -> Self {
         Self { reset: Some(value), ..self }

@@ -16,7 +16,7 @@ pub struct Plan {
     shape: u32,
 }
 
-/// What follows a transfer inside its message.
+/// The event that follows a transfer inside its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
@@ -56,7 +56,7 @@ impl Plan {
         (self.shape >> 8) as u8
     }
 
-    /// What follows the transfer.
+    /// The event that follows the transfer.
     #[inline]
     #[must_use]
     pub const fn after(&self) -> After {

@@ -132,7 +132,8 @@ fn transmit(
     }
 }
 
-/// Takes what is there, or nothing. The crate does not tell a frame's bit rate switch: it is `brs`.
+/// Takes a received frame, if there is one. The crate does not report a frame's bit rate switch, so
+/// `brs` gives it.
 fn receive(foreign: &mut Foreign<'_>, brs: bool) -> Option<Frame> {
     let mut data = [0xee; 64];
     let told = match foreign.receive(&mut data, false) {

@@ -1,4 +1,4 @@
-//! CAN frames echoed by an MCP2518FD behind SPI: what is lost, how soon, and what it costs.
+//! CAN frames echoed by an MCP2518FD behind SPI: lost frames, latency, and cost.
 //!
 //! *Read first*: David Jander, "A new SPI API for fast, low-latency regmap peripheral access",
 //! linux-spi, 2022: the same chip, SoC and frames, and figures to hold these against.
@@ -174,7 +174,7 @@ impl Echoed {
 /// Why there was no echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EchoError {
-    /// The bus does not do what is asked.
+    /// The bus does not support the request.
     Spi(barewire::spi::Error),
     /// The driver gave up.
     Can(CanError),

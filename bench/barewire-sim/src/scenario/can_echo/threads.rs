@@ -6,7 +6,7 @@
 //! system calls. With sockets it has a second thread, of the same priority, that sends what comes
 //! back from the other process, which has a lower one.
 //!
-//! The lowest thread's time is what was left; it begins and ends what is measured.
+//! The lowest thread gets the remaining time; its begin and end delimit the measurement.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -188,7 +188,7 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
         Ok(())
     }
 
-    /// A service sends what it received.
+    /// A service sends the frame that it received.
     fn echo_at_once(&self, driver: &mut Driver<'b, C>, frame: Frame) -> Result<(), CanError> {
         let since = self.used();
         let sent = self.send(driver, &frame);
@@ -232,7 +232,7 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
         }
     }
 
-    /// The thread that sends what comes back.
+    /// The thread that sends the frames that come back.
     fn sender(&self, back: &Socket) {
         let board = self.bench.board;
         while let Some(frame) = back.receive(board, self.bench.stall_ps) {

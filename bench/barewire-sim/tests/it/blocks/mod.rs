@@ -66,7 +66,7 @@ pub(crate) struct Exchanges {
 pub(crate) struct Burst {
     pub mode: Mode,
     pub bits: u8,
-    /// Lengths that are taken.
+    /// Lengths that the block accepts.
     pub taken: &'static [usize],
     /// Lengths that are refused, and the longest that the error names.
     pub refused: &'static [(usize, usize)],
@@ -84,7 +84,7 @@ pub(crate) struct Overfill {
 /// Writes to registers: offsets and values.
 pub(crate) type Writes = &'static [(u32, u32)];
 
-/// A row: a block, a board that has it, and what its manual says.
+/// A row: a block, a board that has it, and facts from its manual.
 pub(crate) struct Block {
     pub name: &'static str,
     pub board: &'static str,
@@ -117,7 +117,7 @@ pub(crate) struct Block {
     pub loops: bool,
     /// A clock so slow that the last half of it is longer than any access.
     pub slow_hz: u32,
-    /// What a previous owner may have left in the registers.
+    /// Register values that a previous owner may have left.
     pub left: &'static [Writes],
     /// The same of the GPIO bank.
     pub pins_left: Writes,

@@ -1,4 +1,4 @@
-//! The rows: what the judges have to know of each block, by its manual.
+//! The rows: the facts of each block that the judges need, by its manual.
 
 use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect, Pipe};
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
@@ -272,7 +272,7 @@ macro_rules! built {
     };
 }
 
-/// What RP1's FIFO holds, in frames of 32, 16 or 8 bits.
+/// The capacity of RP1's FIFO, in frames of 32, 16 or 8 bits.
 const DW_BURST: Burst = Burst {
     mode: MODE_0,
     bits: 8,

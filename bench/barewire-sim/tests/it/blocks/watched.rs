@@ -282,7 +282,7 @@ const PS_PER_US: Ps = 1_000_000;
 /// A read of RP1's registers takes a microsecond.
 const WAIT_PS_MIN: Ps = 1_500_000;
 
-/// A word of a script: as it is told, and what makes two words alike, which is all but the data.
+/// A word of a script: its text, and the part that makes two words alike, which is all but the data.
 struct Word {
     text: String,
     like: String,
@@ -315,8 +315,8 @@ fn folded(words: &[Word]) -> Vec<String> {
     told
 }
 
-/// Whether two accesses in a row are told as one: of the same register in the same direction, unless
-/// they configure the block.
+/// Whether two accesses in a row are shown as one. They must be to the same register in the same
+/// direction, and must not configure the block.
 fn is_one_run(block: &Block, a: &Entry, b: &Entry) -> bool {
     match (a, b) {
         (Entry::Read(a, _), Entry::Read(b, _)) => a == b,

@@ -10,7 +10,7 @@ use barewire_sim::Board;
 use crate::blocks::Start;
 use by_handler::ByHandler;
 
-/// How the end of a transfer is awaited that takes longer than a limit in nanoseconds.
+/// The way to wait for the end of a transfer that takes longer than a limit in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Waits {
     Polling,

@@ -90,7 +90,7 @@ fn it_ends_when_the_caller_wants_no_more() {
     }
 }
 
-/// Times of the thread's, from a scope: kernels A, B and C.
+/// The thread's times, from an oscilloscope: kernels A, B and C.
 const PUBLISHED: [(&str, [&str; 3], f64); 4] = [
     ("RX EOF to TX SOF", ["380", "310", "152"], 152.0),
     ("INT low", ["160", "144", "55"], 55.0),
@@ -103,8 +103,7 @@ fn spreads(echoed: &Echoed) -> [Spread; 4] {
     [rx_eof_to_tx_sof, int_low, cs_to_clock, cs_high].map(|spread| spread.expect("there were some"))
 }
 
-/// The process's times by what its profile says, and with a wake-up as long as others were published
-/// to be.
+/// The process's times with the profile's wake-up, and with longer wake-ups as published by others.
 fn wake_ups() -> String {
     let mut text = String::from(
         "

@@ -174,7 +174,7 @@ fn a_write_that_arrives_corrupt_is_told() {
     rig.assert_clean();
 }
 
-/// Every register that a set-up writes, as the chip has it: nothing of the driver's is used.
+/// The chip's value of every register that a set-up writes, read without any code of the driver.
 fn registers(device: &barewire::bus::Device<'_, Charged<AnyController>>) -> Vec<u32> {
     let addresses = [0x000, 0x004, 0x014, 0x01c, 0x040, 0x05c, 0x068, 0x1d0, 0x1f0, 0x1f4, 0xe00];
     let read = |address: u16| {
@@ -406,8 +406,8 @@ fn a_bus_that_is_held_dominant() {
     rig.assert_clean();
 }
 
-/// Whichever message of a service fails: each frame is told once, and each event at least once. A message that fails
-/// after it was clocked may have released its frame in the chip; that one is lost, and no other.
+/// Whichever message of a service fails, each frame is reported once, and each event at least once. A message that
+/// fails after it was clocked may have released its frame in the chip; that one is lost, and no other.
 #[test]
 fn an_event_is_reported_even_if_a_message_of_its_service_fails() {
     let with_crc = Config { crc: true, ..classic() };

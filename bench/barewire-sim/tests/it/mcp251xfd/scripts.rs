@@ -41,7 +41,7 @@ impl Script {
         self.0 += &messages.text();
     }
 
-    /// The same, without what comes before the driver has joined the bus.
+    /// The same, without the messages before the driver has joined the bus.
     fn joined(
         &mut self,
         title: &str,

@@ -1,4 +1,5 @@
-//! A controller whose messages are on a tape: what a chip's driver sends and what it gets.
+//! A controller that records its messages on a tape: the bytes that a chip's driver sends and
+//! receives.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -27,7 +28,7 @@ impl Messages {
         self.0.borrow_mut().fails_after = Some((messages, clocked));
     }
 
-    /// Lets messages through. Returns whether one was to fail still.
+    /// Lets all messages through from now on. Returns whether a failure was still due.
     pub(crate) fn let_through(&self) -> bool {
         self.0.borrow_mut().fails_after.take().is_some()
     }
@@ -45,7 +46,7 @@ impl Messages {
         self.0.borrow_mut().lines.push(format!("= {text}"));
     }
 
-    /// The tape as text, and an empty tape. Lines that repeat are told once.
+    /// Returns the tape as text and empties it. Repeated lines appear once.
     pub(crate) fn text(&self) -> String {
         let lines = std::mem::take(&mut self.0.borrow_mut().lines);
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Single samples, the interrupt's service, and what goes wrong.
+//! Single samples, the interrupt's service, and faults.
 
 use super::*;
 

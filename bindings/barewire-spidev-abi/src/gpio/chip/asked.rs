@@ -10,7 +10,7 @@ use super::super::{LINES_MAX, Pins};
 use super::{Failed, GpioChip, Kind};
 use crate::protocol::OpenId;
 
-/// Events for each line of a request, unless it says how many.
+/// Events kept for each line of a request that gives no number of its own.
 const EVENTS_A_LINE: usize = 16;
 
 impl<P: Pins> GpioChip<P> {

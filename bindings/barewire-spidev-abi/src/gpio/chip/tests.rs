@@ -9,7 +9,7 @@ use crate::gpio::Look;
 use crate::gpio::layout::{self, FilledStruct};
 use crate::protocol::FileKind;
 
-/// Eight pins: what is driven, and what each has undriven.
+/// Eight pins: the driven levels, and each pin's level when it is not driven.
 #[derive(Debug, Default)]
 struct Memory {
     outputs: u64,

@@ -19,7 +19,7 @@ pub(super) struct Signal {
     pub(super) min_v: f64,
     pub(super) max_v: f64,
     pub(super) mean_v: f64,
-    /// Root mean square of what is not the mean.
+    /// Root mean square of the deviation from the mean.
     pub(super) ac_rms_v: f64,
     /// The sine that fits best, if the signal turns at least twice.
     #[serde(flatten)]

@@ -32,7 +32,7 @@ const SAMPLES_MAX: u64 = 100_000_000;
 const JUDGED: usize = 20_000;
 /// Rows of a histogram of intervals that differ little.
 const ROWS_MAX: u64 = 12;
-/// Three digits of an interval are kept, and what is longer counts as this long: an hour.
+/// Three digits of an interval are kept, and a longer interval counts as this one: an hour.
 const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
@@ -191,8 +191,8 @@ impl Args {
     }
 }
 
-/// Takes the samples. With `measured` a rate is refused that a trial does not reach; else turns are
-/// missed.
+/// Takes the samples. With `measured`, refuses a rate that a trial does not reach; without it,
+/// turns that come too late are counted as missed.
 fn stream(
     args: &Args,
     inputs: &[Input],

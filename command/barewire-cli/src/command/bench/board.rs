@@ -276,7 +276,7 @@ fn time_lengths<C: Controller>(report: &mut Report, device: &Device<'_, C>) -> R
     Ok(())
 }
 
-/// JEDEC's read identification, and more bytes to come than it has.
+/// JEDEC's read identification, followed by more bytes than the id has.
 fn identification<const N: usize>() -> [u8; N] {
     let mut tx = [0; N];
     tx[0] = READ_ID[0];

@@ -174,7 +174,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json { output::json(&report) } else { output::text(&table::text(&report)) }
 }
 
-/// Says if this is not the code that is shipped, whose figures alone mean anything.
+/// Prints a note if this is not the shipped code: only the shipped code's figures mean anything.
 fn note_profile() {
     let profile = env!("BAREWIRE_PROFILE");
     if !["dist", "counted"].contains(&profile) {

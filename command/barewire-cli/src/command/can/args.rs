@@ -122,7 +122,7 @@ impl CanArgs {
         line.map(Some).map_err(|error| Failure::Failed(error.to_string()))
     }
 
-    /// Refuses an INT line of the kernel where the board's is a model's.
+    /// Refuses an INT line of the kernel if the board's INT line is simulated.
     fn check_int_line(&self) -> Result<(), Failure> {
         if self.int_line()?.is_none() {
             return Ok(());
@@ -158,7 +158,7 @@ impl CanArgs {
         }
     }
 
-    /// The bits as they are on the bus: those that the chip makes of what was asked.
+    /// The bits as they are on the bus: the ones that the chip makes for the requested rates.
     pub(super) fn rates(&self) -> Result<Rates, Failure> {
         let (nominal, data) = self.timings()?;
         let sysclk_hz = self.oscillator().sysclk_hz();

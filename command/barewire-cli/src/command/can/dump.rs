@@ -20,7 +20,7 @@ use crate::shared::text::{figure, number};
 
 /// The name of the interface in lines.
 const INTERFACE: &str = "can0";
-/// How long is waited at once: Ctrl-C is looked at in between.
+/// The longest single wait: Ctrl-C is checked between waits.
 const SLICE_NS: u64 = 10_000_000;
 /// Filters that the chip has.
 const FILTERS_MAX: usize = 32;

@@ -20,9 +20,9 @@ const FD_LENGTHS: [u8; 7] = [12, 16, 20, 24, 32, 48, 64];
 pub(super) enum Kind {
     /// A classic data frame.
     Data,
-    /// It asks for one.
+    /// A remote frame: it asks for a data frame.
     Remote,
-    /// Of CAN FD.
+    /// A CAN FD frame.
     Fd {
         /// Its data is at the higher bit rate.
         brs: bool,
@@ -182,7 +182,7 @@ mod controller {
     pub(super) const ACTIVE: u8 = 0x40;
 }
 
-/// Bits of byte 2, and values of byte 3: what was wrong with a frame, and where.
+/// Bits of byte 2, and values of byte 3: the error of a frame, and its place.
 mod protocol {
     pub(super) const BIT: u8 = 0x01;
     pub(super) const FORM: u8 = 0x02;

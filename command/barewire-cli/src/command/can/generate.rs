@@ -235,8 +235,8 @@ struct EchoComparison {
     reordered: u64,
 }
 
-/// Holds what was heard against what was given to the chip; of an interrupted run the last ones may be
-/// missing.
+/// Compares the frames that the far node heard with the frames given to the chip. In an interrupted
+/// run the last ones may be missing.
 fn compare(given: &[CanFrame], heard: &[CanFrame], interrupted: bool) -> EchoComparison {
     let mut left = given;
     let mut in_order = 0;

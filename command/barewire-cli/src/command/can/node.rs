@@ -127,7 +127,7 @@ impl Clock {
 }
 
 impl CanArgs {
-    /// The chip of the session's bus, proved and set up, off the CAN bus; and what it is.
+    /// The chip of the session's bus, identified and set up, off the CAN bus; and its kind.
     pub(super) fn open<'s>(
         &self,
         session: &'s Session,

@@ -6,7 +6,7 @@
 //! 2. Run one register access by the prepared path, watched: the timeline is read off the
 //!    recording of the wire, so it is what a scope on the pins would show.
 //! 3. Run it many times for the figures per access.
-//! 4. Let CAN frames be echoed: what was published to compare with is of such traffic.
+//! 4. Let CAN frames be echoed: the published figures to compare with are of such traffic.
 //!
 //! All of it runs three times, at the costs used and at both ends of their ranges ([`crate::shared::costs`]).
 

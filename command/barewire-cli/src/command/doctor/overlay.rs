@@ -28,7 +28,7 @@ const OF_BUS: [&str; 5] = [
     "assigned-clock-rates",
     "power-domains",
 ];
-/// Properties that the UIO node has of the controller's own.
+/// Properties of the controller's own node that the UIO node copies.
 const OF_NODE: [&str; 5] =
     ["reg", "interrupt-parent", "interrupts", "interrupts-extended", "cs-gpios"];
 const PINS: [&str; 1] = ["pinctrl-0"];

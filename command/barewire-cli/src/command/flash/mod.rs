@@ -1,7 +1,7 @@
 //! `barewire flash`: identify, read, write, erase and verify a SPI NOR chip.
 //!
-//! A chip is identified at no more than 20 MHz, before it is known what it takes; then the speed
-//! asked is held against its limit.
+//! A chip is identified at no more than 20 MHz, since its own limit is not known yet. Then the
+//! speed asked for is checked against that limit.
 
 mod assume;
 mod erase;

@@ -37,7 +37,7 @@ impl Experiments {
         Ok(lab)
     }
 
-    /// Refuses an output that is one of them.
+    /// Refuses an output that is one of the experiment files.
     pub(super) fn check(&self, outputs: &[Named<'_>]) -> Result<(), Failure> {
         let inputs: Vec<Named<'_>> =
             self.files.iter().map(|path| Named { by: "--experiment", path }).collect();

@@ -25,8 +25,8 @@ impl<'s> Clock<'s> {
         sessions.iter().map(of_one).collect()
     }
 
-    /// Runs `call`, which has its own time on a simulated board; since the last one as much has passed
-    /// there as here.
+    /// Runs `call`. On a simulated board, first lets as much virtual time pass as real time has passed
+    /// since the last call; the call itself takes its own virtual time.
     pub(super) fn during<T>(&self, call: impl FnOnce() -> T) -> T {
         if let Some(board) = self.board {
             let idle = self.last.get().elapsed().as_nanos();

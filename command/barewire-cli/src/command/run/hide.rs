@@ -14,7 +14,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::shared::failure::Failure;
 
-/// Hides those of the nodes at `paths` that exist. `dir` is for what is mounted over them.
+/// Hides those of the nodes at `paths` that exist. `dir` is for the socket that is mounted over them.
 pub(super) fn hide(paths: &[String], dir: &Path) -> Result<(), Failure> {
     let there: Vec<&String> = paths.iter().filter(|path| Path::new(path).exists()).collect();
     let Some(first) = there.first() else { return Ok(()) };

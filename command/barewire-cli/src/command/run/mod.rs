@@ -117,7 +117,7 @@ fn cannot_start(code: u8, why: &str) -> Failure {
     Failure::Program(code)
 }
 
-/// A bus that was served. Nothing is printed of it: the program has printed what it had to.
+/// A bus that was served. It prints nothing: the program has printed its own output.
 #[derive(Serialize)]
 struct ServedBus {
     #[serde(flatten)]

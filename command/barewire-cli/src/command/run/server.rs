@@ -101,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Drops what was written to a file that takes nothing.
+    /// Drops bytes that were written to a file that takes none.
     fn forget_packets(&self) {
         while self.packet(&mut [0]).is_some() {}
     }
@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// Takes what has come.
+    /// Takes the bytes that have come.
     fn take(&mut self) {
         let State::Asking(bytes) = &mut self.state else { return };
         let mut piece = [0; PIECE_BYTES];
@@ -165,7 +165,7 @@ impl Connection {
         self.give();
     }
 
-    /// Sends what is left of the answer.
+    /// Sends the rest of the answer.
     fn give(&mut self) {
         let State::Answered(bytes, sent) = &mut self.state else { return };
         while *sent < bytes.len() {
@@ -460,8 +460,8 @@ fn opened(
     None
 }
 
-/// Runs what was written to a file around the library: a message for each packet. Its errors cannot be
-/// returned; with `--verbose` they are said.
+/// Runs the bytes that were written to a file without the library: a message for each packet. Its
+/// errors cannot be returned; `--verbose` prints them.
 fn written(nodes: &Nodes<'_>, connection: &Connection, id: OpenId, node: usize) {
     let mut room = vec![0; nodes.bufsiz(node) as usize];
     while let Some(length) = connection.packet(&mut room) {

@@ -3,7 +3,8 @@
 //!
 //! # How it works
 //! One program at a time has the chip. While it is connected, the chip's lock between processes is held:
-//! nobody's write comes between its write enable and its page. Between connections others may use the chip.
+//! no other program's write comes between its write enable and its page. Between connections others may use
+//! the chip.
 //!
 //! A kernel driver that comes back to the controller ends the command, with its name: also while no program is
 //! connected. The programs' operations fail from then on.

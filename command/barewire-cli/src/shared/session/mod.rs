@@ -1,8 +1,8 @@
 //! Runs a command on a bus: opens the bus, closes it on every path, and reports the costs.
 //!
 //! # How it works
-//! Commands see a [`Session`]: the bus of barewire-open, and what they need around it. [`run`] is the frame around each of
-//! them.
+//! Commands see a [`Session`]: the bus of barewire-open, and the state that commands need around it. [`run`] is the
+//! frame around each of them.
 //!
 //! # Ordering
 //! 1. Cheap checks come first: the bus name, requests that such a bus cannot meet, the VCD file.
@@ -66,7 +66,7 @@ pub(crate) trait Report: Serialize {
         None
     }
 
-    /// Fails where what is reported is a failure.
+    /// Fails if the report itself is of a failure.
     fn verdict(&self) -> Result<(), Failure> {
         Ok(())
     }
@@ -78,9 +78,9 @@ pub(crate) struct Session {
     pub(crate) place: Place,
     /// The bus.
     pub(crate) open: LocalBus,
-    /// The chip select of what the command is for.
+    /// The chip select of the chip that the command uses.
     pub(crate) chip_select: u8,
-    /// Neither progress nor notes.
+    /// Whether progress and notes are suppressed.
     pub(crate) silent: bool,
     /// Statistics where the figures begin.
     begin: Cell<Statistics>,
@@ -314,8 +314,8 @@ impl StartedSession {
     }
 }
 
-/// Runs `command` again on another such board, a simulated one at other costs, and tells of nothing. The
-/// flash's file is neither read nor written: the chip is erased.
+/// Runs `command` again on another board of the same kind, simulated at other costs, without any output.
+/// The flash's file is neither read nor written: the chip is erased.
 pub(crate) fn rerun<R>(
     request: &Request<'_>,
     costs: Costs,

@@ -109,7 +109,7 @@ impl<'r> Request<'r> {
         Self::at(name, 0, tell, EndState::Promised)
     }
 
-    /// That chip select of that bus.
+    /// A request for that chip select of that bus.
     pub(crate) fn at(
         name: &'r str,
         chip_select: u8,
@@ -226,7 +226,7 @@ impl<'r> Request<'r> {
 }
 
 impl Request<'_> {
-    /// Refuses what is known not to be on `board`.
+    /// Refuses requests that `board` is known not to support.
     fn check_board(&self, board: &BoardSpec) -> Result<(), Failure> {
         let refused = |what: String| Err(Failure::Failed(format!("qemu:{}: {what}", board.name)));
         if self.selftest.is_some() && !board.loopback {

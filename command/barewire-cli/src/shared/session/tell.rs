@@ -19,7 +19,7 @@ pub(super) fn broken_rules(total: u64) -> Failure {
     Failure::Failed(format!("the wire's rules were broken {times}: the data is not to be trusted"))
 }
 
-/// Says what the board has seen; fails if a rule was broken, unless by a program that is served.
+/// Prints the board's messages. Fails if a rule was broken, unless a served program broke it.
 pub(super) fn simulated(
     session: &Session,
     tell: &TellArgs,

@@ -40,7 +40,7 @@ const PAGES: &str = "README.md CONTRIBUTING.md ARCHITECTURE.md SECURITY.md contr
                      bindings/c/README.md bindings/python/README.md examples/jedec.c examples/sine.py \
                      examples/firmware/src/main.rs";
 
-/// All that was found, and what is wrong with it.
+/// All commands found, and their errors.
 struct Findings {
     root: PathBuf,
     cargo: Cargo,

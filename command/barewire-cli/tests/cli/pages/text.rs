@@ -23,7 +23,7 @@ fn is_command(line: &str) -> bool {
     PROGRAMS.split_whitespace().any(|program| Some(program) == first)
 }
 
-/// An example, and what is said of it behind a gap.
+/// An example, and the remark after a gap.
 fn with_remark(line: &str) -> String {
     let (text, remark) = line.split_once("  ").unwrap_or((line, ""));
     format!("{text} # {remark}")

@@ -51,11 +51,11 @@ pub(crate) struct Args {
 /// The printed result. Scripts rely on the names.
 #[derive(Debug, Serialize)]
 struct Report {
-    /// Whose times these are.
+    /// The machine on which the times were measured.
     machine: &'static str,
     rounds: u32,
     rows: Vec<Row>,
-    /// Two threads; none where they could not be had.
+    /// The times of two threads; none if two threads could not run.
     scaling: Option<Scaling>,
     instructions: Vec<Instructions>,
     thread: ThreadTable,

@@ -1,4 +1,5 @@
-//! The table code under one strategy: what its calls remove, tell the TLB and cost.
+//! The table code under one strategy: the mappings its calls remove, their invalidations and their
+//! cost.
 //!
 //! # Safety
 //! An engine owns its table and its TLB: what it has told the TLB is complete.
@@ -48,7 +49,7 @@ pub(super) struct Counts {
     pub(super) by_address: u64,
     pub(super) by_range: u64,
     pub(super) by_context: u64,
-    /// Misses of what would have been there, had only what was unmapped been invalidated.
+    /// Misses that would have been hits if only the unmapped ranges had been invalidated.
     pub(super) refill_misses: u64,
     pub(super) misses: u64,
     pub(super) unmap_ps: u64,
@@ -143,7 +144,7 @@ impl<'m> Engine<'m> {
         leaves
     }
 
-    /// Maps what is not mapped yet; `pages` alone, or blocks too.
+    /// Maps the parts that are not mapped yet: by pages only if `pages` is set, else by blocks too.
     pub(super) fn map(
         &mut self,
         range: &Range<u64>,
@@ -181,7 +182,7 @@ impl<'m> Engine<'m> {
         Ok(())
     }
 
-    /// Unmaps, invalidates as planned, and counts what it took. `live` entries stay mapped.
+    /// Unmaps, invalidates as planned, and counts the cost. `live` entries stay mapped.
     pub(super) fn unmap(
         &mut self,
         range: &Range<u64>,
@@ -279,7 +280,7 @@ impl<'m> Engine<'m> {
         unsafe { self.table.release(gather) };
     }
 
-    /// Lets it wait; the time of the flush that this makes necessary, if it does.
+    /// Lets the range wait. If that makes a flush necessary, returns the flush's time.
     fn defer(&mut self, range: &Range<u64>, gather: Gather, bounds: Bounds, time_ns: u64) -> u64 {
         if gather.is_empty() {
             return 0;
@@ -295,7 +296,7 @@ impl<'m> Engine<'m> {
         if self.pending.ranges.len() >= bounds.calls { self.flush_pending() } else { 0 }
     }
 
-    /// It is `time_ns`: flushes what has waited too long.
+    /// Sets the time to `time_ns`, and flushes ranges that have waited too long.
     pub(super) fn poll(&mut self, time_ns: u64) {
         if let Plan::Deferred(bounds) = self.plan
             && !self.pending.ranges.is_empty()

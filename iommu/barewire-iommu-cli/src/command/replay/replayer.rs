@@ -17,7 +17,7 @@ const WORKING_SET: u64 = 1 << 63;
 /// page for minutes.
 const BUFFER_MAX: u64 = 4 << 30;
 
-/// What a device's events had, and what was made of them. These names are an interface.
+/// Counts of a device's events, and of their treatment. Scripts rely on the names.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub(super) struct Events {
     pub(super) maps: u64,
@@ -83,11 +83,11 @@ impl std::iter::Sum for Device {
     }
 }
 
-/// All of a device's replay.
+/// The state of a device's replay.
 pub(super) struct Replayer<'m> {
     pub(super) engines: Vec<Engine<'m>>,
     geometry: Geometry,
-    /// Loses nothing but what was unmapped.
+    /// A TLB that loses only unmapped ranges.
     ideal: Tlb,
     ideal_misses: u64,
     working_set: u64,
@@ -106,9 +106,9 @@ pub(super) struct Replayer<'m> {
 /// Why an event was not replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Refusal {
-    /// The line cannot be of this device's table. The next may be.
+    /// The line cannot belong to this device's table; later lines may.
     Line(String),
-    /// There is no room for it, or the tables are not what they should be: no line after it can be right.
+    /// There is no room for it, or the tables are wrong: no later line can be replayed correctly.
     Replay(String),
 }
 
@@ -393,7 +393,8 @@ impl<'m> Replayer<'m> {
         Ok(())
     }
 
-    /// Maps by pages what lies where the trace does not say. No result depends on it.
+    /// Maps a range by pages at an address of its own choice, if the trace does not give one. No result
+    /// depends on the address.
     fn map_anywhere(&mut self, range: &Range<u64>) -> Result<(), Refusal> {
         let mask = self.geometry.output_end() - 1;
         let phys = range.start & mask & !((range.end - range.start).next_power_of_two() - 1);

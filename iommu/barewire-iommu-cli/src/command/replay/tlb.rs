@@ -28,7 +28,8 @@ impl Tlb {
         Self { room, entries: HashMap::new(), order: BTreeMap::new(), clock: 0 }
     }
 
-    /// The device accesses the leaf at `base`; whether the TLB has it. It has it then.
+    /// The device accesses the leaf at `base`. Returns whether the TLB had it; afterwards the TLB has
+    /// it.
     pub(super) fn access(&mut self, base: u64, shift: u32) -> bool {
         if self.room == 0 {
             return false;

@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// The table, the machine it is in, and what it should be.
+/// The table, the machine it is in, and its expected content.
 pub struct Bench<'m> {
     pub machine: &'m Machine,
     pub config: Config,
@@ -313,7 +313,7 @@ impl<'m> Bench<'m> {
         Ok(())
     }
 
-    /// The table says of itself what the naive map says.
+    /// Checks that the table's own lookups agree with the naive map.
     pub fn check_lookups(&self) {
         let mut found = Naive::new();
         for range in self.table.ranges(Iova(0)..Iova(self.shape.input_end())) {

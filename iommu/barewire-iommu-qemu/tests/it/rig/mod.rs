@@ -105,7 +105,7 @@ pub(crate) fn with_rig(test: impl FnOnce(&Rig<'_>)) {
     with_setup(Setup::default(), test);
 }
 
-/// The same, set up otherwise.
+/// The same, with another set-up.
 pub(crate) fn with_setup(setup: Setup, test: impl FnOnce(&Rig<'_>)) {
     let Some(machine) = open() else { return };
     let settings = Settings {
@@ -340,7 +340,7 @@ impl<'r> Attached<'_, 'r> {
         unmapped
     }
 
-    /// Invalidates what it is told to, and nothing else.
+    /// Runs the given invalidations, and no others.
     pub(crate) fn flush(&mut self, context: Context, operations: &[Tlbi]) {
         self.try_flush(context, operations).expect("flushed");
     }
@@ -353,7 +353,7 @@ impl<'r> Attached<'_, 'r> {
         self.rig.smmu.flush(context, operations)
     }
 
-    /// Gives back what was unhooked.
+    /// Releases the unhooked tables.
     ///
     /// The invalidation is what is tested, so it may have been left out: then a walk through one of
     /// these tables finds traps.

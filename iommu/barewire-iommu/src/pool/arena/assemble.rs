@@ -18,7 +18,7 @@
 
 use super::{Arena, Ordering, RUNS};
 
-/// Searches, if other threads take what was found.
+/// The number of searches, if other threads take the tables that were found.
 const TRIES: usize = 8;
 
 impl Arena<'_> {

@@ -89,7 +89,7 @@ pub struct ContextTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
     smmu: &'s Smmu<'p, R, P, W>,
     memory: Memory<'p, P>,
     log2: u8,
-    /// A call failed: the SMMU may use what is no longer in memory.
+    /// Whether a call failed: the SMMU may still use a descriptor that is no longer in memory.
     is_unsettled: bool,
 }
 

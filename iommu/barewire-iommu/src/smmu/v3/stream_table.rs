@@ -220,7 +220,7 @@ pub struct StreamTable<'s, 'p, R: Registers, P: Pool, W: Patience> {
     smmu: &'s Smmu<'p, R, P, W>,
     entries: Entries<'p, P>,
     sid_bits: u8,
-    /// A call failed: the SMMU may use what is no longer in memory.
+    /// Whether a call failed: the SMMU may still use an entry that is no longer in memory.
     is_unsettled: bool,
 }
 

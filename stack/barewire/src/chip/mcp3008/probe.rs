@@ -45,7 +45,7 @@ const SELECT_SHIFT: u32 = 27;
 /// As many as the larger parts have; the smaller ones take some bits of a number for others.
 const CHANNELS: u32 = 8;
 
-/// What [`probe`] found.
+/// The result of [`probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Probed {
@@ -139,7 +139,7 @@ mod tests {
         drawn.iter().fold(0, |word, bit| word << 1 | bit)
     }
 
-    /// What DOUT may read in `clocks` that nothing drives: all patterns of the last two, after ones or zeros.
+    /// The values that an undriven DOUT may have in `clocks`: all patterns of the last two, after ones or zeros.
     fn undriven(clocks: usize) -> impl Iterator<Item = Vec<u32>> {
         (0..8).map(move |pattern: u32| {
             let mut levels = std::vec![pattern >> 2; clocks];

@@ -67,7 +67,7 @@ pub const REGIONS_MAX: usize = 8;
 /// The bytes that are written at once where no erase is known.
 const UNERASED: u32 = 4 << 10;
 
-/// What one erase command erases.
+/// The range that one erase command erases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Block {
@@ -154,7 +154,7 @@ pub struct Geometry {
     pub report: Report,
     /// The part's name, if the driver's table has it.
     pub name: Option<&'static str>,
-    /// What a user should know of the above.
+    /// Notes for the user on the fields above.
     pub notes: Notes,
 }
 

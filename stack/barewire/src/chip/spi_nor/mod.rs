@@ -109,7 +109,7 @@ pub struct SpiNor<P: Port, T: Timer> {
     unsettled: bool,
     /// The status of a change in this operation that left the latch set.
     ignored: Option<u8>,
-    /// What the extended address register holds, if that is known.
+    /// The content of the extended address register, if it is known.
     upper: Option<u8>,
     /// The lock that an SST26 part sets at power-up was opened.
     unlocked: bool,
@@ -136,8 +136,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         self.geometry.size
     }
 
-    /// Whether what was erased or programmed is read back and compared; on from the beginning. Off, a change
-    /// that the chip ignores is seen by its write enable latch alone.
+    /// Sets whether erased or programmed data is read back and compared, which is on by default. If it is
+    /// off, only the write enable latch shows that the chip ignored a change.
     pub fn set_read_back(&mut self, on: bool) {
         self.read_back = on;
     }

@@ -94,7 +94,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Ok(())
     }
 
-    /// What must be written into the extended address register for `address`.
+    /// The value to write into the extended address register for `address`; `None` if it holds that value.
     pub(super) fn upper_due(&self, address: u64) -> Option<u8> {
         let upper = (address / THREE_BYTE_REACH) as u8;
         let used = self.geometry.addressing == Addressing::ExtendedAddress;

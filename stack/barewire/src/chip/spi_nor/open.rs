@@ -1,10 +1,11 @@
-//! Opening a chip: who it is, what it says of itself, and the mode in which it was found.
+//! Opening a chip: its identity, its own description, and the mode in which it was found.
 //!
 //! # Ordering
-//! 1. Settle: the chip may be busy with what somebody else began. Meanwhile it answers nothing but its status.
+//! 1. Settle: the chip may be busy with an operation that another user began. Meanwhile it answers nothing but
+//!    its status.
 //! 2. Id.
 //! 3. SFDP. A signature that comes one byte late means that the chip takes four address bytes now, since
-//!    somebody left it in 4-byte mode, or always.
+//!    another user left it in 4-byte mode, or always.
 //! 4. Mode: back to 3-byte mode, which is seen by the signature, or noted.
 
 use super::fault::Report;
@@ -33,7 +34,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Self::assuming(port, timer, &Assume::default())
     }
 
-    /// As [`SpiNor::new`], with what `assume` gives instead of what the chip says.
+    /// As [`SpiNor::new`], with the facts of `assume` in place of the chip's own.
     ///
     /// # Errors
     /// As [`SpiNor::new`].
@@ -98,7 +99,7 @@ fn identify(
     to_three_byte_mode(geometry, late, port, timer)
 }
 
-/// What can be given for a part of the driver's own table.
+/// Applies the facts that a user may give for a part of the driver's own table.
 fn assumed(geometry: Geometry, assume: &Assume) -> Geometry {
     Geometry { protection: assume.protection.unwrap_or(geometry.protection), ..geometry }
 }

@@ -38,7 +38,8 @@ fn factory(address: u64) -> u8 {
     if address >= SIZE / 2 + MIB { 0xff } else { (address.wrapping_mul(0x9e37_79b9) >> 13) as u8 }
 }
 
-/// Of that part; or, `extended`, of one whose only way above 16 MiB is an extended address register.
+/// The SFDP of that part. With `extended`, of a part that reaches above 16 MiB only by an extended
+/// address register.
 fn sfdp(extended: bool) -> Vec<u8> {
     let mut image = vec![0xff; 0x100];
     image[..8].copy_from_slice(b"SFDP\x00\x01\x00\xff");
@@ -415,7 +416,7 @@ fn a_part_known_by_its_id_has_its_datasheets_times_and_pages() {
     assert!(geometry.times_known);
 }
 
-/// A user whose controller samples MISO one clock late, or that nobody answers.
+/// A user whose controller samples MISO one clock late, or to whom no chip answers.
 struct Sampled {
     user: User,
     late: bool,

@@ -50,7 +50,7 @@ pub fn no_observer(_done: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// What a sector needs.
+/// The action that a sector needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Nothing,

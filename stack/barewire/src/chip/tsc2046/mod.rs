@@ -173,8 +173,8 @@ impl<F: Frames<BYTES>, const BYTES: usize> Tsc2046<F, BYTES> {
     /// [`Tsc2046::sample`], evaluated: the position of the pen.
     ///
     /// # Errors
-    /// Those of [`Tsc2046::sample`]; [`TouchError::PenUp`] if the pen was up, at least at the end;
-    /// [`TouchError::Inconsistent`] if the repeats of a position differ too much.
+    /// The errors of [`Tsc2046::sample`]; [`TouchError::PenUp`] if the pen was up, at least at the
+    /// end; [`TouchError::Inconsistent`] if the repeats of a position differ too much.
     pub fn read(&mut self) -> Result<Touch, TouchError> {
         let sample = self.sample()?;
         sample.judge(&self.config)

@@ -48,7 +48,7 @@ impl Pl022Config {
             .ok_or(Error::SpeedTooLow { asked_hz: speed_hz, min_hz: self.limits(1).min_speed_hz })
     }
 
-    /// What selects the chip of `settings`, and whether it is active high.
+    /// The line that selects the chip of `settings`, and whether it is active high.
     fn select(&self, settings: &Settings) -> Result<(Select, bool), Error> {
         let (select, active_high) = lines::find(&self.chip_selects, settings)?;
         match select {

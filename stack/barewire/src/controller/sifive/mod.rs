@@ -168,7 +168,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
         self.state.idle_mode = idle_mode;
     }
 
-    /// Sets the block up for a transfer, and cuts it. On its own line no plan of a message differs.
+    /// Sets the block up for a transfer, and cuts it. On the block's own line all plans of a message are the same.
     #[inline(always)]
     fn prepare(&mut self, plan: &Plan) -> Cut {
         if self.state.control != plan.control {
@@ -254,7 +254,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T,
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for SiFive<R, G, T, I> {
     const RUN_INLINE: bool = false;
 
-    /// Silences the block and empties its FIFOs, whoever drove it last: Ordering 5.
+    /// Silences the block and empties its FIFOs, whichever program drove it last: Ordering 5.
     #[cold]
     fn reset(&mut self) {
         self.regs.write(IE, 0);

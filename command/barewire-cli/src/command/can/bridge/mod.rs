@@ -38,7 +38,7 @@ use socket::Interface;
 
 /// How long an idle bridge sleeps, where virtual time waits for real time.
 const IDLE: Duration = Duration::from_micros(200);
-/// Steps for what is still on its way at the end.
+/// Steps for the frames that are still on their way at the end.
 const LAST_STEPS: u32 = 100;
 const NS_PER_MS: u64 = 1_000_000;
 

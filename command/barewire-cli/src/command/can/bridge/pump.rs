@@ -28,7 +28,7 @@ const BATCH: usize = 64;
 /// No room in the interface's queue.
 const ENOBUFS: i32 = 105;
 
-/// A socket of SocketCAN, or what stands for one. It never waits.
+/// A socket of SocketCAN, or a stand-in for one. It never waits.
 pub(super) trait CanSocket {
     /// The next frame or error; `None` if none came.
     fn read(&mut self) -> io::Result<Option<LogLine>>;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use barewire_lab::fit::{Fit, Residual};
 use barewire_lab::report::number;
 
-/// Costs before and after, what is left, and how the fit does where it may not look.
+/// Costs before and after the fit, the remaining ranges, and the score on held-out threads.
 pub(super) fn text(fit: &Fit) -> String {
     let range = |low: f64, high: f64| format!("{}-{}", number(low), number(high));
     let name = fit.costs.iter().map(|cost| cost.name.chars().count()).max().unwrap_or(0).max(4) + 2;

@@ -7,7 +7,7 @@ use barewire_lab::score::{Coverage, Score, ThreadScore};
 
 use super::table::wrapped;
 
-/// Keeps what is of one thread, so that nothing is said of others.
+/// Keeps only the entries of one thread.
 pub(super) fn retain(score: &mut Score, thread: &str) {
     score.threads.retain(|row| row.thread == thread);
     score.nulls.retain(|null| null.thread == thread);

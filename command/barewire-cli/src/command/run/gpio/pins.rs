@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //! Levels are read and driven by the GPIO block's registers, at their cost, as a kernel's driver would. A look
-//! at a watched line costs none: an interrupt controller looks. A pad that a program makes an output is
-//! recorded from then on, if the wire is.
+//! at a watched line costs no time, since on a real board an interrupt controller looks. If the wire is
+//! recorded, a pad that a program makes an output is recorded from then on.
 
 use barewire_sim::bring_up::GpioLines;
 use barewire_sim::{Board, Pad};
@@ -11,7 +11,7 @@ use barewire_spidev_abi::gpio::{Look, Pins};
 
 use crate::shared::failure::Failure;
 
-/// Where the lines of all boards are.
+/// The GPIO block that has the lines, on all boards.
 const BLOCK: u8 = 0;
 const PS_PER_NS: u64 = 1_000;
 

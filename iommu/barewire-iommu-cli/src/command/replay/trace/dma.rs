@@ -41,7 +41,7 @@ impl Kind {
         })
     }
 
-    /// Reads what stands behind the name.
+    /// Reads the fields after the name.
     pub(super) fn parse<'a>(
         self,
         mut words: impl Iterator<Item = &'a str> + Clone,

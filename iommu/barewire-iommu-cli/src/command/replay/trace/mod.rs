@@ -1,4 +1,4 @@
-//! The kernel's iommu and dma events as text: a line in, what it says out.
+//! Parses the kernel's iommu and dma events: each line of text becomes an event.
 //!
 //! *Read first*: Linux, `include/trace/events/iommu.h` and `include/trace/events/dma.h` (the latter since
 //! 6.12), for what each event prints.
@@ -120,7 +120,7 @@ impl fmt::Display for LineError {
     }
 }
 
-/// Events of ours that change no mapping, and say so by `IOMMU:`.
+/// Events of the group `iommu` that change no mapping. Their text begins with `IOMMU:`.
 const NAMED: [&str; 4] = [
     "attach_device_to_domain:",
     "detach_device_from_domain:",

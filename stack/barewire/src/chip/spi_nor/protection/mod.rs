@@ -1,7 +1,7 @@
 //! Block protection: what is protected, and how that is cleared.
 //!
 //! # Two kinds
-//! - Lasting protection was set by somebody. It is cleared when [`SpiNor::unprotect`] asks for it.
+//! - Lasting protection was set by a user. It is cleared when [`SpiNor::unprotect`] asks for it.
 //! - The protection that a part sets at each power-up is opened before the first change, and noted
 //!   ([`Note::LockOpened`](super::Note::LockOpened)).
 
@@ -67,7 +67,7 @@ impl Protection {
 struct LockedBlocks {
     /// From the first to the last.
     range: Range<u64>,
-    /// All blocks are, as at power-up; some are somebody's choice.
+    /// Whether all blocks are locked, as at power-up. If only some are, a user chose them.
     all: bool,
 }
 
@@ -105,7 +105,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         Protection { status, status_2, start, end, power_up }
     }
 
-    /// Opens what the chip protects at power-up, and refuses what somebody protected.
+    /// Opens the protection that the chip sets at power-up, and refuses to change protection that a user set.
     pub(super) fn check_protection(&mut self, range: &Range<u64>) -> Result<(), NorError> {
         self.operation(|chip| {
             let mut protection = chip.protection_now()?;

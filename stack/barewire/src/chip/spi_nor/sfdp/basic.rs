@@ -199,7 +199,7 @@ impl Basic<'_> {
 type Types = [Option<EraseType>; 4];
 type Regions = [Option<Region>; REGIONS_MAX];
 
-/// Leaves out of each region the types that are not sure there, and sorts the types by size.
+/// Removes from each region the erase types that are not certain to hold there, and sorts the types by size.
 fn settle(
     types: Types,
     mut regions: Regions,

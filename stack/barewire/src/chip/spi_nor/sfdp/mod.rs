@@ -7,7 +7,8 @@
 //!
 //! The bytes are untrusted: whatever they are, parsing returns a consistent geometry or an error.
 //!
-//! `basic.rs` has the BFPT, `width.rs` what words 1 and 16 and the 4BAIT say of addresses, `map.rs` the SMPT.
+//! `basic.rs` has the BFPT, `width.rs` the address widths (words 1 and 16, and the 4BAIT), and `map.rs` the
+//! SMPT.
 
 mod basic;
 mod map;

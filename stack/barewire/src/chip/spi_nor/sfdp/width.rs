@@ -24,7 +24,7 @@ pub(super) struct Width {
     pub(super) reach: u64,
 }
 
-/// BFPT word 16. All bits set in a field means that nobody filled it in (MX25R6435F).
+/// BFPT word 16. All bits set in a field mean that the maker left it unprogrammed (MX25R6435F).
 fn ways_of(word: u32) -> Option<Ways> {
     let (enter, exit) = (word >> 24, word >> 14 & 0x3ff);
     if enter == 0xff {
