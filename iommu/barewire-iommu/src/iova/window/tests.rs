@@ -134,13 +134,14 @@ fn is_free(given: &Given, at: u64, count: u64) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 1 } else { 256 },
+        cases: 256,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
     #[test]
-    fn as_a_naive_set(steps in prop::collection::vec(step(), if cfg!(miri) { 10 } else { 300 })) {
+    #[cfg_attr(miri, ignore = "looks for wrong ranges, of which the other tests have enough for Miri")]
+    fn as_a_naive_set(steps in prop::collection::vec(step(), 300)) {
         let (first, end) = (40, 600);
         let window = window(first..end, 10);
         let mut given = Given::new();

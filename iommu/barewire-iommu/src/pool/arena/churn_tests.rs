@@ -65,7 +65,8 @@ fn next(state: &mut u64) -> usize {
 #[test]
 fn an_allocation_fails_only_if_nothing_fits() {
     let rounds = if cfg!(miri) { 60 } else { 20_000 };
-    for (seed, tables) in [(1, 16), (2, 33), (3, 64), (4, 65)] {
+    let arenas = [(1, 16), (2, 33), (3, 64), (4, 65)];
+    for (seed, tables) in arenas.into_iter().take(if cfg!(miri) { 2 } else { arenas.len() }) {
         with_arena(Granule::Size4K, tables, |arena| {
             let index = |table: PhysAddr| ((table.0 - BASE) / PAGE as u64) as usize;
             let mut state = 0x9e37_79b9_7f4a_7c15 ^ seed;

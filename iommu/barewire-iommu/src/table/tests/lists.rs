@@ -45,7 +45,9 @@ fn is_empty(table: &PageTable<&crate::pool::Arena<'_>>) -> bool {
 #[test]
 fn lists_of_every_place_are_mapped() {
     with_tables(|table| {
-        for count in [2, 3, 16, ENTRIES - 1] {
+        // Under Miri without the longest: each of its pages is looked for.
+        let counts = [2, 3, 16, ENTRIES - 1];
+        for count in counts.into_iter().take(if cfg!(miri) { 3 } else { counts.len() }) {
             let list = list(count);
             // In the first table, at its end, over its end, and in the second.
             for first in [0, 7, ENTRIES - count, ENTRIES - 1, ENTRIES] {

@@ -179,7 +179,7 @@ pub(super) fn text(report: &Report) -> String {
     );
     if with_times {
         text += "\n\
-            PublishedRow (A, B, C): measured on an i.MX8MP at 250 kbit/s by a scope, canecho on Linux 5.18-rc1, with\n\
+            Published (A, B, C): measured on an i.MX8MP at 250 kbit/s by a scope, canecho on Linux 5.18-rc1, with\n\
             polling, and with a fast path (David Jander, linux-spi, 2022). Two sockets is the row like his.\n";
     }
     if with_shares {
@@ -189,7 +189,7 @@ pub(super) fn text(report: &Report) -> String {
         let _ = write!(
             text,
             "\n\
-            PublishedRow of such a bus, by top: receiving {}, idle {} % (Linux 5.18-rc1, with polling, with a\n\
+            Published of such a bus, by top: receiving {}, idle {} % (Linux 5.18-rc1, with polling, with a\n\
             fast path; David Jander, linux-spi, 2022). Of how many processors those are shares was not published,\n\
             and the board has four: no comparison with ours, of one, is possible.\n",
             shares(|kernel| kernel.receive_cpu_percent),
