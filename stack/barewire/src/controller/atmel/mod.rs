@@ -46,7 +46,7 @@
 //! | `OneWord` | it also waits for the write of TDR | it also waits until the handler writes TDR |
 //! | `TwoWords` | no wait; a word is lost if software is later than one word | no wait; a word is lost if the handler is late |
 //!
-//! A lost word is an error ([`Error::Overrun`]); the block is then reset and usable again. Polled
+//! A lost word is an error ([`Error::Overrun`](crate::spi::Error::Overrun)); the block is then reset and usable again. Polled
 //! at 26.4 MHz on SAMA5D3, as simulated, 518 bytes take 194 µs with `WaitDataRead` and 158 µs with
 //! `TwoWords`; the wire alone takes 157 µs. A process under Linux loses words with `TwoWords`,
 //! because the kernel's timer tick takes longer than a word.

@@ -27,7 +27,7 @@
 //! 4. No byte is ever lost, so a transfer can fail only by a timeout.
 //! 5. Transfers that take longer than [`Bcm2835Config::poll_limit_ns`] wait by interrupt: at RXR
 //!    (INTR) while there is more to send, which leaves 16 bytes of time to serve it, and at DONE
-//!    (INTD) for the rest. Both are level interrupts, masked outside [`Controller::arm`].
+//!    (INTD) for the rest. Both are level interrupts, masked outside [`Controller::arm`](super::Controller::arm).
 //!
 //! # Between two messages of one device
 //! If a GPIO selects the chip, nothing is written between two messages of one device.

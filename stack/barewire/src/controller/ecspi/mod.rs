@@ -57,7 +57,7 @@
 //!    between the two still sees that the hardware finished.
 //! 7. Transfers that take longer than [`EcspiConfig::poll_limit_ns`] wait by interrupt: the caller
 //!    sleeps ([`Ecspi::with_interrupt`]), or the block's handler continues the message
-//!    ([`Controller::start`]). Both refill at RXFIFO's threshold, every 32 words; see `flight.rs`.
+//!    ([`Controller::start`](super::Controller::start)). Both refill at RXFIFO's threshold, every 32 words; see `flight.rs`.
 //!    A message with shorter transfers only runs as above.
 //!
 //! # Chip selects

@@ -45,7 +45,7 @@
 //! 3. The timer waits 4 clocks after AUTO is written: then the line is inactive and the time between
 //!    two selects begins.
 //! 4. The block ignores a new SCKDIV while it is selected. On its own line a transfer with a speed that
-//!    is not the device's is refused ([`Error::NativeCsSpeed`]). While a GPIO selects, AUTO is
+//!    is not the device's is refused ([`Error::NativeCsSpeed`](crate::spi::Error::NativeCsSpeed)). While a GPIO selects, AUTO is
 //!    written, then after 4 clocks SCKDIV, then OFF: no line moves.
 //! 5. Bytes that a timeout leaves in the transmit FIFO cannot be taken back. If the block still runs,
 //!    they go out under OFF, with no line active. As many are waited for as the FIFO holds, and
