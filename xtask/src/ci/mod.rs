@@ -76,6 +76,7 @@ pub(crate) const STEPS: &[Step] = &[
     checkers::NO_STD,
     checkers::MSRV,
     checkers::DENY,
+    iommu::MIRI,
     dist::STEP,
     c_library::STEP,
     clients::STEP,
@@ -90,7 +91,7 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 /// The list of steps for the help text.
 pub(crate) fn list() -> String {
-    let line = |step: &Step| format!("  {:<10}{} ({} min)\n", step.name, step.about, step.minutes);
+    let line = |step: &Step| format!("  {:<12}{} ({} min)\n", step.name, step.about, step.minutes);
     let of = |lanes: &[Lane]| {
         STEPS.iter().filter(|step| lanes.contains(&step.lane)).map(line).collect::<String>()
     };
@@ -259,7 +260,7 @@ mod tests {
     #[test]
     fn step_names_are_unique_and_fit_the_table() {
         for (index, step) in STEPS.iter().enumerate() {
-            assert!(step.name.len() < 10 && !step.about.is_empty(), "{}", step.name);
+            assert!(step.name.len() < 12 && !step.about.is_empty(), "{}", step.name);
             assert!(STEPS[..index].iter().all(|other| other.name != step.name), "{}", step.name);
             assert!(step.minutes > 0, "{}", step.name);
         }
