@@ -103,7 +103,7 @@ pub(crate) fn print(report: &Report, console: Console) -> End {
     for line in failure_lines(report) {
         console.say(&console.paint(Tone::Bad, &line));
     }
-    // Behind what failed, which may be long: who sees the end of a log only still sees which step it was.
+    // After the failures, which may be long: a log that is cut to its end still has the table.
     console.say(&format!("\n{:<14}{:<9}{:>8}{:>8}", "step", "result", "seconds", "cpu"));
     for row in &report.rows {
         console.say(&table_line(row, console));

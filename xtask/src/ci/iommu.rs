@@ -32,7 +32,7 @@ pub(super) const STEP: Step = Step {
     run,
 };
 
-/// Its tests under Miri: in the other lane, since the two lanes then take the same time.
+/// Its tests under Miri. In the other lane, which otherwise takes less time.
 pub(super) const MIRI: Step = Step {
     name: "iommu_miri",
     about: "the unsafe code of the page tables under Miri",

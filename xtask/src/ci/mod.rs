@@ -15,8 +15,8 @@
 //!    `counted`, `linux32` and `docs` use one profile (`ci`) and one directory, so that procedural macros, build
 //!    scripts and dependencies are built once. Steps that need other flags for the whole workspace (the
 //!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can. So
-//!    has `iommu`, another workspace, which is in the first of these lanes because the second takes longer. Many of
-//!    these tests keep one core busy; the other lane uses the other.
+//!    has `iommu`, another workspace. It is in the first of these lanes, and its Miri (`iommu_miri`) in the second, so
+//!    that neither is much longer. Many of these tests keep one core busy; the other lane uses the other.
 //! 3. [`Lane::Programs`]: `dist`, `c`, `clients` and `python`, after [`Lane::Own`] and on its core: they build with
 //!    profiles, and so locks, of their own, and mostly wait for one program at a time.
 //! 4. [`Lane::Apart`]: `guests`, whose boots use both cores.

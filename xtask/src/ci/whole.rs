@@ -51,8 +51,8 @@ const TESTS: [(&[&str], &[&str]); 6] = [
     (&["--test", "run"], &[]),
 ];
 
-/// All triples of panics everywhere. Without debug checks they take a third of the time; the step `test` runs some
-/// with them.
+/// All triples of panics everywhere. They take half a minute without debug checks, and minutes with them; the step
+/// `test` runs some with them.
 const TRIPLES: [&str; 10] = [
     "test",
     "-p",
