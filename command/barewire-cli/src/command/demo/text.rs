@@ -74,7 +74,7 @@ impl Report {
         row("barewire, a process", &format!("{ours_us} us"), *ours as u64, "simulated, this run")?;
         writeln!(
             out,
-            "  PublishedTime: David Jander, \"A new SPI API for fast, low-latency regmap peripheral"
+            "  Published: David Jander, \"A new SPI API for fast, low-latency regmap peripheral"
         )?;
         writeln!(
             out,
