@@ -112,8 +112,9 @@ where
 {
     #[inline(always)]
     fn select(&mut self, preset: &Preset) {
-        if self.enter(preset) && preset.cs_mask != 0 {
-            self.gpio.drive(preset.cs_mask, preset.cs_active_high);
+        let pin = preset.cs_pin;
+        if self.enter(preset) && !pin.is_none() {
+            self.gpio.drive(pin.mask(), pin.is_high(true));
         }
     }
 
@@ -124,8 +125,9 @@ where
 
     #[inline(always)]
     fn deselect(&mut self, preset: &Preset) {
-        if preset.cs_mask != 0 {
-            self.gpio.drive(preset.cs_mask, !preset.cs_active_high);
+        let pin = preset.cs_pin;
+        if !pin.is_none() {
+            self.gpio.drive(pin.mask(), pin.is_high(false));
         }
         self.exit(preset);
     }
