@@ -46,7 +46,8 @@ hand spidev "${SPIDEV#spidev:}"
 if spimessage batch "${SPIDEV#spidev:}" >/tmp/out 2>/tmp/err; then told spidev-batch-4 "$(sed -n 's/^PER_OP //p' /tmp/out)"
 else fail count-spidev-batch "$(errors /tmp/err)"; fi
 unbind
-hand $HAND
+# Thrice: a tick of the kernel's clock inside a loop of 1,000 adds ten instructions to each. The least is kept.
+for _ in 1 2 3; do hand $HAND; done
 ours "$BANK"
 # The select through the kernel's character device, two system calls a message.
 ours "$LINE" chardev-

@@ -82,24 +82,28 @@ else
 fi
 
 # rebound NAME COMMAND…: the kernel's driver comes back while the command drives the registers: an error that names
-# it, not wrong data with exit 0. The command must have mapped them when it does, and not be done.
+# it, not wrong data with exit 0. The command must have mapped them when it does, and not be done, so it is stopped
+# meanwhile. On a busy machine it is stopped too early or too late, and tried again.
 rebound() {
 	name=$1 tries=0 met=; shift
-	while [ -z "$met" ] && [ $tries -lt 4 ]; do
+	while [ -z "$met" ] && [ $tries -lt 6 ]; do
 		[ -e "/sys/bus/$DRIVER_BUS/drivers/$DRIVER/$DEVICE" ] && unbind
 		"$@" >/dev/null 2>/tmp/err3 &
 		user=$!
 		until grep -qs /dev/mem /proc/$user/maps || ended $user; do sleep 0.02; done
 		sleep 0.2
+		kill -STOP $user
 		ended $user || met=1
 		bind
+		kill -CONT $user
 		waited $user 100
 		status=$?
-		# It was still opening, and the kernel's driver took the line first.
-		if grep -q 'is in use: it belongs' /tmp/err3; then met=; fi
+		# It was still opening, and the kernel's driver took the line first; or only its last words were left to do.
+		if [ $status = 0 ] || grep -q 'is in use: it belongs' /tmp/err3; then met=; fi
 		tries=$((tries + 1))
 	done
-	if [ -z "$met" ]; then fail "$name" "it never took long enough to be met"; else names_driver "$name" $status; fi
+	if [ -z "$met" ]; then fail "$name" "in $tries tries it was not met at work: exit $status: $(errors /tmp/err3)"
+	else names_driver "$name" $status; fi
 }
 # names_driver NAME STATUS: what said its reason in /tmp/err3 failed by itself, because of the kernel's driver.
 names_driver() {

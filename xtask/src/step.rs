@@ -8,14 +8,12 @@ use crate::needs::{self, Need};
 pub(crate) enum Lane {
     /// `cargo xtask test`: before all others, and alone.
     Test,
-    /// Steps that use the shared target directory, or that of another workspace. Runs beside
-    /// [`Lane::Own`].
+    /// Steps that use the shared target directory. Runs beside [`Lane::Programs`].
     Shared,
-    /// Steps with target directories of their own. Runs beside [`Lane::Shared`].
-    Own,
-    /// Runs after [`Lane::Own`], on the same core: builds the shipped files, and uses them as users
-    /// do.
+    /// Builds the shipped files, and uses them as users do. Runs beside [`Lane::Shared`].
     Programs,
+    /// Steps with target directories of their own: whichever of the two lanes before has ended takes the next.
+    Own,
     /// After all others.
     Apart,
 }

@@ -14,7 +14,7 @@ use crate::step::{Lane, Step};
 pub(super) const STEP: Step = Step {
     name: "iommu",
     about: "the page tables' workspace: lints, tests, QEMU's SMMU, loom, instructions, targets",
-    lane: Lane::Shared,
+    lane: Lane::Own,
     minutes: 8,
     needs: &[
         Need::OldestCompiler,
@@ -32,7 +32,7 @@ pub(super) const STEP: Step = Step {
     run,
 };
 
-/// Its tests under Miri. In the other lane, which otherwise takes less time.
+/// Its tests under Miri, which the other steps need not wait for.
 pub(super) const MIRI: Step = Step {
     name: "iommu_miri",
     about: "the unsafe code of the page tables under Miri",

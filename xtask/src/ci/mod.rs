@@ -10,22 +10,21 @@
 //!
 //! 1. [`Lane::Test`]: what `cargo xtask test` runs, and a contributor before each push. It needs the pinned
 //!    compiler and nothing else.
-//! 2. [`Lane::Shared`] and [`Lane::Own`], side by side. Cargo locks a target directory while it
-//!    builds, so only steps with different directories can do that. The steps `clippy`, `test`, `whole`,
-//!    `counted`, `linux32` and `docs` use one profile (`ci`) and one directory, so that procedural macros, build
-//!    scripts and dependencies are built once. Steps that need other flags for the whole workspace (the
-//!    model checkers, Miri, `no_std`, `msrv`) have a directory each and build as few packages as they can. So
-//!    has `iommu`, another workspace. It is in the first of these lanes, and its Miri (`iommu_miri`) in the second, so
-//!    that neither is much longer. Many of these tests keep one core busy; the other lane uses the other.
-//! 3. [`Lane::Programs`]: `dist`, `c`, `clients` and `python`, after [`Lane::Own`] and on its core: they build with
-//!    profiles, and so locks, of their own, and mostly wait for one program at a time.
+//! 2. [`Lane::Shared`] and [`Lane::Programs`], side by side. Cargo locks a target directory while it
+//!    builds, so only steps with different directories can do that. The steps `whole`, `counted`, `linux32` and `docs`
+//!    use the profile (`ci`) and the directory of `clippy` and `test`, so that procedural macros, build
+//!    scripts and dependencies are built once. The steps of [`Lane::Programs`] (`dist`, `c`, `clients`, `python`) build
+//!    with profiles, and so locks, of their own, and mostly wait for one program at a time.
+//! 3. [`Lane::Own`]: steps that need other flags for the whole workspace (the model checkers, Miri, `no_std`, `msrv`) have
+//!    a directory each and build as few packages as they can. So has `iommu`, another workspace. Whichever of the two
+//!    lanes before has ended takes the next of them, so that both end at about the same time.
 //! 4. [`Lane::Apart`]: `guests`, whose boots use both cores.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
 //! A step's line in the table has its own time by the wall clock, and the processor time of its children,
 //! which stays the same on a busy machine. The processor time of [`Lane::Programs`] is not known, since its steps
-//! start their children themselves, beside another lane's.
+//! start their children themselves, beside the other lane's.
 //!
 //! Not here: benches by the wall clock, which inform and never gate.
 
@@ -36,6 +35,7 @@ mod host;
 mod iommu;
 mod whole;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -58,8 +58,8 @@ const PROFILE: [&str; 2] = ["--profile", "ci"];
 /// If it is set, tests that a debug build cuts short run in full.
 const WHOLE: (&str, &str) = ("BAREWIRE_WHOLE", "1");
 
-/// All of CI, by lanes. In the first the order is cheap before dear; in those beside each other, one busy
-/// core before builds.
+/// All of CI, by lanes. In the first the order is cheap before dear; in [`Lane::Own`] long before short, so that the last
+/// to end is a short one.
 pub(crate) const STEPS: &[Step] = &[
     host::FMT,
     host::TIDY,
@@ -69,18 +69,18 @@ pub(crate) const STEPS: &[Step] = &[
     counted::STEP,
     checkers::LINUX32,
     checkers::DOCS,
+    dist::STEP,
+    c_library::STEP,
+    clients::STEP,
+    python::STEP,
     iommu::STEP,
+    iommu::MIRI,
     checkers::MIRI,
     checkers::LOOM,
     checkers::SHUTTLE,
     checkers::NO_STD,
     checkers::MSRV,
     checkers::DENY,
-    iommu::MIRI,
-    dist::STEP,
-    c_library::STEP,
-    clients::STEP,
-    python::STEP,
     guests::STEP,
 ];
 
@@ -98,7 +98,7 @@ pub(crate) fn list() -> String {
     format!(
         "Steps of `cargo xtask test`, with their minutes on two quiet cores:\n{}\nSteps of `--rest`:\n{}",
         of(&[Lane::Test]),
-        of(&[Lane::Shared, Lane::Own, Lane::Programs, Lane::Apart])
+        of(&[Lane::Shared, Lane::Programs, Lane::Own, Lane::Apart])
     )
 }
 
@@ -166,16 +166,23 @@ fn run(steps: &[&'static Step], changed: Option<&ChangedFiles>, cx: &Context) ->
     let run = Run { steps, changed, cx, broken: AtomicBool::new(false) };
     let started = Instant::now();
     let mut rows = run.lane(Lane::Test);
-    let (shared, own) = std::thread::scope(|scope| {
-        let own = scope.spawn(|| {
-            let mut rows = run.lane(Lane::Own);
-            rows.extend(run.lane(Lane::Programs));
-            rows
-        });
-        (run.lane(Lane::Shared), own.join().expect("no step panics"))
+    let left = Mutex::new(run.of(Lane::Own));
+    let next = || left.lock().expect("no step panics").next();
+    // A lane to its end, then what is left of those that fit beside either.
+    let and_own = |lane| {
+        let mut rows = run.lane(lane);
+        rows.extend(std::iter::from_fn(next).map(|(index, step)| run.step(index, step)));
+        rows
+    };
+    let beside = std::thread::scope(|scope| {
+        let programs = scope.spawn(|| and_own(Lane::Programs));
+        let mut beside = and_own(Lane::Shared);
+        beside.extend(programs.join().expect("no step panics"));
+        beside
     });
-    rows.extend(shared.into_iter().chain(own));
+    rows.extend(beside);
     rows.extend(run.lane(Lane::Apart));
+    rows.sort_by_key(|row| steps.iter().position(|step| step.name == row.step));
     Report { rows, elapsed: started.elapsed(), left_out: String::new() }
 }
 
@@ -189,18 +196,23 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// The steps of a lane, with their places in the run.
+    fn of(&self, lane: Lane) -> impl Iterator<Item = (usize, &'static Step)> {
+        self.steps.iter().copied().enumerate().filter(move |(_, step)| step.lane == lane)
+    }
+
     /// Runs the steps of a lane, one after another.
     fn lane(&self, lane: Lane) -> Vec<Row> {
-        let steps = self.steps.iter().enumerate().filter(|(_, step)| step.lane == lane);
-        steps.map(|(index, step)| self.step(index, step)).collect()
+        self.of(lane).map(|(index, step)| self.step(index, step)).collect()
     }
 
     fn step(&self, index: usize, step: &'static Step) -> Row {
-        let one = |lanes: &[Lane]| self.steps.iter().any(|step| lanes.contains(&step.lane));
-        let other = [Lane::Own, Lane::Programs];
+        let count =
+            |lanes: &[Lane]| self.steps.iter().filter(|step| lanes.contains(&step.lane)).count();
         let beside = match step.lane {
-            Lane::Shared => one(&other),
-            Lane::Own | Lane::Programs => one(&[Lane::Shared]),
+            Lane::Shared => count(&[Lane::Programs, Lane::Own]) > 0,
+            Lane::Programs => count(&[Lane::Shared, Lane::Own]) > 0,
+            Lane::Own => count(&[Lane::Shared, Lane::Programs]) > 0 || count(&[Lane::Own]) > 1,
             Lane::Test | Lane::Apart => false,
         };
         let console = self.cx.console;
