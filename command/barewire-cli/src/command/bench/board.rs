@@ -1,7 +1,7 @@
 //! `barewire bench --board BUS`: what each path to a chip costs on this board.
 //!
 //! # How it works
-//! Each path runs [`ROUNDS`] rounds of [`CALLS`] calls, after one round that is not counted; a row has the
+//! Each path runs rounds ([`ROUNDS`], or as many as asked) of [`CALLS`] calls, after one round that is not counted; a row has the
 //! median and the least of the rounds. A mapped controller is driven through the bus of its own type,
 //! [`MappedBlock`](barewire_linux::map::MappedBlock), as by a program that knows its board. Where an emulator
 //! counts time by instructions (QEMU, `-icount shift=0`), a nanosecond is an instruction.
@@ -30,7 +30,7 @@ use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, note};
 
-const ROUNDS: usize = 7;
+pub(super) const ROUNDS: u32 = 7;
 const CALLS: u32 = 1_000;
 /// The longer read's.
 const READ_BYTES: usize = 1_024;
@@ -58,18 +58,18 @@ struct Report {
     jedec_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     effective_speed_hz: Option<u32>,
-    rounds: usize,
+    rounds: u32,
     calls_per_round: u32,
     rows: Vec<Row>,
 }
 
 impl Report {
-    fn of(bus: String) -> Self {
+    fn of(bus: String, rounds: u32) -> Self {
         Self {
             bus,
             jedec_id: None,
             effective_speed_hz: None,
-            rounds: ROUNDS,
+            rounds,
             calls_per_round: CALLS,
             rows: Vec::new(),
         }
@@ -100,8 +100,8 @@ impl Report {
         syscalls_per_op: u32,
         mut op: impl FnMut() -> Result<(), String>,
     ) -> Result<(), Failure> {
-        let mut rounds = Vec::with_capacity(ROUNDS);
-        for round in 0..=ROUNDS {
+        let mut rounds = Vec::with_capacity(self.rounds as usize);
+        for round in 0..=self.rounds {
             let begun = Instant::now();
             for _ in 0..CALLS {
                 op().map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
@@ -119,18 +119,26 @@ impl Report {
     }
 }
 
+/// The chip to time, and how often.
+pub(super) struct Options {
+    pub(super) cs: u8,
+    pub(super) speed_hz: u32,
+    pub(super) rounds: u32,
+    pub(super) json: bool,
+}
+
 /// Times the paths to the chip on the bus of that name.
-pub(super) fn run(name: &str, cs: u8, speed_hz: u32, json: bool) -> Result<(), Failure> {
+pub(super) fn run(name: &str, options: &Options) -> Result<(), Failure> {
     super::note_profile();
     let report = match name.strip_prefix("mtd:") {
-        Some(path) => time_mtd(name, path)?,
+        Some(path) => time_mtd(Report::of(name.to_owned(), options.rounds), path)?,
         None => match bus_name::parse(name).map_err(Failure::Usage)? {
-            BusName::Mapped(spec) => time_mapped(&spec, cs, speed_hz)?,
+            BusName::Mapped(spec) => time_mapped(&spec, options)?,
             BusName::Spidev(node) => {
                 let bus = format!("spidev:{}", node.path.display());
                 let spidev = Spidev::open(&node.path).map_err(failed)?;
-                let settings = Settings::new(cs, speed_hz);
-                let mut report = Report::of(bus);
+                let settings = Settings::new(options.cs, options.speed_hz);
+                let mut report = Report::of(bus, options.rounds);
                 time_paths(&mut report, spidev, settings, &Paths::SPIDEV)?;
                 report
             }
@@ -141,7 +149,7 @@ pub(super) fn run(name: &str, cs: u8, speed_hz: u32, json: bool) -> Result<(), F
             }
         },
     };
-    match json {
+    match options.json {
         true => output::json(&report),
         false => output::text(&report.text()),
     }
@@ -310,12 +318,12 @@ fn time_sync<C: Controller>(
     })
 }
 
-fn time_mapped(spec: &MapSpec, cs: u8, speed_hz: u32) -> Result<Report, Failure> {
-    let mut report = Report::of(spec.to_string());
-    let line = spec.chip_selects.get(usize::from(cs)).and_then(Option::as_ref);
+fn time_mapped(spec: &MapSpec, options: &Options) -> Result<Report, Failure> {
+    let mut report = Report::of(spec.to_string(), options.rounds);
+    let line = spec.chip_selects.get(usize::from(options.cs)).and_then(Option::as_ref);
     let active_high = line.is_some_and(|line| line.active_high);
     let mode = if active_high { Mode::CS_HIGH } else { Mode::default() };
-    let settings = Settings::new(cs, speed_hz).with_mode(mode);
+    let settings = Settings::new(options.cs, options.speed_hz).with_mode(mode);
     let by_kernel = line.is_some_and(|line| matches!(line.at, CsLineAt::Kernel(_)));
     let syscalls = if by_kernel { 2 } else { 0 };
     let mut mapped = barewire_open::map(spec, &mut |text| note!("{text}"))?;
@@ -368,9 +376,8 @@ fn own_lock() -> Result<(TempDir, SharedLock), Failure> {
 }
 
 /// Times reads of a flash through the kernel, which keeps nothing of an mtd character device.
-fn time_mtd(name: &str, path: &str) -> Result<Report, Failure> {
+fn time_mtd(mut report: Report, path: &str) -> Result<Report, Failure> {
     let file = File::open(path).map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
-    let mut report = Report::of(name.to_owned());
     let mut bytes = [0; READ_BYTES];
     report.time("mtd", READ_BYTES, 1, || {
         file.read_exact_at(black_box(&mut bytes), 0).map_err(|error| error.to_string())
@@ -390,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_bus_without_a_chip_is_not_timed() {
-        let mut report = Report::of("null".to_owned());
+        let mut report = Report::of("null".to_owned(), ROUNDS);
         let error = time_paths(&mut report, Null::new(), settings(), &Paths::free(0));
         let Err(Failure::Failed(error)) = error else { panic!("zeros are no chip") };
         assert!(error.contains("no chip answers"), "{error}");
@@ -399,14 +406,14 @@ mod tests {
 
     #[test]
     fn a_row_has_what_was_called() {
-        let mut report = Report::of("null".to_owned());
+        let mut report = Report::of("null".to_owned(), ROUNDS);
         let mut calls = 0;
         let timed = report.time("sync", 4, 1, || {
             calls += 1;
             Ok(())
         });
         assert!(timed.is_ok());
-        assert_eq!(calls, (ROUNDS as u32 + 1) * CALLS);
+        assert_eq!(calls, (ROUNDS + 1) * CALLS);
         let json = serde_json::to_value(&report).expect("it is JSON");
         let row = &json["rows"][0];
         assert_eq!((&row["path"], &row["bytes"]), (&"sync".into(), &4.into()));
@@ -416,7 +423,8 @@ mod tests {
 
     #[test]
     fn what_is_not_of_this_machine_is_refused() {
-        let refused = run("sim:imx8mp", 0, 20_000_000, true);
+        let refused =
+            run("sim:imx8mp", &Options { cs: 0, speed_hz: 20_000_000, rounds: 1, json: true });
         assert!(matches!(refused, Err(Failure::Failed(error)) if error.contains("sim:imx8mp")));
     }
 }

@@ -39,15 +39,18 @@ use stats::{median, rounded};
 /// Calls of an operation in a round: long enough for the clock, short enough to interleave.
 const CALLS_PER_ROUND: u32 = 4_000;
 
+/// Rounds, unless told.
+const ROUNDS: u32 = 1_000;
+
 /// Options of `barewire bench`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-    /// The number of rounds (more rounds give steadier figures; 1000 take about eight seconds)
-    #[arg(long, default_value_t = 1_000, value_parser = |text: &str| number::within(text, 1..=1_000_000))]
-    rounds: u32,
+    /// The number of rounds (more give steadier figures; 1000 take about eight seconds) [default: 1000, or 7 with --board]
+    #[arg(long, value_parser = |text: &str| number::within(text, 1..=1_000_000))]
+    rounds: Option<u32>,
     /// Skip callgrind's instruction counts, which take a few seconds
     #[arg(long)]
     no_instructions: bool,
@@ -59,7 +62,7 @@ pub(crate) struct Args {
     costs: Costs,
     /// Time the paths to the chip on this bus instead (uio:…, mem:…, spidev:…), or a flash's reads
     /// through the kernel (mtd:/dev/mtdN)
-    #[arg(long, value_name = "BUS", conflicts_with_all = ["costs", "rounds", "no_instructions", "count_op"])]
+    #[arg(long, value_name = "BUS", conflicts_with_all = ["costs", "no_instructions", "count_op"])]
     board: Option<String>,
     /// With --board: which chip select
     #[arg(long, value_name = "N", default_value_t = 0, requires = "board", value_parser = number::count::<u8>)]
@@ -158,7 +161,9 @@ const ELSEWHERE: &[Elsewhere] = &[
 /// A message for the user.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(name) = &args.board {
-        return board::run(name, args.cs, args.speed_hz, args.json);
+        let rounds = args.rounds.unwrap_or(board::ROUNDS);
+        let (cs, speed_hz, json) = (args.cs, args.speed_hz, args.json);
+        return board::run(name, &board::Options { cs, speed_hz, rounds, json });
     }
     if let Some(name) = &args.count_op {
         if name == lengths::COUNT_OP {
@@ -186,8 +191,9 @@ fn note_profile() {
 }
 
 fn measure(args: &Args) -> Report {
-    let progress = Progress::counting("timing", u64::from(args.rounds), args.json);
-    let times = time_all(args.rounds, &progress);
+    let rounds = args.rounds.unwrap_or(ROUNDS);
+    let progress = Progress::counting("timing", u64::from(rounds), args.json);
+    let times = time_all(rounds, &progress);
     drop(progress);
     let floor = times[Op::Floor as usize].clone();
     let mut counter = count::Counter::new(!args.no_instructions);
@@ -200,14 +206,14 @@ fn measure(args: &Args) -> Report {
         })
         .collect();
     // What takes tens of microseconds needs fewer rounds.
-    let hops = hop::measure(args.rounds.div_ceil(4)).unwrap_or_else(|why| {
+    let hops = hop::measure(rounds.div_ceil(4)).unwrap_or_else(|why| {
         note!("barewire: bench: the worker's hop is not timed: {why}");
         Default::default()
     });
     for ((name, ..), times) in hop::HOPS.into_iter().zip(hops) {
         rows.push(row(name, times, &floor, None));
     }
-    let windows = (args.rounds / 200).clamp(1, 20);
+    let windows = (rounds / 200).clamp(1, 20);
     for (threads, name) in contended::THREADS {
         let contended = match contended::measure(threads, windows) {
             Ok(contended) => contended,
@@ -230,7 +236,7 @@ fn measure(args: &Args) -> Report {
     let lengths = lengths::count(&mut counter);
     Report {
         controller: "null",
-        rounds: args.rounds,
+        rounds,
         rows,
         drivers,
         lengths,
