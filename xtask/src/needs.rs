@@ -156,7 +156,8 @@ fn tasks(needs: &[Need], cx: &Context) -> Vec<How> {
             Need::OldestCompiler => tasks.push(toolchain(&oldest_compiler(cx), &[])),
             Need::Miri => tasks.push(toolchain(NIGHTLY, &["--component", "miri,rust-src"])),
             Need::Crate { name, version } => {
-                let args = ["install", "--locked", "--version", version, name];
+                // Unoptimised: it is built much longer than it runs.
+                let args = ["install", "--debug", "--locked", "--version", version, name];
                 tasks.push(How::Run(Task::new("cargo", &args)));
             }
         }

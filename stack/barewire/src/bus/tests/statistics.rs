@@ -13,7 +13,7 @@ use crate::bus::platform::Spin;
 use crate::bus::statistics::{Counters, Path, bucket, count_in};
 use crate::bus::{Platform, Statistics};
 use crate::controller::null::Null;
-use crate::controller::{Controller, Stopped};
+use crate::controller::{Controller, Preset, Stopped};
 use crate::spi::Transfer;
 
 #[test]
@@ -123,6 +123,20 @@ fn a_reader_that_interrupts_a_count_waits_for_nobody_and_sees_a_whole_message_or
     let messages: Vec<_> = seen.borrow().iter().map(|seen| seen.messages).collect();
     assert_eq!(messages, [0, 1, 1, 2], "the copy that is not being changed");
     assert!(seen.borrow().iter().all(|seen| seen.bytes == 4 * seen.messages));
+}
+
+#[test]
+fn an_exchange_that_the_block_takes_in_pieces_is_counted_as_split() {
+    let (preset, _) = Null::new().configure(&SETTINGS).expect("opens");
+    let preset = Preset { max_transfer_bytes: 4, ..preset };
+    for (len, split) in [(4, 0), (5, 1)] {
+        let counters = Counters::with(AtomicU32::new(0));
+        let mut rx = [0; 5];
+        counters.count_exchange_apart(&preset, &[0; 5][..len], &mut rx[..len], Ok(len));
+        let seen = counters.read();
+        assert_eq!((seen.messages, seen.transfers, seen.transfers_split_maxsize), (1, 1, split));
+        assert_eq!((seen.bytes_tx, seen.bytes_rx), (len as u64, len as u64));
+    }
 }
 
 #[test]
