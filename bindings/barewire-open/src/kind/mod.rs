@@ -1,7 +1,7 @@
 //! The kinds of buses: each opens its controller and provides its backing.
 //!
-//! How it works: a module's `open` returns the controller, with the layers asked for around it, and a [`Backing`]. Nothing
-//! above this folder asks which kind a bus is.
+//! How it works: a module's `open` returns the controller, with the layers asked for around it, and a [`Backing`]. Once a
+//! bus is open, nothing above this folder asks which kind it is.
 
 mod guard;
 pub(crate) mod mapped;

@@ -1,8 +1,8 @@
 //! The controllers that the judges judge: a table with a row for each block.
 //!
 //! A judge is a module beside this one. It says once what it asks of a driver and the model of its block, and
-//! `on_every_block!` makes a test of it for each row. So a new block is one row in `rows` (and its name in
-//! `on_every_block!`), and a new judge is one module.
+//! `on_every_block!` makes a test of it for each row. So a new block is one row in `rows` and its name in
+//! `on_every_block!`, and a new judge is one module and its `mod` line in `main.rs`.
 
 mod rows;
 mod watched;
@@ -16,7 +16,7 @@ use barewire_sim::wire::Driver;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::random::Asks;
-pub(crate) use rows::{ATMEL, BCM2835, DW_SSI, ECSPI, PL022, SIFIVE};
+pub(crate) use rows::*;
 pub(crate) use watched::{Access, Claim, Taped};
 
 /// Starts a driver; with a limit in nanoseconds, transfers that take longer on the wire wait by interrupt.
@@ -181,13 +181,16 @@ impl Block {
     }
 }
 
-/// Makes a test of a judge for each row.
+/// Makes a test of a judge for each row; `list [rows]` is an array of the rows.
 macro_rules! on_every_block {
-    ($judge:ident) => {
-        crate::blocks::on_every_block! { $judge: atmel ATMEL, bcm2835 BCM2835, dw_ssi DW_SSI, ecspi ECSPI,
+    (list $what:tt) => {
+        crate::blocks::on_every_block! { $what atmel ATMEL, bcm2835 BCM2835, dw_ssi DW_SSI, ecspi ECSPI,
         pl022 PL022, sifive SIFIVE }
     };
-    ($judge:ident: $($name:ident $row:ident),+) => {
+    ([rows] $($name:ident $row:ident),+) => {
+        [$(&crate::blocks::$row),+]
+    };
+    ([tests $judge:ident] $($name:ident $row:ident),+) => {
         mod $judge {
             $(#[test]
             fn $name() {
@@ -195,12 +198,15 @@ macro_rules! on_every_block {
             })+
         }
     };
+    ($judge:ident) => {
+        crate::blocks::on_every_block! { list [tests $judge] }
+    };
 }
 pub(crate) use on_every_block;
 
 #[test]
 fn every_block_has_a_row() {
-    let rows = [&ATMEL, &BCM2835, &DW_SSI, &ECSPI, &PL022, &SIFIVE];
+    let rows = on_every_block! { list [rows] };
     let missing = kinds_without(&rows.map(|row| row.board));
     assert_eq!(missing, [""; 0], "add a row to blocks/rows.rs, and its name to `on_every_block!`");
 }

@@ -2,8 +2,9 @@
 //!
 //! A message takes the first of these paths that it can:
 //!
-//! 1. A single transfer that one load of the FIFO holds takes the block's [shorter path](super::short), inlined in the
-//!    caller as far as the block wants. So does each transfer of a message of a few under one chip select.
+//! 1. A single transfer that the driver calls short, mostly one that a load of the FIFO holds, takes the block's
+//!    [shorter path](super::short), inlined in the caller as far as the block wants. So does each transfer of a message of a
+//!    few under one chip select.
 //! 2. A message with a transfer that waits by interrupt puts its caller to sleep ([`Block::run_blocking`]).
 //! 3. Any other message is polled ([`run_message`]).
 

@@ -29,8 +29,8 @@
 //! 3. The receive watermark alone interrupts. The transmit watermark says that bytes have left the
 //!    FIFO, not that they are out on the wire.
 //! 4. The flash interface is switched off at bring-up: FCTRL.
-//! 5. To a chip on a GPIO, transfers take the same accesses by a shorter path (`Short`): up to 8 bytes, which are all in
-//!    flight at once, compiled into the caller.
+//! 5. To a chip on a GPIO, transfers take the same accesses by a shorter path: up to 8 bytes, which are all in
+//!    flight at once, compiled into the caller; more by a call.
 //!
 //! # Chip selects
 //! GPIO registers ([`gpio`](super::gpio)) or the block's own lines, of either polarity. CSMODE's HOLD
