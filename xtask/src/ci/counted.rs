@@ -12,7 +12,11 @@ pub(super) const STEP: Step = Step {
     about: "instructions counted, the command as it ships, the lab's fit made anew",
     lane: Lane::Shared,
     minutes: 7,
-    needs: &[Need::package("valgrind"), Need::program("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd")],
+    needs: &[
+        Need::package("valgrind"),
+        Need::program("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"),
+        Need::package("chromium"),
+    ],
     paths: &["stack/", "bench/", "command/", "lab/", "bindings/"],
     run,
 };
@@ -33,7 +37,7 @@ fn run(cx: &Context) -> Outcome {
     let counted = cx.root.join(cx.target_dir("counted")).to_string_lossy().into_owned();
     let cargo = ["test", "--workspace", "--no-fail-fast"];
     let counting = ["--test", "instructions", "--", "--show-output"];
-    let shipped = ["--test", "cli", "--", "--show-output", "selftest::", "flash::"];
+    let shipped = ["--test", "cli", "--", "--show-output", "selftest::", "flash::", "lab::"];
     let ran = [&counting[..], &shipped].map(|which| {
         let task = Task::new("cargo", &[&cargo[..], &PROFILE, which].concat());
         cx.run_tests(

@@ -35,8 +35,6 @@ const TESTS: [(&[&str], &[&str]); 6] = [
         &["--test", "cli"],
         &[
             "qemu::",
-            "lab::every_figure_has_a_row",
-            "lab::the_page_opens_in_a_browser",
             "wire::a_recorded_jedec_read",
             "run::what_would_go_around_the_library",
             "run::a_node_that_exists",
