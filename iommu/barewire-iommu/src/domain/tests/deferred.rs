@@ -8,6 +8,7 @@ fn deferred(bounds: Bounds) -> Policy {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn nothing_comes_back_before_its_flush() {
     with_domain(|bench, domain| {
         domain.set_policy(deferred(Bounds::default())).unwrap();

@@ -143,6 +143,7 @@ fn tables_in_use_stay_and_empty_ones_are_freed() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn a_reclaim_whose_flush_fails_frees_nothing() {
     with_domain(|bench, domain| {
         pair(&domain, 0);
@@ -190,6 +191,7 @@ fn memory_may_run_out_nevertheless() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn what_waits_in_the_flush_queue_comes_first() {
     with_tables(4, |bench, domain| {
         let deferred = Deferred { bounds: Bounds::default(), strategy: Strategy::ByContext };

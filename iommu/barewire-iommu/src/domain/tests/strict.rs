@@ -34,6 +34,7 @@ fn what_is_mapped_is_found_and_what_is_unmapped_is_gone() {
 /// implementation" (v3, 23 June 2021): 8,192 commands by page, 16 with each table flushed on its
 /// own, 1 gathered.
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn thirty_two_mebibytes_of_pages() {
     let tables = if cfg!(miri) { 1 } else { 16 };
     let pages = tables * 512;
@@ -164,6 +165,7 @@ fn strategies_change_while_mappings_live() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn a_failed_flush_frees_nothing_and_is_tried_again() {
     for walks in [Walks::Gathered, Walks::EachTable] {
         with_domain(|bench, domain| {
@@ -202,6 +204,7 @@ fn a_failed_flush_frees_nothing_and_is_tried_again() {
 /// A failed flush of one table does not affect the others: whatever is left goes into the last
 /// flush.
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn a_failed_flush_of_one_table_is_made_up_for_by_the_last() {
     with_domain(|bench, domain| {
         let walks = Walks::EachTable;
@@ -267,6 +270,7 @@ fn a_failed_map_leaves_nothing() {
 /// Walkers may have cached what was mapped before a map failed. So that part is flushed, and held
 /// if the flush fails too.
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn a_map_that_fails_half_way_is_flushed() {
     with_domain(|bench, domain| {
         let range = Iova(20 * MIB)..Iova(24 * MIB);
@@ -357,6 +361,7 @@ fn a_dropped_domain_frees_its_tables_after_a_flush_or_not_at_all() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn statistics_count_when_they_are_told_to() {
     with_domain(|_bench, domain| {
         let round = || {

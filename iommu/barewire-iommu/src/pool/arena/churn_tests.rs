@@ -63,6 +63,7 @@ fn next(state: &mut u64) -> usize {
 /// Roots of every size and tables, one by one and in chains, in random order: an allocation fails
 /// only if there is no place for it.
 #[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn an_allocation_fails_only_if_nothing_fits() {
     let rounds = if cfg!(miri) { 60 } else { 20_000 };
     let arenas = [(1, 16), (2, 33), (3, 64), (4, 65)];
