@@ -1,6 +1,6 @@
 //! Settings for spidev: how they are stored in a [`Preset`], checked, and applied.
 
-use barewire::controller::{CsPin, Limits, Plan, Preset, Selection, delay_ticks, word_bytes};
+use barewire::controller::{Limits, Plan, Preset, Selection, delay_ticks, word_bytes};
 use barewire::spi::{Effective, Error, Mode, Settings, Transfer};
 use barewire::time::effective_ns;
 use rustix::io::Errno;
@@ -133,7 +133,8 @@ pub(super) fn configure(
         // The kernel splits or refuses, and counts that itself.
         max_transfer_bytes: usize::MAX,
         regs,
-        cs_pin: CsPin::NONE,
+        cs_mask: 0,
+        cs_active_high: false,
         cs_setup_ticks,
         cs_hold_ticks,
         cs_inactive_ticks,

@@ -28,49 +28,6 @@ pub enum CsLine {
     Sleeping,
 }
 
-/// The pin of a GPIO bank that selects a chip, or none.
-///
-/// Two words side by side: 64-bit Arm loads both with one instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct CsPin {
-    mask: u32,
-    /// The pin's level while the chip is selected: `mask` if high.
-    active: u32,
-}
-
-impl CsPin {
-    /// No pin: the block drives the chip's line, or there is none.
-    pub const NONE: Self = Self { mask: 0, active: 0 };
-
-    /// The pin that is the bit `mask` of its bank (0 for none), high or low while it is active.
-    #[must_use]
-    pub const fn new(mask: u32, active_high: bool) -> Self {
-        Self { mask, active: if active_high { mask } else { 0 } }
-    }
-
-    /// Whether no pin selects the chip.
-    #[inline(always)]
-    #[must_use]
-    pub const fn is_none(self) -> bool {
-        self.mask == 0
-    }
-
-    /// Its bit of the bank.
-    #[inline(always)]
-    #[must_use]
-    pub const fn mask(self) -> u32 {
-        self.mask
-    }
-
-    /// Whether the pin is high while the chip's select line is active, or inactive.
-    #[inline(always)]
-    #[must_use]
-    pub const fn is_high(self, active: bool) -> bool {
-        (self.active != 0) == active
-    }
-}
-
 /// The line that selects a device's chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Select {

@@ -47,7 +47,7 @@ mod words;
 pub use crate::spi::plan::{After, Plan};
 pub use block::Block;
 pub use interrupt::{Interrupt, NoInterrupt};
-pub use lines::{CsLine, CsPin};
+pub use lines::CsLine;
 pub use plan::{delay_ticks, plan_message, word_bytes};
 pub(crate) use plan::{mark_all_short, plain_exchange, plan_plain};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
@@ -74,8 +74,10 @@ pub struct Preset {
     pub max_transfer_bytes: usize,
     /// The block's own values; only the driver knows their meaning.
     pub regs: [u32; 4],
-    /// The pin of the GPIO bank that selects the chip, if one does.
-    pub cs_pin: CsPin,
+    /// The bit of the GPIO bank that selects the chip; 0 if none does.
+    pub cs_mask: u32,
+    /// Whether the chip's line is high while it is active.
+    pub cs_active_high: bool,
     /// Ticks to wait after CS is driven active.
     pub cs_setup_ticks: u32,
     /// Ticks to wait before CS is driven inactive.

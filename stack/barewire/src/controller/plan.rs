@@ -7,7 +7,7 @@
 //! it must check, because its native chip select might pulse.
 
 use super::lines::Select;
-use super::{After, CsPin, Plan, Preset, Selection};
+use super::{After, Plan, Preset, Selection};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
 
@@ -42,7 +42,8 @@ impl Preset {
             poll_bytes_max: usize::MAX,
             max_transfer_bytes: usize::MAX,
             regs,
-            cs_pin: CsPin::NONE,
+            cs_mask: 0,
+            cs_active_high: false,
             cs_setup_ticks: 0,
             cs_hold_ticks: 0,
             cs_inactive_ticks: 0,
@@ -76,7 +77,8 @@ impl Preset {
 
     /// Sets the line that selects the chip.
     pub(super) fn with_line(mut self, select: Select, active_high: bool) -> Self {
-        self.cs_pin = CsPin::new(select.gpio_mask(), active_high);
+        self.cs_mask = select.gpio_mask();
+        self.cs_active_high = active_high;
         self
     }
 

@@ -359,7 +359,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Bcm2835<
     #[inline(always)]
     fn is_short(&self, preset: &Preset, control: u32, len: usize) -> bool {
         let set = self.state.cs == preset.regs[P_CS] && self.state.cdiv == control;
-        set && !preset.cs_pin.is_none() && len <= FIFO_BYTES
+        set && preset.cs_mask != 0 && len <= FIFO_BYTES
     }
 
     /// After the edge: the write does not have to wait until the edge has arrived.

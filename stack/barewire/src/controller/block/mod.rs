@@ -112,9 +112,8 @@ where
 {
     #[inline(always)]
     fn select(&mut self, preset: &Preset) {
-        let pin = preset.cs_pin;
-        if self.enter(preset) && !pin.is_none() {
-            self.gpio.drive(pin.mask(), pin.is_high(true));
+        if self.enter(preset) && preset.cs_mask != 0 {
+            self.gpio.drive(preset.cs_mask, preset.cs_active_high);
         }
     }
 
@@ -125,9 +124,8 @@ where
 
     #[inline(always)]
     fn deselect(&mut self, preset: &Preset) {
-        let pin = preset.cs_pin;
-        if !pin.is_none() {
-            self.gpio.drive(pin.mask(), pin.is_high(false));
+        if preset.cs_mask != 0 {
+            self.gpio.drive(preset.cs_mask, !preset.cs_active_high);
         }
         self.exit(preset);
     }

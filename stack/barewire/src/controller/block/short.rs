@@ -5,10 +5,25 @@ use super::{Block, BlockDriver, State};
 use crate::controller::gpio::GpioBank;
 use crate::controller::plan::may_all_be_short;
 use crate::controller::wire::SelectedChip;
-use crate::controller::{CsPin, Interrupt, Plan, Preset, Stopped, Unfinished};
+use crate::controller::{Interrupt, Plan, Preset, Stopped, Unfinished};
 use crate::reg::Registers;
 use crate::spi::Transfer;
 use crate::time::Timer;
+
+/// A GPIO select line: its pin (0 for none), and whether it is high while it is active. A value: the compiler must assume
+/// that a store to a register changes the preset.
+#[derive(Clone, Copy)]
+struct SelectLine {
+    mask: u32,
+    active_high: bool,
+}
+
+impl SelectLine {
+    #[inline(always)]
+    fn of(preset: &Preset) -> Self {
+        Self { mask: preset.cs_mask, active_high: preset.cs_active_high }
+    }
+}
 
 impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Block<B, R, G, T, I>
 where
@@ -20,15 +35,15 @@ where
     }
 
     #[inline(always)]
-    fn deselect_short(&mut self, pin: CsPin) {
-        self.drive_short(pin, false);
+    fn deselect_short(&mut self, line: SelectLine) {
+        self.drive_short(line, false);
         self.exit_short();
     }
 
     #[inline(always)]
-    fn drive_short(&mut self, pin: CsPin, active: bool) {
-        if !pin.is_none() {
-            self.gpio.drive_short(pin.mask(), pin.is_high(active));
+    fn drive_short(&mut self, line: SelectLine, active: bool) {
+        if line.mask != 0 {
+            self.gpio.drive_short(line.mask, line.active_high == active);
         }
     }
 
@@ -52,17 +67,16 @@ where
             return None;
         }
         self.enter_short(preset);
-        // A value: the compiler must assume that a store to a register changes the preset.
-        let pin = preset.cs_pin;
+        let line = SelectLine::of(preset);
         let selected = SelectedChip::again(self, preset);
-        selected.wire.drive_short(pin, true);
+        selected.wire.drive_short(line, true);
         let ended = selected.wire.exchange_short(plan.control, len, tx, rx.as_deref_mut());
         // Without the guard: for a callee that may panic it would have to be in memory.
         selected.keep();
         if !ended {
             return Some(self.run_rest(preset, plan.control, len, tx, rx));
         }
-        self.deselect_short(pin);
+        self.deselect_short(line);
         Some(Ok(len))
     }
 
@@ -106,10 +120,9 @@ where
             return None;
         }
         self.enter_short(preset);
-        // A value: the compiler must assume that a store to a register changes the preset.
-        let pin = preset.cs_pin;
+        let line = SelectLine::of(preset);
         let selected = SelectedChip::again(self, preset);
-        selected.wire.drive_short(pin, true);
+        selected.wire.drive_short(line, true);
         let mut actual_length = 0;
         for (transfer_index, transfer) in message.iter_mut().enumerate() {
             let len = transfer.data.len();
@@ -122,7 +135,7 @@ where
             actual_length += len;
         }
         selected.keep();
-        self.deselect_short(pin);
+        self.deselect_short(line);
         Some(Ok(actual_length))
     }
 

@@ -425,13 +425,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for DwSsi<R,
             let word = frame_size(preset.plan.word_bytes(), self.config.size.wide);
             self.reconfigure(mode_of(control) | word, divisor(control), ser);
         }
-        self.state.posted |= !preset.cs_pin.is_none();
+        self.state.posted |= preset.cs_mask != 0;
         true
     }
 
     #[inline(always)]
     fn exit(&mut self, preset: &Preset) {
-        self.state.posted |= !preset.cs_pin.is_none();
+        self.state.posted |= preset.cs_mask != 0;
     }
 
     /// Ordering 4.
