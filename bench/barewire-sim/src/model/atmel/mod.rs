@@ -63,6 +63,7 @@ use crate::wire::Wire;
 /// SPI of Atmel's SAM and SAMA5, without FIFOs.
 pub const KIND: ControllerKind = ControllerKind {
     name: "Atmel SPI",
+    bytes: 0x100,
     model: |reference_hz, _| Box::new(AtmelSpi::new(reference_hz)),
     #[cfg(test)]
     exchange: tests::exchange,

@@ -62,6 +62,7 @@ use shift::Burst;
 /// ECSPI of i.MX 6, 7 and 8M. Its options are [`Readings`].
 pub const KIND: ControllerKind = ControllerKind {
     name: "ECSPI",
+    bytes: 0x4000,
     model: |reference_hz, options| Box::new(Ecspi::with_readings(reference_hz, options.get())),
     #[cfg(test)]
     exchange: tests::exchange,
