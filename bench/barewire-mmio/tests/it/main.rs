@@ -1,0 +1,3 @@
+//! The protocol end to end: a client and a server over a socket and a page.
+
+mod over_the_page;
