@@ -127,7 +127,7 @@ pub fn source(machine: &Machine) -> Result<String, NoDriver> {
         let compatible = match *bank.kind == imx::KIND {
             // Its interrupt is not connected: a line that is never asserted.
             true => format!(
-                "compatible = \"fsl,imx35-gpio\"; {} interrupts = <31>;",
+                "compatible = \"fsl,imx35-gpio\"; {} interrupts = <11>;",
                 reg(base, bank.kind.bytes)
             ),
             false => format!(
@@ -196,8 +196,7 @@ fn chips(machine: &Machine) -> String {
             text += "\t\t\t\tspi-cs-high;\n";
         }
         if chip.line.is_some() {
-            // Bit 8: only the edge at which the pin becomes active is meant.
-            let line = lines.next().unwrap_or_default() | u32::from(chip.edge) << 8;
+            let line = lines.next().unwrap_or_default();
             _ = writeln!(text, "\t\t\t\tinterrupts-extended = <&lines {line}>;");
         }
         if let Some((pad, property)) = &chip.pad {

@@ -86,9 +86,8 @@ pub struct Fitted {
     pub(crate) properties: Vec<String>,
     /// Nodes beside the buses that the properties name.
     pub(crate) beside: Vec<String>,
-    /// The line at its interrupt pin, and whether only its edges are meant.
+    /// The line at its interrupt pin.
     pub(crate) line: Option<IntLine>,
-    pub(crate) edge: bool,
     /// The pad at which its pin can be read, and the property that names it.
     pub(crate) pad: Option<(Pad, &'static str)>,
     /// What it can tell now, a line each.
@@ -106,7 +105,6 @@ impl Fitted {
             properties: Vec::new(),
             beside: Vec::new(),
             line: None,
-            edge: false,
             pad: None,
             tell: Box::new(Vec::new),
         }

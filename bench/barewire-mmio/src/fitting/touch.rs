@@ -31,7 +31,6 @@ pub(super) fn fit(board: &Board, cs: u8) -> Result<Fitted, FitError> {
     let pad = pad.ok_or_else(|| FitError("the board has no free pad for PENIRQ".into()))?;
     let mut fitted = Fitted::new(cs, "touch", "ti,ads7846", 1_000_000);
     fitted.line = Some(board.line_of(source));
-    fitted.edge = true;
     fitted.pad = Some((pad, "pendown-gpio"));
     fitted.properties.extend([
         "vcc-supply = <&touch_vcc>;".into(),
