@@ -7,11 +7,13 @@
  * How it works
  * - The board's blocks lie in one region of logic_iomem. A read asks the server and waits; a write is
  *   posted.
- * - Time travel must be on (time-travel=inf-cpu). The board's time is the kernel's time plus a skew: an
- *   access lets the kernel's time pass where that is allowed. In an interrupt, and with interrupts off, it
- *   is not: there the skew grows instead.
+ * - Time travel must be on (time-travel=inf-cpu), and the kernel's time is the board's. An access lets the
+ *   kernel's time pass where that is allowed. In an interrupt, and with interrupts off, it is not: then the
+ *   board is ahead until the kernel idles, or makes an access where it is allowed.
  * - The server's answers say when an interrupt line may change. One event of time travel is set for that
  *   time, and asks again.
+ * - Looks that find no line asserted come ever more slowly, up to LOOK_MOST_NS apart: most events of a board
+ *   are words on a wire. So an interrupt may be that late.
  * - Lines are levels; a line requested for edges reports each rise.
  *
  * Ordering
@@ -28,7 +30,6 @@
 #include <linux/module.h>
 #include <linux/of.h>
 #include <linux/platform_device.h>
-#include <linux/reboot.h>
 #include <linux/time-internal.h>
 
 #include "barewire_mmio.h"
@@ -40,6 +41,9 @@
 /* How often lines that stay asserted are handled at one instant, before time passes. */
 #define MAX_ROUNDS 8
 #define RETRY_NS 1000
+/* The time between looks: at first, and at most. */
+#define LOOK_LEAST_NS 500
+#define LOOK_MOST_NS 8000
 
 struct bw_block {
 	u64 base;
@@ -64,7 +68,10 @@ static unsigned int block_count;
 static struct irq_domain *domain;
 /* The lines' levels, the rises that wait, the lines that want rises, and those not masked. */
 static u32 lines, rises, edges, enabled;
-static u64 started_ns, skew_ns;
+/* The time until the next look, if none finds anything. */
+static u64 look_ns = LOOK_LEAST_NS;
+/* When the board's time began, in the kernel's; and the board's time as far as it is known. */
+static u64 started_ns, known_ns;
 static struct time_travel_event look_event;
 
 static void bw_probe(struct time_travel_event *e)
@@ -83,19 +90,16 @@ static u64 kernel_ns(void)
 
 static u64 board_ns(void)
 {
-	return kernel_ns() - started_ns + skew_ns;
+	return max(kernel_ns() - started_ns, known_ns);
 }
 
 /* Looks at the lines at the board's time due_ns, if no earlier look is set. Interrupts are off. */
 static void look_at(u64 due_ns)
 {
-	u64 now_ns = board_ns();
-	u64 due_kernel_ns = due_ns - skew_ns + started_ns;
+	u64 now_ns = kernel_ns() - started_ns;
 
-	if (due_ns == BW_NEVER)
-		return;
 	if (look_event.pending) {
-		if (look_event.time <= due_kernel_ns)
+		if (look_event.time <= due_ns + started_ns)
 			return;
 		time_travel_del_event(&look_event);
 	}
@@ -114,13 +118,11 @@ static u32 pending(void)
 	return ((lines & ~edges) | rises) & enabled;
 }
 
-/* A request whose answer is awaited; interrupts are off. Returns the value, and the time that passed. */
-static u32 ask(u64 head, u64 value, u64 *passed_ns)
+/* A request whose answer is awaited; interrupts are off. Returns the value. */
+static u32 ask(u64 head, u64 value)
 {
-	u64 asked_ns = board_ns();
-	unsigned long long words[4] = { head, value, asked_ns, 0 };
+	unsigned long long words[4] = { head, value, board_ns(), 0 };
 
-	*passed_ns = 0;
 	if (bw_link_post(&bw_link, words) || bw_link_wait(&bw_link, words))
 		panic("barewire_mmio: the server of the simulated board has gone\n");
 	if (BW_KIND(words[0]) != BW_DONE) {
@@ -129,33 +131,32 @@ static u32 ask(u64 head, u64 value, u64 *passed_ns)
 		return ~0u;
 	}
 	take_lines(BW_OFFSET(words[0]));
-	if (words[2] > asked_ns)
-		*passed_ns = words[2] - asked_ns;
-	look_at(pending() ? asked_ns + *passed_ns : words[3]);
+	known_ns = max_t(u64, known_ns, words[2]);
+	if (pending())
+		look_at(known_ns);
+	else if (words[3] != BW_NEVER)
+		look_at(max_t(u64, words[3], known_ns + look_ns));
 	return words[1];
 }
 
-/* Lets the time of an access pass. */
-static void pass(u64 ns)
+/* The kernel's time comes to the board's, where it may pass. */
+static void catch_up(void)
 {
-	if (!ns)
-		return;
-	if (in_interrupt() || irqs_disabled())
-		skew_ns += ns;
-	else
-		time_travel_ndelay(ns);
+	u64 ahead_ns = board_ns() - (kernel_ns() - started_ns);
+
+	if (ahead_ns && !in_interrupt() && !irqs_disabled())
+		time_travel_ndelay(ahead_ns);
 }
 
 static u32 request(u64 head, u64 value)
 {
 	unsigned long flags;
-	u64 passed_ns;
 	u32 answer;
 
 	local_irq_save(flags);
-	answer = ask(head, value, &passed_ns);
+	answer = ask(head, value);
 	local_irq_restore(flags);
-	pass(passed_ns);
+	catch_up();
 	return answer;
 }
 
@@ -183,9 +184,10 @@ static void bw_write(void *priv, unsigned int offset, int size, unsigned long va
 	words[3] = 0;
 	if (bw_link_post(&bw_link, words))
 		panic("barewire_mmio: the server of the simulated board has gone\n");
-	look_at(words[2] + block->write_ns);
+	known_ns = words[2] + block->write_ns;
+	look_at(known_ns);
 	local_irq_restore(flags);
-	pass(block->write_ns);
+	catch_up();
 }
 
 static const struct logic_iomem_ops bw_ops = {
@@ -222,7 +224,6 @@ static const struct logic_iomem_region_ops bw_region_ops = { .map = bw_map };
 static void bw_look(struct time_travel_event *e)
 {
 	unsigned int round;
-	u64 passed_ns;
 
 	for (round = 0; round < MAX_ROUNDS; round++) {
 		u32 now;
@@ -230,11 +231,13 @@ static void bw_look(struct time_travel_event *e)
 
 		/* This look stands for one that was set earlier. */
 		time_travel_del_event(&look_event);
-		ask(BW_HEAD(BW_WAIT, 0, 0, 0), 0, &passed_ns);
-		skew_ns += passed_ns;
+		ask(BW_HEAD(BW_WAIT, 0, 0, 0), 0);
 		now = pending();
-		if (!now)
+		if (!now) {
+			look_ns = min_t(u64, 2 * look_ns, LOOK_MOST_NS);
 			return;
+		}
+		look_ns = LOOK_LEAST_NS;
 		rises &= ~now;
 		for (line = 0; line < MAX_LINES; line++)
 			if (now & BIT(line))
@@ -295,19 +298,6 @@ static const struct irq_domain_ops bw_domain_ops = {
 	.xlate = irq_domain_xlate_onecell,
 };
 
-static int bw_end(struct notifier_block *block, unsigned long action, void *data)
-{
-	static const unsigned long long bye[4] = { BW_HEAD(BW_BYE, 0, 0, 0) };
-	unsigned long flags;
-
-	local_irq_save(flags);
-	bw_link_post(&bw_link, bye);
-	local_irq_restore(flags);
-	return NOTIFY_DONE;
-}
-
-static struct notifier_block bw_reboot = { .notifier_call = bw_end };
-
 static int __init bw_describe(unsigned int index)
 {
 	unsigned long long words[4] = { BW_HEAD(BW_DESCRIBE, 0, index, 0) };
@@ -362,7 +352,6 @@ static int __init bw_init(void)
 	if (!domain)
 		return -ENOMEM;
 	bw_open = true;
-	register_reboot_notifier(&bw_reboot);
 	return 0;
 }
 postcore_initcall(bw_init);

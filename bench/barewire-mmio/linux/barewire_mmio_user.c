@@ -7,12 +7,12 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "barewire_mmio.h"
@@ -21,14 +21,16 @@
 #define SLOTS 32
 #define ASKED 8
 #define ANSWERED 16
-#define SLEEPS 24
+#define SERVER_SLEEPS 24
+#define CLIENT_SLEEPS 28
 #define FIRST_SLOT 32
 #define SLOT_WORDS 8
 #define MAGIC 0x31306f696d6d7762ULL /* "bwmmio01" */
 
-/* Turns of a spin loop before the processor is offered to others, and before the socket is looked at. */
-#define YIELD_TURNS 2048
-#define LOOK_TURNS (1 << 16)
+/* Turns of a spin loop before the kernel is asked to wake us: some microseconds. */
+#define SPIN_TURNS 100
+/* How long that sleep may last before the socket is looked at. */
+#define PATIENCE_NS 100000000
 
 static int send_words(int fd, const unsigned long long words[4])
 {
@@ -118,21 +120,51 @@ int bw_link_socket(struct bw_link *link, unsigned long long words[4])
 	return result ? result : receive_words(link->fd, words, NULL);
 }
 
-/* Until count requests are answered. 0, or -1 if the server has gone. */
-static int wait_for(struct bw_link *link, unsigned long long count)
+static void pause_once(void)
 {
-	unsigned long long *answered = &link->page[ANSWERED];
-	unsigned int turns = 0;
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#endif
+}
+
+static int is_answered(struct bw_link *link, unsigned long long count, int order)
+{
+	return (long long)(count - __atomic_load_n(&link->page[ANSWERED], order)) <= 0;
+}
+
+/* Sleeps until the server answers. 0, or -1 if it has gone. */
+static int sleep_for(struct bw_link *link, unsigned long long count)
+{
+	struct timespec longest = { .tv_nsec = PATIENCE_NS };
 	char byte;
 
-	while ((long long)(count - __atomic_load_n(answered, __ATOMIC_ACQUIRE)) > 0) {
-		if (++turns % YIELD_TURNS == 0)
-			sched_yield();
-		if (turns % LOOK_TURNS == 0 &&
+	while (!is_answered(link, count, __ATOMIC_ACQUIRE)) {
+		unsigned long long seen;
+
+		__atomic_store_n(&link->page[CLIENT_SLEEPS], 1, __ATOMIC_SEQ_CST);
+		seen = __atomic_load_n(&link->page[ANSWERED], __ATOMIC_SEQ_CST);
+		if ((long long)(count - seen) > 0 &&
+		    syscall(SYS_futex, &link->page[ANSWERED], FUTEX_WAIT, (unsigned int)seen,
+			    &longest, NULL, 0) < 0 &&
+		    errno == ETIMEDOUT &&
 		    recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 			return -1;
 	}
+	__atomic_store_n(&link->page[CLIENT_SLEEPS], 0, __ATOMIC_RELAXED);
 	return 0;
+}
+
+/* Until count requests are answered. 0, or -1 if the server has gone. */
+static int wait_for(struct bw_link *link, unsigned long long count)
+{
+	unsigned int turns;
+
+	for (turns = 0; turns < SPIN_TURNS; turns++) {
+		if (is_answered(link, count, __ATOMIC_ACQUIRE))
+			return 0;
+		pause_once();
+	}
+	return sleep_for(link, count);
 }
 
 int bw_link_post(struct bw_link *link, const unsigned long long words[4])
@@ -146,7 +178,7 @@ int bw_link_post(struct bw_link *link, const unsigned long long words[4])
 		__atomic_store_n(&slot[index], words[index], __ATOMIC_RELAXED);
 	link->asked++;
 	__atomic_store_n(&link->page[ASKED], link->asked, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&link->page[SLEEPS], __ATOMIC_SEQ_CST))
+	if (__atomic_load_n(&link->page[SERVER_SLEEPS], __ATOMIC_SEQ_CST))
 		syscall(SYS_futex, &link->page[ASKED], FUTEX_WAKE, 1, NULL, NULL, 0);
 	return 0;
 }

@@ -16,6 +16,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use barewire::reg::Registers;
 use barewire::time::Timer;
@@ -24,8 +25,10 @@ use crate::message::{Answer, NEVER, PadDrive, Request, VERSION};
 use crate::page::{Page, SLOTS};
 use crate::socket;
 
-/// Turns of a spin loop before the client looks whether the server is still there.
-const TURNS: u32 = 1 << 20;
+/// Turns of a spin loop before the client sleeps.
+const SPIN_TURNS: u32 = 100;
+/// How long it sleeps before it looks whether the server is still there.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A connection: a handle, all clones one connection.
 #[derive(Clone)]
@@ -164,14 +167,19 @@ impl Link {
 
     /// Until `count` requests are answered.
     fn wait(&self, count: u64) {
-        let mut turns = 0_u32;
-        while (count.wrapping_sub(self.page.answered()) as i64) > 0 {
-            std::hint::spin_loop();
-            turns = turns.wrapping_add(1);
-            if turns.is_multiple_of(TURNS / 1024) {
-                std::thread::yield_now();
+        let mut turns = 0;
+        loop {
+            let answered = self.page.answered();
+            if count.wrapping_sub(answered) as i64 <= 0 {
+                return;
             }
-            let gone = turns.is_multiple_of(TURNS) && socket::is_gone(&self.socket);
+            if turns < SPIN_TURNS {
+                turns += 1;
+                std::hint::spin_loop();
+                continue;
+            }
+            self.page.sleep_for_answer(answered, PATIENCE);
+            let gone = self.page.answered() == answered && socket::is_gone(&self.socket);
             assert!(!gone, "the server of the simulated board has gone");
         }
     }

@@ -11,9 +11,10 @@
 //! | 8 | the client | how many requests it has made |
 //! | 16 | the server | how many it has answered |
 //! | 24 | the server | 1 while it sleeps on the low half of word 8 (a futex) |
+//! | 28 | the client | 1 while it sleeps on the low half of word 16 |
 //! | 32 on | both | [`SLOTS`] slots of eight words: a request, then its answer |
 //!
-//! Each counter has a cache line of its own. Request `n` (from 0) is in slot `n % SLOTS`. The client may
+//! Each counter has a cache line of its own. Both ends spin for a moment before they sleep. Request `n` (from 0) is in slot `n % SLOTS`. The client may
 //! make up to `SLOTS` requests before it looks at an answer.
 //!
 //! # Ordering
@@ -21,8 +22,9 @@
 //! 2. The server acquires that count, reads the request, acts, writes the answer's words, and then releases
 //!    the count of answers.
 //! 3. The client acquires the count of answers before it reads an answer or uses a slot again.
-//! 4. The server says that it sleeps before it looks at the count a last time, both sequentially consistent;
-//!    the client looks at that flag after it has made a request, likewise. So no request is slept through.
+//! 4. An end says that it sleeps before it looks at the other's count a last time, both sequentially
+//!    consistent; the other looks at that flag after it has changed its count, likewise. So nothing is slept
+//!    through.
 //!
 //! # Safety
 //! 1. A mapping is made by one `mmap` and removed by one `munmap`, in its destructor; references into it
@@ -59,7 +61,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"bwmmio01");
 
 const ASKED: usize = 8;
 const ANSWERED: usize = 16;
-const SLEEPS: usize = 24;
+const SERVER_SLEEPS: usize = 24;
+const CLIENT_SLEEPS: usize = 28;
 const FIRST_SLOT: usize = 32;
 const SLOT_WORDS: usize = 8;
 
@@ -124,12 +127,33 @@ impl Page {
         unsafe { slice::from_raw_parts(self.base.cast(), PAGE_BYTES / size_of::<AtomicU64>()) }
     }
 
-    /// The low half of the count of requests: the word of a futex.
-    fn asked_low(&self) -> &AtomicU32 {
-        let word = ptr::from_ref(&self.words()[ASKED]).cast::<AtomicU32>();
+    /// The low half of a count: the word of a futex.
+    fn low_half(&self, count: usize) -> &AtomicU32 {
+        let word = ptr::from_ref(&self.words()[count]).cast::<AtomicU32>();
         let word = if cfg!(target_endian = "big") { word.wrapping_add(1) } else { word };
         // SAFETY: half of a word of the mapping, aligned; it lives as long as the borrow (Safety 1).
         unsafe { &*word }
+    }
+
+    /// Sets a count, and wakes the other end if it sleeps on it. Ordering: step 4.
+    fn set(&self, count: usize, value: u64, sleeps: usize) {
+        self.words()[count].store(value, Ordering::SeqCst);
+        if self.words()[sleeps].load(Ordering::SeqCst) != 0 {
+            // An end that has gone is noticed at the socket.
+            let _ = futex::wake(self.low_half(count), futex::Flags::empty(), 1);
+        }
+    }
+
+    /// Sleeps until a count is no longer `seen`, or for `longest`. Ordering: step 4.
+    fn sleep(&self, count: usize, seen: u64, sleeps: usize, longest: Duration) {
+        self.words()[sleeps].store(1, Ordering::SeqCst);
+        if self.words()[count].load(Ordering::SeqCst) == seen {
+            let longest = longest.try_into().ok();
+            let (word, flags) = (self.low_half(count), futex::Flags::empty());
+            // Woken, too late, interrupted or changed: the caller looks again.
+            let _ = futex::wait(word, flags, seen as u32, longest.as_ref());
+        }
+        self.words()[sleeps].store(0, Ordering::SeqCst);
     }
 
     fn slot(&self, number: u64, at: usize) -> &[AtomicU64] {
@@ -165,11 +189,7 @@ impl Page {
     /// The client makes request `number`, the next. Ordering: step 1.
     pub fn ask(&self, number: u64, request: Words) {
         self.store(number, 0, request);
-        self.words()[ASKED].store(number.wrapping_add(1), Ordering::SeqCst);
-        if self.words()[SLEEPS].load(Ordering::SeqCst) != 0 {
-            // A server that has gone is noticed at the socket.
-            let _ = futex::wake(self.asked_low(), futex::Flags::empty(), 1);
-        }
+        self.set(ASKED, number.wrapping_add(1), SERVER_SLEEPS);
     }
 
     /// Request `number`. Ordering: step 2.
@@ -181,7 +201,7 @@ impl Page {
     /// The server answers request `number`. Ordering: step 2.
     pub fn answer(&self, number: u64, answer: Words) {
         self.store(number, 4, answer);
-        self.words()[ANSWERED].store(number.wrapping_add(1), Ordering::Release);
+        self.set(ANSWERED, number.wrapping_add(1), CLIENT_SLEEPS);
     }
 
     /// The answer to request `number`, which [`Page::answered`] says is there. Ordering: step 3.
@@ -190,20 +210,14 @@ impl Page {
         self.load(number, 4)
     }
 
-    /// The server sleeps until the count of requests is no longer `asked`, or for `longest`. Ordering: step 4.
-    pub fn sleep(&self, asked: u64, longest: Duration) {
-        self.words()[SLEEPS].store(1, Ordering::SeqCst);
-        if self.words()[ASKED].load(Ordering::SeqCst) == asked {
-            let longest = longest.try_into().ok();
-            // Woken, too late, interrupted or changed: the caller looks again.
-            let _ = futex::wait(
-                self.asked_low(),
-                futex::Flags::empty(),
-                asked as u32,
-                longest.as_ref(),
-            );
-        }
-        self.words()[SLEEPS].store(0, Ordering::SeqCst);
+    /// The server sleeps until the count of requests is no longer `asked`, or for `longest`.
+    pub fn sleep_for_request(&self, asked: u64, longest: Duration) {
+        self.sleep(ASKED, asked, SERVER_SLEEPS, longest);
+    }
+
+    /// The client sleeps until the count of answers is no longer `answered`, or for `longest`.
+    pub fn sleep_for_answer(&self, answered: u64, longest: Duration) {
+        self.sleep(ANSWERED, answered, CLIENT_SLEEPS, longest);
     }
 }
 
@@ -240,8 +254,10 @@ mod tests {
                 (number + 1, [4, 5, 6, number])
             );
         }
-        server.sleep(99, Duration::from_secs(100));
-        server.sleep(100, Duration::from_millis(1));
+        server.sleep_for_request(99, Duration::from_secs(100));
+        server.sleep_for_request(100, Duration::from_millis(1));
+        client.sleep_for_answer(99, Duration::from_secs(100));
+        client.sleep_for_answer(100, Duration::from_millis(1));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::page::{Page, SLOTS};
 use crate::socket;
 
 /// How long the server spins before it sleeps.
-pub const SPIN: Duration = Duration::from_micros(200);
+pub const SPIN: Duration = Duration::from_micros(20);
 /// How long it sleeps before it looks at the socket.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -152,8 +152,8 @@ impl Paged {
             if new == 0 {
                 std::hint::spin_loop();
                 turns = turns.wrapping_add(1);
-                if turns.is_multiple_of(256) && since.elapsed() > SPIN {
-                    self.page.sleep(asked, PATIENCE);
+                if turns.is_multiple_of(64) && since.elapsed() > SPIN {
+                    self.page.sleep_for_request(asked, PATIENCE);
                     return false;
                 }
                 continue;

@@ -48,9 +48,9 @@ void check_adc(void)
 	for (n = 0; n < channels; n += 2) {
 		long expected = (1L << bits) / channels, up, down;
 
-		snprintf(channel, sizeof(channel), "%ld-%ld", n + 1, n);
+		snprintf(channel, sizeof(channel), "%ld-voltage%ld", n + 1, n);
 		up = code(channel);
-		snprintf(channel, sizeof(channel), "%ld-%ld", n, n + 1);
+		snprintf(channel, sizeof(channel), "%ld-voltage%ld", n, n + 1);
 		down = code(channel);
 		if (labs(up - expected) > 1 || down != 0) {
 			failed("adc-differential", "%ld-%ld: %ld and %ld, not %ld and 0", n + 1, n, up,
