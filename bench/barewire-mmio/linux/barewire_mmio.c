@@ -18,7 +18,7 @@
  *
  * Ordering
  * 1. Every request is made with interrupts off, so none comes between a request and its answer.
- * 2. After a posted write the event is set for the end of the write: the lines may have changed.
+ * 2. After a posted write a look is set for soon: the lines may have changed.
  */
 #include <linux/gpio/driver.h>
 #include <linux/init.h>
@@ -185,7 +185,7 @@ static void bw_write(void *priv, unsigned int offset, int size, unsigned long va
 	if (bw_link_post(&bw_link, words))
 		panic("barewire_mmio: the server of the simulated board has gone\n");
 	known_ns = words[2] + block->write_ns;
-	look_at(known_ns);
+	look_at(known_ns + LOOK_LEAST_NS);
 	local_irq_restore(flags);
 	catch_up();
 }
