@@ -1,7 +1,7 @@
 //! Serves a simulated board to one client: `serve SOCKET TREE BOARD [CHIP…]`.
 //!
 //! It writes the board's device tree to the file TREE, serves one client, and then says what it counted, a
-//! line each. With the environment's `BAREWIRE_TRACE=FILE` it writes every access to that file.
+//! line each; HARM for each rule of the wire that was broken, the first time. With the environment's `BAREWIRE_TRACE=FILE` it writes every access to that file.
 //! `cargo xtask linux-on-sim` runs it; `barewire serve --mmio` is its likeness for users.
 
 use std::error::Error;
@@ -33,13 +33,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let end = server.serve(&client, || false)?;
     let machine = server.machine();
     for line in machine.chips().iter().flat_map(|chip| chip.told()) {
-        eprintln!("{line}");
+        println!("TOLD {line}");
     }
     let (requests, refused) = server.counts();
-    let harms = machine.board().harms_total();
-    eprintln!("ended {end:?}: {requests} requests, {refused} refused, {harms} harms");
-    for violation in machine.board().violations().iter().take(20) {
-        eprintln!("rule: {violation}");
+    println!("REQUESTS {requests} {refused} {end:?}");
+    let mut rules = Vec::new();
+    for violation in machine.board().violations() {
+        if violation.rule.harms() && !rules.contains(&violation.rule) {
+            println!("HARM {violation}");
+            rules.push(violation.rule);
+        }
     }
     Ok(())
 }

@@ -19,7 +19,7 @@
 //!    that neither is much longer. Many of these tests keep one core busy; the other lane uses the other.
 //! 3. [`Lane::Programs`]: `dist`, `c`, `clients` and `python`, after [`Lane::Own`] and on its core: they build with
 //!    profiles, and so locks, of their own, and mostly wait for one program at a time.
-//! 4. [`Lane::Apart`]: `guests`, whose boots use both cores.
+//! 4. [`Lane::Apart`]: `guests` and `linux_sim`, whose boots use both cores.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
@@ -46,6 +46,7 @@ use crate::console::Tone;
 use crate::context::{Context, Outcome};
 use crate::dist;
 use crate::guests;
+use crate::linux_on_sim;
 use crate::needs;
 use crate::python;
 use crate::report::{self, End, Report, Row};
@@ -82,6 +83,7 @@ pub(crate) const STEPS: &[Step] = &[
     clients::STEP,
     python::STEP,
     guests::STEP,
+    linux_on_sim::STEP,
 ];
 
 /// The names of all steps.
