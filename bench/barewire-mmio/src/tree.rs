@@ -7,12 +7,12 @@
 //! frequency, one interrupt controller (`barewire,lines`), and the board's GPIO banks: i.MX's for Linux's own
 //! driver, any other as `barewire,pads`, whose pads the client drives by messages.
 //!
-//! Linux numbers chip selects by the controller's native lines. So a native line keeps its number, and a chip
-//! select by GPIO gets the lowest number that no native line has.
+//! Linux numbers chip selects by the controller's native lines, and some drivers select the native line of that
+//! number beside a GPIO. So a native line with a chip keeps its number, and a chip select by GPIO gets the lowest
+//! number that is left.
 
 use std::fmt::Write as _;
 
-use barewire_sim::board::BoardSpec;
 use barewire_sim::model::gpio::imx;
 use barewire_sim::wire::Driver;
 
@@ -83,16 +83,17 @@ impl std::fmt::Display for NoDriver {
 
 impl std::error::Error for NoDriver {}
 
-/// Linux's number of each of the board's chip selects.
+/// Linux's numbers of the fitted chips' chip selects, beside the simulator's.
 #[must_use]
-pub fn linux_numbers(spec: &BoardSpec) -> Vec<u32> {
-    let native = |cs: &barewire_sim::board::spec::CsSpec| match cs.driver {
+pub fn linux_numbers(machine: &Machine) -> Vec<(u8, u32)> {
+    let native = |cs: u8| match machine.board().spec().cs[usize::from(cs)].driver {
         Driver::Native(line) => Some(u32::from(line)),
         Driver::Gpio { .. } => None,
     };
-    let natives: Vec<u32> = spec.cs.iter().filter_map(native).collect();
+    let fitted = || machine.chips().iter().map(|chip| chip.cs);
+    let natives: Vec<u32> = fitted().filter_map(native).collect();
     let mut free = (0..).filter(|number| !natives.contains(number));
-    spec.cs.iter().map(|cs| native(cs).or_else(|| free.next()).unwrap_or_default()).collect()
+    fitted().map(|cs| (cs, native(cs).or_else(|| free.next()).unwrap_or_default())).collect()
 }
 
 /// Linux's name of the board's GPIO bank in the tree.
@@ -151,7 +152,7 @@ pub fn source(machine: &Machine) -> Result<String, NoDriver> {
         reg(spec.controller_base, spec.kind.bytes),
         binding.clock_names,
         binding.properties,
-        chip_selects(spec),
+        chip_selects(machine),
     );
     text += &chips(machine);
     text += "\t\t};\n\t};\n};\n";
@@ -163,29 +164,33 @@ fn reg(base: u64, bytes: u32) -> String {
 }
 
 /// `cs-gpios`, by Linux's numbers.
-fn chip_selects(spec: &BoardSpec) -> String {
-    let numbers = linux_numbers(spec);
-    let most = numbers.iter().max().map_or(0, |most| most + 1);
+fn chip_selects(machine: &Machine) -> String {
+    let numbers = linux_numbers(machine);
+    let most = numbers.iter().map(|(_, number)| number + 1).max().unwrap_or(0);
     let entries = (0..most).map(|number| {
-        let at = numbers.iter().position(|other| *other == number);
-        match at.map(|at| (spec.cs[at].driver, spec.cs[at].active_high)) {
+        let at = numbers.iter().find(|(_, other)| *other == number);
+        let cs = at.map(|(cs, _)| &machine.board().spec().cs[usize::from(*cs)]);
+        match cs.map(|cs| (cs.driver, cs.active_high)) {
             Some((Driver::Gpio { block, bit }, active_high)) => {
                 format!("<&{} {bit} {}>", bank_label(block), u8::from(!active_high))
             }
             _ => "<0>".into(),
         }
     });
-    format!("cs-gpios = {};", entries.collect::<Vec<_>>().join(", "))
+    let entries: Vec<String> = entries.collect();
+    match entries.is_empty() {
+        true => String::new(),
+        false => format!("cs-gpios = {};", entries.join(", ")),
+    }
 }
 
 fn chips(machine: &Machine) -> String {
     let spec = machine.board().spec();
-    let numbers = linux_numbers(spec);
+    let numbers = linux_numbers(machine);
     let mut lines = 1_u32..;
     let mut text = String::new();
-    for chip in machine.chips() {
+    for (chip, (_, number)) in machine.chips().iter().zip(numbers) {
         let at = usize::from(chip.cs);
-        let number = numbers[at];
         _ = write!(
             text,
             "\n\t\t\t{}@{number} {{\n\t\t\t\tcompatible = \"{}\";\n\t\t\t\treg = <{number}>;\n\
@@ -214,7 +219,7 @@ fn chips(machine: &Machine) -> String {
 #[cfg(test)]
 mod tests {
     use barewire_sim::board::spec::BOARDS;
-    use barewire_sim::{Board, BoardOptions};
+    use barewire_sim::{Board, BoardOptions, BoardSpec};
 
     use super::*;
     use crate::fitting::KINDS;
@@ -238,10 +243,17 @@ mod tests {
 
     #[test]
     fn native_lines_keep_their_numbers() {
-        let numbers = |name| linux_numbers(BoardSpec::find(name).expect("a board"));
-        assert_eq!(numbers("imx8mp"), [0, 1, 2, 3]);
-        assert_eq!(numbers("sabrelite"), [1, 0]);
-        assert_eq!(numbers("unleashed"), [1, 0]);
-        assert_eq!(numbers("rpi5"), [0, 1, 2]);
+        for (name, chips, expected) in [
+            ("sabrelite", &["spidev@0", "spidev@1"][..], &[(0, 1), (1, 0)][..]),
+            ("sabrelite", &["spidev@0"], &[(0, 0)]),
+            ("imx8mp", &["spidev@1", "spidev@0", "spidev@3"], &[(1, 1), (0, 0), (3, 2)]),
+            ("rpi5", &["flash@2", "touch@0"], &[(2, 0), (0, 1)]),
+        ] {
+            let board =
+                Board::new(BoardSpec::find(name).expect("a board"), BoardOptions::default());
+            let chips: Vec<_> = chips.iter().map(|chip| chip.parse().expect("a chip")).collect();
+            let machine = Machine::new(board, &chips).expect("it fits");
+            assert_eq!(linux_numbers(&machine), expected, "{name}");
+        }
     }
 }

@@ -32,9 +32,33 @@ const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static
     Run { name, checks, chips, options: "" }
 }
 
-const EARLY: &str =
-    "spi-imx deselects when the last word is received, half a period of SCK before its end";
-const IMX: &[(&str, &str)] = &[("sck_idle", EARLY), ("cs_hold", EARLY)];
+/// Known on every board. A guest's instructions take no time, so what silicon gets for nothing is missing here.
+pub(super) const BROKEN: &[(&str, &str)] = &[
+    (
+        "cs_inactive on",
+        "nothing but accesses takes time between two messages, which on silicon are a microsecond apart",
+    ),
+    (
+        "TSC2046: Aux was converted",
+        "ads7846 makes a conversion of AUX when it is bound, to power the reference down again",
+    ),
+];
+
+const EARLY: &str = "the driver deselects when the last word is received, up to half a period of SCK before the end \
+     of its cell; on silicon its own instructions take longer, but at the slowest clocks";
+const SOON: &[(&str, &str)] = &[("sck_idle on", EARLY), ("cs_hold on", EARLY)];
+const ATMEL: &[(&str, &str)] = &[
+    ("sck_idle on", EARLY),
+    ("cs_hold on", EARLY),
+    (
+        "clock_without_cs:",
+        "at a change of polarity the driver sends a word with no chip selected, so that SPCK takes its new level",
+    ),
+];
+const DW: &[(&str, &str)] = &[
+    ("sck_idle on", "the driver sets the mode after the core has asserted a chip select by GPIO"),
+    ("disabled: SER written while BUSY", EARLY),
+];
 
 /// All boards.
 pub(super) static BOARDS: [Board; 8] = [
@@ -57,7 +81,7 @@ pub(super) static BOARDS: [Board; 8] = [
             run("touch", "touch", &["touch@0"]),
             run("loopback", "loopback", &["jumper@0"]),
         ],
-        broken: IMX,
+        broken: SOON,
     },
     Board {
         name: "imx8mp",
@@ -72,22 +96,21 @@ pub(super) static BOARDS: [Board; 8] = [
             run("can+adc", "can,adc", &["can@2", "adc@3"]),
             run("loopback", "loopback", &["jumper@0"]),
         ],
-        broken: IMX,
+        broken: SOON,
     },
     Board {
         name: "rpi3",
         driver: Ok("spi-bcm2835"),
+        // spi-bcm2835 has chip selects by GPIO alone, and the board one of them.
         runs: &[
             run("spidev", "spidev", &["spidev@0"]),
-            run("nor", "nor", &["flash@1"]),
+            run("nor", "nor", &["flash@0"]),
             run("can", "can", &["can@0"]),
             run("adc", "adc", &["adc@0=mcp3208"]),
             run("touch", "touch", &["touch@0"]),
-            run("nor+touch", "nor,touch", &["flash@1", "touch@0"]),
-            run("can+adc", "can,adc", &["can@0", "adc@1"]),
             run("loopback", "loopback", &["jumper@0"]),
         ],
-        broken: &[],
+        broken: SOON,
     },
     Board {
         name: "rpi5",
@@ -102,26 +125,33 @@ pub(super) static BOARDS: [Board; 8] = [
             run("can+adc", "can,adc", &["can@0", "adc@2"]),
             run("loopback", "loopback", &["jumper@0"]),
         ],
-        broken: &[],
+        broken: DW,
     },
     Board {
         name: "sabrelite",
         driver: Ok("spi-imx"),
         runs: &[
             run("spidev", "spidev", &["spidev@0"]),
-            run("nor", "nor", &["flash@0"]),
+            // Another part in the place of the board's: Linux leaves the SST25VF016B locked (docs/judges.md).
+            run("nor", "nor", &["flash@0=w25q32jv"]),
             run("can", "can", &["can@0"]),
             run("adc", "adc", &["adc@0=mcp3002"]),
             run("touch", "touch", &["touch@0"]),
             run("loopback", "loopback", &["jumper@0"]),
         ],
-        broken: IMX,
+        broken: SOON,
     },
     Board {
         name: "sama5d36",
         driver: Ok("spi-atmel"),
         runs: &[
-            run("spidev", "spidev", &["spidev@0"]),
+            // Below 517,647 Hz the driver goes on with SCBR = 0, which the manual forbids.
+            Run {
+                name: "spidev",
+                checks: "spidev",
+                chips: &["spidev@0"],
+                options: "slowest=600000",
+            },
             run("nor", "nor", &["flash@0"]),
             run("can", "can", &["can@0"]),
             run("adc", "adc", &["adc@0=mcp3204"]),
@@ -130,20 +160,19 @@ pub(super) static BOARDS: [Board; 8] = [
             run("can+adc", "can,adc", &["can@0", "adc@1"]),
             run("loopback", "loopback", &["jumper@0"]),
         ],
-        broken: &[],
+        broken: ATMEL,
     },
     Board {
         name: "unleashed",
         driver: Ok("spi-sifive"),
+        // spi-sifive takes no chip select by GPIO.
         runs: &[
-            run("spidev", "spidev", &["spidev@0"]),
+            run("spidev", "spidev", &["spidev@1"]),
             run("nor", "nor", &["flash@1"]),
-            run("can", "can", &["can@0"]),
-            run("adc", "adc", &["adc@0"]),
-            run("touch", "touch", &["touch@0"]),
-            run("nor+touch", "nor,touch", &["flash@1", "touch@0"]),
-            run("can+adc", "can,adc", &["can@0", "adc@1"]),
-            run("loopback", "loopback", &["jumper@0"]),
+            run("can", "can", &["can@1"]),
+            run("adc", "adc", &["adc@1"]),
+            run("touch", "touch", &["touch@1"]),
+            run("loopback", "loopback", &["jumper@1"]),
         ],
         broken: &[],
     },

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::board::{Board, Run};
+use super::board::{BROKEN, Board, Run};
 use super::kernel::Kernel;
 use super::ours::Programs;
 use super::protocol::{self, Said};
@@ -101,7 +101,7 @@ impl Parts {
             return Err(format!("it did not end within {} s", LONGEST.as_secs()));
         }
         let loopback = run.checks.contains("loopback");
-        Ok(protocol::read(&guest, &told, board.broken, loopback))
+        Ok(protocol::read(&guest, &told, &[BROKEN, board.broken].concat(), loopback))
     }
 
     fn wait_for(&self, socket: &Path, server: &mut Kept, dir: &Path) -> Result<(), String> {

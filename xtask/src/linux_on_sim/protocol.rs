@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_rule_may_be_broken_only_where_that_is_known() {
         let server = format!("HARM 5 ns: sck_idle on cs0: early\n{SERVER}");
-        let known = [("sck_idle", "as on silicon")];
+        let known = [("sck_idle on", "as on silicon")];
         for (broken, verdict) in [(&known[..], Verdict::Passed), (&[][..], Verdict::Failed)] {
             let said = read("DONE\n", &server, broken, false);
             assert_eq!(said.checks[1].verdict, verdict);
