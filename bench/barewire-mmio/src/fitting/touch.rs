@@ -39,6 +39,9 @@ pub(super) fn fit(board: &Board, cs: u8) -> Result<Fitted, FitError> {
         "ti,pressure-max = /bits/ 16 <65535>;".into(),
         "ti,x-plate-ohms = /bits/ 16 <500>;".into(),
         "ti,settle-delay-usec = /bits/ 16 <40>;".into(),
+        // Longer than PENIRQ stays low behind the pen: beside another chip's traffic the driver would report a
+        // measurement without a pen.
+        "ti,penirq-recheck-delay-usecs = /bits/ 16 <300>;".into(),
     ]);
     fitted.beside.push(
         "touch_vcc: touch-vcc { compatible = \"regulator-fixed\"; regulator-name = \"touch-vcc\"; };"
