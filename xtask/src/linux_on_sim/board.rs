@@ -32,6 +32,19 @@ const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static
     Run { name, checks, chips, options: "" }
 }
 
+/// Runs that take minutes, and that others are like: CI leaves them out.
+pub(super) const NOT_IN_CI: [&str; 6] = [
+    "imx6dl/loopback",
+    "rpi3/loopback",
+    "sabrelite/loopback",
+    "sama5d36/loopback",
+    "sama5d36/nor+touch",
+    "unleashed/loopback",
+];
+
+/// The run of which CI has many frames.
+pub(super) const LONG_CAN: &str = "imx8mp/can";
+
 /// Known on every board. A guest's instructions take no time, so what silicon gets for nothing is missing here.
 pub(super) const BROKEN: &[(&str, &str)] = &[
     (

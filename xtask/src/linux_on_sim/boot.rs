@@ -25,8 +25,6 @@ pub(super) struct Parts {
     pub(super) work: PathBuf,
     pub(super) kernel: Kernel,
     pub(super) programs: Programs,
-    /// The frames of a CAN run.
-    pub(super) frames: u32,
 }
 
 /// A child that does not outlive us.
@@ -59,7 +57,7 @@ impl Kept {
 
 impl Parts {
     /// Boots, and reads what was said. The files of the run stay in its folder.
-    pub(super) fn run(&self, board: &Board, run: &Run) -> Result<Said, String> {
+    pub(super) fn run(&self, board: &Board, run: &Run, frames: u32) -> Result<Said, String> {
         let dir = self.work.join("runs").join(format!("{}-{}", board.name, run.name));
         _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
@@ -86,7 +84,7 @@ impl Parts {
             "time-travel=inf-cpu",
             "barewire_mmio.socket=socket",
         ]);
-        linux.arg(format!("frames={}", self.frames)).arg(format!("checks={}", run.checks));
+        linux.arg(format!("frames={frames}")).arg(format!("checks={}", run.checks));
         linux.args(run.options.split_whitespace());
         let console = dir.join("console");
         let ended = kept(&mut linux, &console)?.ends_within(LONGEST)?;

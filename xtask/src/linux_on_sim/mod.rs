@@ -22,7 +22,7 @@ use crate::needs::{self, Need};
 use crate::report::End;
 use crate::step::{Lane, Step};
 use crate::tally::Tally;
-use board::{BOARDS, Board, Run};
+use board::{BOARDS, Board, LONG_CAN, NOT_IN_CI, Run};
 use boot::Parts;
 use protocol::{Check, Said, Verdict};
 use table::Row;
@@ -49,9 +49,14 @@ pub(crate) const STEP: Step = Step {
     run: step,
 };
 
-/// Frames of a CAN run: in CI, and unless told.
+/// Frames of a CAN run: of one of CI's, and unless told.
 const FRAMES_IN_CI: u32 = 20_000;
 const FRAMES: u32 = 1_000;
+
+/// The name of a run, with its board's.
+fn whole(board: &Board, run: &Run) -> String {
+    format!("{}/{}", board.name, run.name)
+}
 
 /// The options of the command line.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
@@ -62,9 +67,12 @@ pub(crate) struct Options {
     /// Print one line of JSON on stdout; progress is on stderr
     #[arg(long)]
     json: bool,
-    /// How many frames a CAN run echoes [default: 1000; in CI 20000]
+    /// How many frames a CAN run echoes [default: 1000; in CI 20000 on one board]
     #[arg(long, value_name = "N")]
     frames: Option<u32>,
+    /// Leave out what CI leaves out
+    #[arg(long)]
+    short: bool,
 }
 
 /// All boards, and all runs of them. Once a run, so they may stay for good.
@@ -88,6 +96,7 @@ pub(crate) fn list() -> String {
         };
         text += &format!("  {:<12}{what}\n", board.name);
     }
+    text += &format!("Not in CI: {}\n", NOT_IN_CI.join(", "));
     text + "\nBAREWIRE_BLESS=1 writes Linux's columns of bench/barewire-mmio/tests/it/beside_linux.txt anew, and fails."
 }
 
@@ -97,12 +106,20 @@ type Job = (&'static Board, &'static Run);
 impl Options {
     fn jobs(&self) -> Vec<Job> {
         let wanted = |board: &Board, run: &Run| {
-            let whole = format!("{}/{}", board.name, run.name);
-            self.only.is_empty()
-                || self.only.iter().any(|name| *name == board.name || *name == whole)
+            let whole = whole(board, run);
+            let chosen = self.only.is_empty()
+                || self.only.iter().any(|name| *name == board.name || *name == whole);
+            chosen && !(self.short && NOT_IN_CI.contains(&whole.as_str()))
         };
         let runs = |board: &'static Board| board.runs.iter().map(move |run| (board, run));
         BOARDS.iter().flat_map(runs).filter(|(board, run)| wanted(board, run)).collect()
+    }
+}
+
+impl Options {
+    fn frames_of(&self, board: &Board, run: &Run) -> u32 {
+        let many = self.short && whole(board, run) == LONG_CAN;
+        self.frames.unwrap_or(if many { FRAMES_IN_CI } else { FRAMES })
     }
 }
 
@@ -128,7 +145,7 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
 
 /// Each check counts as a test.
 pub(crate) fn step(cx: &Context) -> Outcome {
-    let options = Options { frames: Some(FRAMES_IN_CI), ..Options::default() };
+    let options = Options { short: true, ..Options::default() };
     let rows = match all(&options, cx) {
         Ok(rows) => rows,
         Err(stop) => return stop.outcome(STEP.name, cx),
@@ -169,8 +186,7 @@ fn all(options: &Options, cx: &Context) -> Result<Vec<Row>, Stop> {
     let kernel = kernel::obtain(&work, &cx.root.join("bench/barewire-mmio/linux"), &say)?;
     say("building the server and the guest's program");
     let programs = ours::build(&cx.root, &target, &work).map_err(Stop::Broke)?;
-    let frames = options.frames.unwrap_or(FRAMES);
-    let parts = Parts { work, kernel, programs, frames };
+    let parts = Parts { work, kernel, programs };
     say(&format!("user-mode Linux of {}", parts.kernel.version));
     let reviewed = accesses::read(&cx.root).map_err(Stop::Broke)?;
     let jobs = options.jobs();
@@ -179,9 +195,9 @@ fn all(options: &Options, cx: &Context) -> Result<Vec<Row>, Stop> {
     for (index, (board, run)) in jobs.into_iter().enumerate() {
         let began = Instant::now();
         let mut said = match board.driver {
-            Ok(_) => {
-                parts.run(board, run).unwrap_or_else(|why| one(run.name, Verdict::Failed, &why))
-            }
+            Ok(_) => parts
+                .run(board, run, options.frames_of(board, run))
+                .unwrap_or_else(|why| one(run.name, Verdict::Failed, &why)),
             Err(why) => one(run.name, Verdict::Skipped, why),
         };
         said.checks.extend(accesses::judge(board.name, &said.accesses, &reviewed));
@@ -218,6 +234,10 @@ mod tests {
         assert_eq!(of(&[]), BOARDS.iter().map(|board| board.runs.len()).sum::<usize>());
         assert_eq!(of(&["rpi5/nor"]), 1);
         assert_eq!(of(&["rpi5", "imx8mp/can"]), 9);
+        let all = names();
+        assert!(NOT_IN_CI.iter().chain([&LONG_CAN]).all(|name| all.contains(name)));
+        let short = Options { short: true, ..Options::default() };
+        assert_eq!(short.jobs().len(), of(&[]) - NOT_IN_CI.len());
     }
 
     #[test]

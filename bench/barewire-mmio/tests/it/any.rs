@@ -25,10 +25,10 @@ pub(crate) fn drive(data: &[u8]) {
     for bytes in messages.as_chunks::<BYTES>().0 {
         let mut words = message::words(bytes);
         if words[0] & 1 << 15 != 0 {
-            words[0] = words[0] & !0xfff8_ffff | (words[0] & 7) + 2 | 4 << 16;
-            // Near the present, and an offset within the first registers.
+            // A kind from 2 to 8, a whole register among the first, block 0 or 1, near the present.
+            let kind = 2 + words[0] % 7;
+            words[0] = words[0] & (0xfc << 32 | 1 << 24) | kind | 4 << 16;
             words[2] = now_ns + words[2] % STEP_NS;
-            words[0] &= !(0xffff_ff03 << 32);
         }
         let (answer, last) = server.answer(words);
         let parsed = Answer::parse(answer).expect("the server's answers are messages");
