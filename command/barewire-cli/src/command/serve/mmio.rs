@@ -46,8 +46,10 @@ struct Report {
 impl Report {
     fn text(&self) -> String {
         let [requests, refused] = [self.requests, self.refused].map(figure::grouped);
-        let mut text =
-            format!("served {} connections: {requests} requests, {refused} refused\n", self.connections);
+        let mut text = format!(
+            "served {} connections: {requests} requests, {refused} refused\n",
+            self.connections
+        );
         for chip in &self.chips {
             text += &format!("{chip}\n");
         }
@@ -120,7 +122,6 @@ pub(super) fn serve(args: &Args, socket: &Path) -> Result<(), Failure> {
         let source = tree::source(&machine).map_err(|no| Failure::Failed(no.to_string()))?;
         Output::create(Named { by: "--device-tree", path }, tell.json)?.write(&source)?;
     }
-    interrupt::install()?;
     let listener = Listener::bind(socket)?;
     let mut server = Server::new(machine);
     // Also for who wants no notes: a script waits for this line.

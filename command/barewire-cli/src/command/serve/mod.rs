@@ -57,10 +57,10 @@ pub(crate) struct Args {
           conflicts_with_all = ["chip_select", "speed_hz", "mode", "vcd", "stats", "latency"])]
     mmio: Option<PathBuf>,
     /// With --mmio: a chip on the board, flash, can, adc, touch, jumper or spidev, and its chip select; more than once
-    #[arg(long = "chip", value_name = "KIND@CS[=OPTION]", requires = "mmio", value_parser = mmio::chip)]
+    #[arg(long = "chip", value_name = "KIND@CS[=OPTION]", conflicts_with = "serprog", value_parser = mmio::chip)]
     chips: Vec<ChipName>,
     /// With --mmio: write the board's device tree for user-mode Linux there, before clients may connect; -: stdout
-    #[arg(long, value_name = "FILE", requires = "mmio")]
+    #[arg(long, value_name = "FILE", conflicts_with = "serprog")]
     device_tree: Option<PathBuf>,
     /// End when the first program has gone
     #[arg(long)]
