@@ -14,6 +14,7 @@ mod context;
 mod dist;
 mod guests;
 mod linted;
+mod linux_on_sim;
 mod needs;
 mod programs;
 mod python;
@@ -64,6 +65,14 @@ enum Command {
     Guests {
         #[command(flatten)]
         options: guests::Options,
+        #[command(flatten)]
+        install: Install,
+    },
+    /// Linux's own SPI and chip drivers, unmodified, on the simulated boards
+    #[command(after_help = linux_on_sim::list())]
+    LinuxOnSim {
+        #[command(flatten)]
+        options: linux_on_sim::Options,
         #[command(flatten)]
         install: Install,
     },
@@ -141,6 +150,7 @@ fn execute(command: &Command) -> Result<End, String> {
         }
         Command::Tidy => tidy::run(&root, &console).map(|findings| End::of_check(findings == 0)),
         Command::Guests { options, install } => guests::run(options, &cx(install)),
+        Command::LinuxOnSim { options, install } => linux_on_sim::run(options, &cx(install)),
         Command::Clients { options, install } => Ok(clients::run(options, &cx(install))),
         Command::Dist { options, install } => dist::run(options, &cx(install)),
         Command::C(options) => c_library::run(options, &cx(&Install::default())),
@@ -196,6 +206,7 @@ mod tests {
             ("ci --stpe fmt", "--step"),
             ("guests raspi3", "raspi3b"),
             ("guests raspi3b/maped", "raspi3b/mapped"),
+            ("linux-on-sim imx8m", "imx8mp"),
             ("clients spi-pip", "spi-pipe"),
             ("dist arm46", "arm64"),
         ] {

@@ -158,6 +158,23 @@ impl IntLine {
         self.pin.high.get()
     }
 
+    /// Its level now, and when it may change without anybody's doing; `None` for never. Words on the wire
+    /// come first. As an interrupt controller looks: it costs no access and no time.
+    #[must_use]
+    pub fn look(&self) -> (bool, Option<Ps>) {
+        let now = self.engine.now_ps();
+        let world = self.pin.world.as_ref().and_then(Weak::upgrade);
+        let world_due = world.map_or(Ps::MAX, |world| world.settle(now));
+        let due = match &self.pin.source {
+            Some(source) => self.pin.follow(&**source, now),
+            None => {
+                self.pin.catch_up(now);
+                self.pin.rises.borrow().first().map_or(world_due, |&at| at.min(world_due))
+            }
+        };
+        (self.pin.high.get(), (due != Ps::MAX).then_some(due))
+    }
+
     /// The time of its last rise.
     #[must_use]
     pub fn risen_at(&self) -> Option<Ps> {

@@ -162,7 +162,7 @@ enum Command {
     Regs(regs::Args),
     /// Run a program that was written for spidev on any bus, unmodified
     Run(run::Args),
-    /// Serve a chip to programs that speak flashrom's serprog protocol
+    /// Serve a chip to programs that speak flashrom's serprog protocol, or a simulated board to a kernel
     Serve(serve::Args),
     /// Run the loopback cases of Linux's spi-loopback-test on a bus; the chip behind the chip select
     /// hears them (simulated boards: it is taken off)

@@ -18,7 +18,7 @@
 //! 3. [`Lane::Own`]: steps that need other flags for the whole workspace (the model checkers, Miri, `no_std`, `msrv`) have
 //!    a directory each and build as few packages as they can. So has `iommu`, another workspace. Whichever of the two
 //!    lanes before has ended takes the next of them, so that both end at about the same time.
-//! 4. [`Lane::Apart`]: `guests`, whose boots use both cores.
+//! 4. [`Lane::Apart`]: `guests` and `linux_sim`, whose boots use both cores.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
@@ -46,6 +46,7 @@ use crate::console::Tone;
 use crate::context::{Context, Outcome};
 use crate::dist;
 use crate::guests;
+use crate::linux_on_sim;
 use crate::needs;
 use crate::python;
 use crate::report::{self, End, Report, Row};
@@ -82,6 +83,7 @@ pub(crate) const STEPS: &[Step] = &[
     checkers::MSRV,
     checkers::DENY,
     guests::STEP,
+    linux_on_sim::STEP,
 ];
 
 /// The names of all steps.

@@ -18,13 +18,13 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// An apt of our own.
 #[derive(Debug)]
-pub(super) struct Apt {
+pub(crate) struct Apt {
     dir: PathBuf,
 }
 
 impl Apt {
     /// Sets it up below `dir`, which is absolute.
-    pub(super) fn new(dir: &Path) -> Result<Self, String> {
+    pub(crate) fn new(dir: &Path) -> Result<Self, String> {
         let host = tool::answer(Command::new("dpkg").arg("--print-architecture"))?;
         let write = |name: &str, text: &str| {
             let path = dir.join(name);
@@ -41,18 +41,18 @@ impl Apt {
     }
 
     /// Fetches the lists. Some may stay missing: what is needed is seen when it is looked for.
-    pub(super) fn update(&self, log: &Path) -> Result<(), String> {
+    pub(crate) fn update(&self, log: &Path) -> Result<(), String> {
         persist(|| tool::run(self.command("apt-get").arg("update"), log))
     }
 
     /// The names of all packages that begin with `prefix`.
-    pub(super) fn names(&self, prefix: &str) -> Result<Vec<String>, String> {
+    pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, String> {
         let said = tool::answer(self.command("apt-cache").args(["pkgnames", prefix]))?;
         Ok(String::from_utf8_lossy(&said).lines().map(str::to_owned).collect())
     }
 
     /// Fetches packages (`name` or `name:architecture`) into `dir`.
-    pub(super) fn download(&self, names: &[String], dir: &Path, log: &Path) -> Result<(), String> {
+    pub(crate) fn download(&self, names: &[String], dir: &Path, log: &Path) -> Result<(), String> {
         let task = || {
             let mut command = self.command("apt-get");
             command.arg("download").args(names).current_dir(dir);

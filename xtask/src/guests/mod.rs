@@ -6,7 +6,7 @@
 //! report. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
 //! workspace. docs/guests.md says how to use it.
 
-mod apt;
+pub(crate) mod apt;
 mod board;
 mod boot;
 mod build;
@@ -14,7 +14,7 @@ mod counts;
 mod doc;
 mod flash;
 mod modules;
-mod newc;
+pub(crate) mod newc;
 mod packages;
 mod protocol;
 mod table;

@@ -13,29 +13,29 @@ const SYMLINK: u32 = 0o120_000;
 
 /// An archive that grows by entries.
 #[derive(Debug, Default)]
-pub(super) struct Archive {
+pub(crate) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
 }
 
 impl Archive {
     /// A directory that anybody may enter. Its parent must be there already.
-    pub(super) fn directory(&mut self, path: &str) {
+    pub(crate) fn directory(&mut self, path: &str) {
         self.entry(path, DIRECTORY | 0o755, 2, &[]);
     }
 
     /// A file with the permissions `mode`.
-    pub(super) fn file(&mut self, path: &str, mode: u32, data: &[u8]) {
+    pub(crate) fn file(&mut self, path: &str, mode: u32, data: &[u8]) {
         self.entry(path, REGULAR | mode, 1, data);
     }
 
     /// A symbolic link to `target`.
-    pub(super) fn symlink(&mut self, path: &str, target: &str) {
+    pub(crate) fn symlink(&mut self, path: &str, target: &str) {
         self.entry(path, SYMLINK | 0o777, 1, target.as_bytes());
     }
 
     /// The whole archive.
-    pub(super) fn finish(self) -> Vec<u8> {
+    pub(crate) fn finish(self) -> Vec<u8> {
         cpio::newc::trailer(self.bytes).expect("a vector takes all that is written")
     }
 

@@ -41,6 +41,10 @@ const LAYERS: &[Layers] = &[
                check, engine, run, selection > chip, random",
     },
     Layers {
+        folder: "bench/barewire-mmio/src/",
+        line: "barewire-mmio: client, server, tree > machine, socket > fitting, page > message",
+    },
+    Layers {
         folder: "bench/barewire-qemu/src/",
         line: "barewire-qemu: bring_up > board > flash_file, watched > spec > driver > interrupt, registers > \
                timer, trace > error",

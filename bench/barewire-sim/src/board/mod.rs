@@ -273,6 +273,16 @@ impl Board {
         self.engine().wait_line(self.shared.clone(), timeout_ps)
     }
 
+    /// The level of the controller's interrupt line now, and when it may change without another access;
+    /// `None` for never. As an interrupt controller looks: it costs no access and no time.
+    #[must_use]
+    pub fn look_interrupt(&self) -> (bool, Option<Ps>) {
+        self.settled(|world, _| {
+            let due = world.controller.due();
+            (world.controller.interrupt(), (due != Ps::MAX).then_some(due))
+        })
+    }
+
     /// A chip's interrupt line, low. Every holder of a clone may raise it, a chip's model included.
     #[must_use]
     pub fn line(&self) -> IntLine {

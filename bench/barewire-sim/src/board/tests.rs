@@ -357,6 +357,34 @@ fn an_access_is_put_off_and_what_is_due_comes_before_it() {
 }
 
 #[test]
+fn interrupt_lines_are_looked_at_in_no_time() {
+    let board = board("imx8mp", BoardOptions::default());
+    let mut ecspi = board.controller();
+    assert_eq!(board.look_interrupt(), (false, None));
+    // 156 kHz, 8 bits, TC enabled.
+    ecspi.write(0x08, 0xf1 | 9 << 8 | 7 << 20);
+    ecspi.write(0x10, 1 << 7);
+    ecspi.write(0x04, 0x9f);
+    ecspi.write(0x08, 0xf5 | 9 << 8 | 7 << 20);
+    let line = board.line();
+    let before = board.engine().now_ps();
+    let (level, due) = board.look_interrupt();
+    let due = due.unwrap();
+    assert!(!level && due > before && line.look() == (false, Some(due)));
+    board.engine().spend_ps(due - before);
+    for _ in 0..4 {
+        if let (false, Some(due)) = board.look_interrupt() {
+            board.engine().spend_ps(due.saturating_sub(board.engine().now_ps()));
+        }
+    }
+    assert_eq!(board.look_interrupt(), (true, None));
+    line.raise_at(board.engine().now_ps() + 5);
+    assert_eq!(line.look(), (false, Some(board.engine().now_ps() + 5)));
+    line.raise();
+    assert!(line.look().0);
+}
+
+#[test]
 fn pads_are_named_as_the_chip_selects_on_them() {
     let mut named = 0;
     for spec in &spec::BOARDS {

@@ -114,6 +114,8 @@ pub(super) fn sck_period(divisor: u64, hz: u64) -> Ps {
 pub struct ControllerKind {
     /// The vendor's name.
     pub name: &'static str,
+    /// The bytes of its register block, as the SoCs' memory maps and Linux's device trees have it.
+    pub bytes: u32,
     /// The block at reset, its reference clock in hertz, with what its manual leaves open.
     pub model: fn(u64, &BlockOptions) -> Box<dyn ControllerBlock>,
     /// Exchanges one word by the manual, in front of a chip that is selected by GPIO.

@@ -145,3 +145,50 @@ fn what_cannot_be_served_is_refused() {
     run(&["serve", "--serprog", "127.0.0.1:0", "--bus", "sim:rpi3", "--cs", "9"])
         .fails(1, "chip select 9");
 }
+
+#[test]
+fn a_boards_registers_are_served_to_another_program() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (socket, tree) = (dir.path().join("board"), dir.path().join("board.dts"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_barewire"))
+        .args(["serve", "--json", "--once", "--bus", "sim:imx8mp,seed=3", "--chip", "jumper@0"])
+        .args(["--mmio", &text(&socket), "--device-tree", &text(&tree)])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut told = String::new();
+    BufReader::new(child.stderr.take().expect("piped")).read_line(&mut told).expect("readable");
+    assert!(told.contains("registers of sim:imx8mp,seed=3 at"), "{told}");
+    let source = std::fs::read_to_string(&tree).expect("the tree is there first");
+    assert!(source.contains("linux,spi-loopback-test"), "{source}");
+    let client = barewire_mmio::Client::connect(&socket).expect("connects");
+    assert_eq!(barewire::reg::Registers::read(&mut client.registers(0), 0x18), 3, "STATREG");
+    drop(client);
+    assert_eq!(child.wait().expect("ends").code(), Some(0));
+    let mut out = String::new();
+    child.stdout.take().expect("piped").read_to_string(&mut out).expect("UTF-8");
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((&report["connections"], &report["refused"]), (&1.into(), &0.into()), "{report}");
+    assert!(!socket.exists(), "the socket is gone");
+}
+
+#[test]
+fn options_that_mmio_would_ignore_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let socket = text(&dir.path().join("board"));
+    let serve = |others: &[&str]| run(&[&["serve", "--mmio", &socket], others].concat());
+    serve(&["--bus", "sim:imx8mp", "--cs", "1"]).misused("cannot be used with");
+    serve(&["--bus", "sim:imx8mp", "--stats"]).misused("cannot be used with");
+    serve(&["--bus", "sim:imx8mp", "--speed-hz", "1M"]).misused("cannot be used with");
+    serve(&["--bus", "sim:imx8mp,flash=chip.bin"]).misused("option flash: with --mmio");
+    serve(&["--bus", "sim:imx8mp", "--chip", "eeprom@0"]).misused("no kind of chip is called");
+    serve(&["--bus", "sim:imx8mp", "--chip", "flash@7"]).misused("has 4 chip selects");
+    serve(&["--bus", "qemu:sabrelite"]).misused("--bus sim:BOARD");
+    serve(&["--bus", "sim:highbank", "--device-tree", "-"]).fails(1, "no driver for PL022");
+    run(&["serve", "--serprog", "127.0.0.1:0", "--bus", "sim:rpi3", "--chip", "flash@0"])
+        .misused("cannot be used with");
+    run(&["serve", "--bus", "sim:rpi3"]).misused("--serprog");
+    assert!(!dir.path().join("board").exists());
+}

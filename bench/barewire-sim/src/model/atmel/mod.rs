@@ -63,6 +63,7 @@ use crate::wire::Wire;
 /// SPI of Atmel's SAM and SAMA5, without FIFOs.
 pub const KIND: ControllerKind = ControllerKind {
     name: "Atmel SPI",
+    bytes: 0x100,
     model: |reference_hz, _| Box::new(AtmelSpi::new(reference_hz)),
     #[cfg(test)]
     exchange: tests::exchange,
@@ -193,6 +194,7 @@ impl RegisterBlock for AtmelSpi {
             regs::SPI_IMR => self.imr,
             regs::SPI_WPMR => self.write_protected.into(),
             regs::SPI_WPSR => std::mem::take(&mut self.wpsr),
+            regs::VERSION => regs::VERSION_WITHOUT_PDC,
             // Write-only.
             regs::SPI_CR | regs::SPI_TDR | regs::SPI_IER | regs::SPI_IDR => 0,
             _ => return None,
@@ -206,7 +208,7 @@ impl RegisterBlock for AtmelSpi {
             regs::SPI_IER => self.imr |= value & sr::INTERRUPTS,
             regs::SPI_IDR => self.imr &= !value,
             regs::SPI_WPMR if value >> 8 == regs::WPKEY => self.write_protected = value & 1 != 0,
-            // SPI_WPMR without its key; read-only: SPI_RDR, SPI_SR, SPI_IMR, SPI_WPSR.
+            // SPI_WPMR without its key; read-only: SPI_RDR, SPI_SR, SPI_IMR, SPI_WPSR, VERSION.
             _ => return regs::name(offset).is_some(),
         }
         true

@@ -16,6 +16,10 @@ pub(super) const SPI_CSR0: u32 = 0x30;
 pub(super) const SPI_CSR3: u32 = 0x3c;
 pub(super) const SPI_WPMR: u32 = 0xe4;
 pub(super) const SPI_WPSR: u32 = 0xe8;
+/// The data sheet does not describe it; Linux's spi-atmel reads it, and takes a block below 0x212 for one with
+/// a PDC.
+pub(super) const VERSION: u32 = 0xfc;
+pub(super) const VERSION_WITHOUT_PDC: u32 = 0x212;
 
 /// The key "SPI", without which a write to SPI_WPMR has no effect.
 pub(super) const WPKEY: u32 = 0x0053_5049;
@@ -37,6 +41,7 @@ pub(super) fn name(offset: u32) -> Option<&'static str> {
         0x3c => "SPI_CSR3",
         SPI_WPMR => "SPI_WPMR",
         SPI_WPSR => "SPI_WPSR",
+        VERSION => "VERSION",
         _ => return None,
     })
 }

@@ -89,6 +89,7 @@ fn reset_values() {
             assert_eq!(rig.read(offset), 0, "{offset:#x}");
         }
     }
+    assert_eq!(rig.read(VERSION), VERSION_WITHOUT_PDC);
     assert_eq!(rig.block.due(), Ps::MAX);
     rig.write(SPI_CR, SPIEN);
     assert_eq!(rig.read(SPI_SR), 0x0001_0202, "SPIENS, TXEMPTY, TDRE");

@@ -80,6 +80,7 @@ use crate::wire::{Driver, Wire};
 /// SPI0 of BCM2835 and its successors up to BCM2711. Its option is [`Done`].
 pub const KIND: ControllerKind = ControllerKind {
     name: "BCM2835 SPI0",
+    bytes: 0x200,
     model: |reference_hz, options| Box::new(Bcm2835Spi::new(reference_hz).with_done(options.get())),
     #[cfg(test)]
     exchange: tests::exchange,

@@ -60,6 +60,7 @@ use crate::wire::Wire;
 /// Synopsys' DW_apb_ssi as RP1 has it.
 pub const KIND: ControllerKind = ControllerKind {
     name: "DW_apb_ssi",
+    bytes: 0x130,
     model: |reference_hz, _| Box::new(DwSsi::new(reference_hz, Build::RP1)),
     #[cfg(test)]
     exchange: tests::exchange,

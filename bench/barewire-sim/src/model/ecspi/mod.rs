@@ -8,6 +8,9 @@
 //! The model does nothing between accesses. Each access first processes everything due by then,
 //! word by word (by the rules in `shift`), and then acts on registers and FIFOs.
 //!
+//! XCH with an empty TXFIFO clears at once, and no exchange begins: the manual is silent, but the interrupt
+//! handler of Linux's spi-imx relies on it whenever a message is longer than a burst.
+//!
 //! Where the manual contradicts what users and other drivers saw there is a switch, see
 //! [`Readings`]. The default is the manual's text, and a driver must be correct under each reading.
 //! Where the manual is silent, the model takes the reading that exposes a driver's mistake:
@@ -20,7 +23,6 @@
 //!   set before writing to other registers").
 //! - Between bursts SCLK's idle level follows CONFIGREG one SCLK period later (the manual is
 //!   silent; Linux's spi-imx driver records the observation and waits two periods for it).
-//! - XCH with an empty TXFIFO selects and then stalls until there is data.
 //!
 //! # Ordering
 //! 1. Assert: SCLK takes the idle level of the mode, then SS is asserted.
@@ -62,6 +64,7 @@ use shift::Burst;
 /// ECSPI of i.MX 6, 7 and 8M. Its options are [`Readings`].
 pub const KIND: ControllerKind = ControllerKind {
     name: "ECSPI",
+    bytes: 0x4000,
     model: |reference_hz, options| Box::new(Ecspi::with_readings(reference_hz, options.get())),
     #[cfg(test)]
     exchange: tests::exchange,

@@ -71,6 +71,11 @@ impl Ecspi {
             return;
         }
         if self.shifter.is_idle() {
+            // XCH without a word clears at once. Linux's spi-imx sets it so: its interrupt handler finds no
+            // room in a burst whose last word leaves the shift register meanwhile.
+            if self.tx.is_empty() {
+                return;
+            }
             self.shifter.select(now);
             self.burst.by_xch = by_xch;
             if self.readings.xch == Over::FifoEmpty || self.readings.tc == Over::FifoEmpty {

@@ -313,15 +313,21 @@ fn a_burst_without_data_stalls_selected() {
     let used = rig.wire.wire_use(rig.now);
     assert_eq!((used.clock_ps, used.span_ps), (64 * PERIOD, 132 * PERIOD));
 
-    // XCH without any data is a stall from the beginning.
+}
+
+#[test]
+fn xch_without_a_word_clears_at_once() {
     let mut rig = Rig::on(burst(8), 0);
     rig.write(CONREG, ON | burst(8) | XCH);
-    rig.now = 10 * PERIOD;
-    assert!(rig.xch());
-    assert_eq!(rig.rules(), [Rule::TxUnderrun]);
+    assert!(!rig.xch());
     rig.write(TXDATA, 0x99);
+    rig.now = 10 * PERIOD;
+    assert!(!rig.xch() && !rig.stat(TC));
+    assert_eq!(rig.echoes[0].borrow().selections(), 0);
+    rig.write(CONREG, ON | burst(8) | XCH);
     rig.until(|rig| rig.stat(TC));
     assert_eq!(rig.echoes[0].borrow().received(), [0x99]);
+    assert!(rig.rules().is_empty());
 }
 
 /// A rig with `readings`, enabled.

@@ -29,6 +29,7 @@ use super::{GpioBlock, GpioKind, NoRegister};
 /// The PIO controller of SAMA5D3.
 pub const KIND: GpioKind = GpioKind {
     name: "Atmel PIO",
+    bytes: 0x200,
     model: |_| Box::new(AtmelPio::new()),
     drive: |write, pins, high| {
         write(0x30, high);

@@ -22,6 +22,7 @@ use super::{GpioBlock, GpioKind, NoRegister};
 /// The GPIO block of BCM2835 and its successors up to BCM2837.
 pub const KIND: GpioKind = GpioKind {
     name: "BCM2835 GPIO",
+    bytes: 0xb4,
     model: |_| Box::new(Bcm2835Gpio::new()),
     drive: |write, pins, high| {
         write(0x1c, high);

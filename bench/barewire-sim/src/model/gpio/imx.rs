@@ -18,6 +18,7 @@ use super::{GpioBlock, GpioKind, NoRegister};
 /// The GPIO block of i.MX.
 pub const KIND: GpioKind = GpioKind {
     name: "i.MX GPIO",
+    bytes: 0x4000,
     model: |_| Box::new(ImxGpio::new()),
     drive: |write, pins, high| {
         write(0x00, high);

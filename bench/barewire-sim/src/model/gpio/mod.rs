@@ -45,6 +45,8 @@ pub struct NoRegister;
 pub struct GpioKind {
     /// The vendor's name.
     pub name: &'static str,
+    /// The bytes of its register block, as the SoCs' memory maps and Linux's device trees have it.
+    pub bytes: u32,
     /// The block at reset, with what its manual leaves open.
     pub model: fn(&BlockOptions) -> Box<dyn GpioBlock>,
     /// Makes pins outputs by the manual, as a boot loader would: the function writes a register, the

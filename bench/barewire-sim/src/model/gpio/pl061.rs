@@ -24,6 +24,7 @@ use super::{GpioBlock, GpioKind, NoRegister};
 /// ARM PrimeCell GPIO PL061. Its option is [`InputLevel`].
 pub const KIND: GpioKind = GpioKind {
     name: "PL061",
+    bytes: 0x1000,
     model: |options| Box::new(Pl061::new().with_input_level(options.get())),
     drive: |write, pins, high| {
         write(0x400, pins);

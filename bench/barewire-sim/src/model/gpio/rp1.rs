@@ -24,6 +24,7 @@ use super::{GpioBlock, GpioKind, NoRegister};
 /// Bank 0 of RP1: IO_BANK0, SYS_RIO0 and PADS_BANK0.
 pub const KIND: GpioKind = GpioKind {
     name: "RP1 GPIO",
+    bytes: 0x3_0000,
     model: |_| Box::new(Rp1Gpio::new()),
     drive: |write, pins, high| {
         write(0x1_0000, high);

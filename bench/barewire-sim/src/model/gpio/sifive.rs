@@ -18,6 +18,7 @@ use super::{GpioBlock, GpioKind, NoRegister};
 /// SiFive's GPIO block.
 pub const KIND: GpioKind = GpioKind {
     name: "SiFive GPIO",
+    bytes: 0x1000,
     model: |_| Box::new(SiFiveGpio::new()),
     drive: |write, pins, high| {
         write(OUTPUT_VAL, high);

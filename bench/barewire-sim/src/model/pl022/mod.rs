@@ -62,6 +62,7 @@ use crate::wire::{Driver, Wire};
 /// ARM PrimeCell SSP PL022.
 pub const KIND: ControllerKind = ControllerKind {
     name: "PL022",
+    bytes: 0x1000,
     model: |reference_hz, _| Box::new(Pl022::new(reference_hz)),
     #[cfg(test)]
     exchange: tests::exchange,

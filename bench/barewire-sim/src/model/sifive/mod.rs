@@ -55,6 +55,7 @@ use crate::wire::Wire;
 /// SiFive SPI, as the FU540-C000's SPI0: with the flash interface and one select line.
 pub const KIND: ControllerKind = ControllerKind {
     name: "SiFive SPI",
+    bytes: 0x1000,
     model: |reference_hz, _| Box::new(SiFive::new(reference_hz, 1)),
     #[cfg(test)]
     exchange: tests::exchange,

@@ -261,6 +261,7 @@ macro_rules! built {
             scripted: false,
             kind: Some(&ControllerKind {
                 name: model::dw_ssi::KIND.name,
+                bytes: model::dw_ssi::KIND.bytes,
                 model: |hz, _| {
                     let build =
                         Build { tx_words: $words, rx_words: $words - 1, wide: $wide, ..Build::RP1 };

@@ -1,5 +1,5 @@
 //! `barewire serve`: one chip select for programs that speak flashrom's serprog protocol, by TCP or through
-//! a pseudo-terminal.
+//! a pseudo-terminal; or with `--mmio` a simulated board for a kernel or an emulator ([`mmio`]).
 //!
 //! # How it works
 //! One program at a time has the chip. While it is connected, the chip's lock between processes is held:
@@ -13,15 +13,18 @@
 //! those are not waited for.
 
 mod line;
+mod mmio;
 mod protocol;
 
 use std::io::{ErrorKind, Read, Write};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use barewire::bus::Device;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
+use barewire_mmio::ChipName;
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
@@ -41,11 +44,24 @@ Examples:
   flashrom -p serprog:ip=127.0.0.1:3333 -r copy.bin
   barewire serve --serprog /tmp/chip --bus uio:uio0,reference-hz=80M,cs=native0
   flashrom -p serprog:dev=/tmp/chip:115200 -w firmware.bin
-From another machine: ssh -L 3333:127.0.0.1:3333 BOARD")]
+From another machine: ssh -L 3333:127.0.0.1:3333 BOARD
+  barewire serve --mmio /tmp/board --bus sim:rpi5 --chip flash@2 --chip touch@0 --device-tree board.dts
+  linux mem=96M dtb=board.dtb time-travel=inf-cpu barewire_mmio.socket=/tmp/board")]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["serprog", "mmio"])))]
 pub(crate) struct Args {
     /// Where to listen: an address and port (0: any), or a path, which becomes a link to a pseudo-terminal
     #[arg(long, value_name = "ADDRESS:PORT|PATH")]
-    serprog: Where,
+    serprog: Option<Where>,
+    /// Serve a simulated board's registers, pads and interrupts at a Unix socket, for a kernel or an emulator
+    #[arg(long, value_name = "SOCKET",
+          conflicts_with_all = ["chip_select", "speed_hz", "mode", "vcd", "stats", "latency"])]
+    mmio: Option<PathBuf>,
+    /// With --mmio: a chip on the board, flash, can, adc, touch, jumper or spidev, and its chip select; more than once
+    #[arg(long = "chip", value_name = "KIND@CS[=OPTION]", conflicts_with = "serprog", value_parser = mmio::chip)]
+    chips: Vec<ChipName>,
+    /// With --mmio: write the board's device tree for user-mode Linux there, before clients may connect; -: stdout
+    #[arg(long, value_name = "FILE", conflicts_with = "serprog")]
+    device_tree: Option<PathBuf>,
     /// End when the first program has gone
     #[arg(long)]
     once: bool,
@@ -86,19 +102,25 @@ impl session::Report for Report {
 
 /// Runs it: until Ctrl-C, which is its proper end.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(socket) = &args.mmio {
+        return mmio::serve(args, socket);
+    }
+    let Some(serprog) = &args.serprog else {
+        unreachable!("clap asks for one of the two");
+    };
     let request = Request::of(&args.bus, EndState::AsServed)
         .for_chip(ChipRequest::Flash)
         .that_changes_the_chip();
-    session::run(&request, |session| serve(args, session))
+    session::run(&request, |session| serve(args, serprog, session))
 }
 
-fn serve(args: &Args, session: &Session) -> Result<Report, Failure> {
+fn serve(args: &Args, serprog: &Where, session: &Session) -> Result<Report, Failure> {
     let chip_select = session.chip_select;
     let settings = Settings::new(chip_select, args.bus.speed_hz)
         .with_mode(args.mode | session.mode(chip_select));
     // A wrong chip select is an error of this command, not of the first program.
     session.open.bus().device(&settings)?;
-    let mut listener = Listener::open(&args.serprog)?;
+    let mut listener = Listener::open(serprog)?;
     // Also for who wants no notes: a script reads the port here.
     note!("{}", listener.told());
     let mut report = Report {

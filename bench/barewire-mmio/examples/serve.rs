@@ -1,0 +1,48 @@
+//! Serves a simulated board to one client: `serve SOCKET TREE BOARD [CHIP…]`.
+//!
+//! It writes the board's device tree to the file TREE, serves one client, and then says what it counted, a
+//! line each; HARM for each rule of the wire that was broken, the first time. With the environment's `BAREWIRE_TRACE=FILE` it writes every access to that file.
+//! `cargo xtask linux-on-sim` runs it; `barewire serve --mmio` is its likeness for users.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::net::UnixListener;
+
+use barewire_mmio::{Machine, Server, tree as device_tree};
+use barewire_sim::{Board, BoardOptions, BoardSpec};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let [Some(socket), Some(tree), Some(board)] = std::array::from_fn(|_| arguments.next()) else {
+        return Err("usage: serve SOCKET TREE BOARD [CHIP…]".into());
+    };
+    let chips = arguments.map(|chip| chip.parse()).collect::<Result<Vec<_>, _>>()?;
+    let board = Board::new(BoardSpec::find(&board)?, BoardOptions::default());
+    let mut machine = Machine::new(board, &chips)?;
+    if let Some(path) = std::env::var_os("BAREWIRE_TRACE") {
+        let mut file = BufWriter::new(File::create(path)?);
+        machine.trace(move |access| _ = writeln!(file, "{access}"));
+    }
+    // Whoever finds the socket may connect.
+    fs::write(tree, device_tree::source(&machine)?)?;
+    let listener = UnixListener::bind(&socket)?;
+    let (client, _) = listener.accept()?;
+    fs::remove_file(&socket)?;
+    let mut server = Server::new(machine);
+    let end = server.serve(&client, || false)?;
+    let machine = server.machine();
+    for line in machine.chips().iter().flat_map(|chip| chip.told()) {
+        println!("TOLD {line}");
+    }
+    let (requests, refused) = server.counts();
+    println!("REQUESTS {requests} {refused} {end:?}");
+    let mut rules = Vec::new();
+    for violation in machine.board().violations() {
+        if violation.rule.harms() && !rules.contains(&violation.rule) {
+            println!("HARM {violation}");
+            rules.push(violation.rule);
+        }
+    }
+    Ok(())
+}

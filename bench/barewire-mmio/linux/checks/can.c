@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * can0 by mcp251xfd: frames to the far node, which sends each back with its identifier's lowest bit flipped.
+ *
+ * Every frame that comes back is compared with the next one sent: none may be lost, doubled or out of order.
+ */
+#include <errno.h>
+#include <linux/can.h>
+#include <linux/can/error.h>
+#include <linux/can/netlink.h>
+#include <linux/can/raw.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "checks.h"
+
+/* Frames on their way: less than the sockets' buffers hold. */
+#define WINDOW 24
+
+static char why[256];
+
+struct netlink_request {
+	struct nlmsghdr head;
+	struct ifinfomsg info;
+	char room[512];
+};
+
+static struct rtattr *append(struct netlink_request *request, int type, const void *data, size_t size)
+{
+	struct rtattr *attribute =
+		(struct rtattr *)((char *)request + NLMSG_ALIGN(request->head.nlmsg_len));
+
+	attribute->rta_type = type;
+	attribute->rta_len = RTA_LENGTH(size);
+	if (size)
+		memcpy(RTA_DATA(attribute), data, size);
+	request->head.nlmsg_len = NLMSG_ALIGN(request->head.nlmsg_len) + RTA_ALIGN(attribute->rta_len);
+	return attribute;
+}
+
+static void end(struct netlink_request *request, struct rtattr *nest)
+{
+	nest->rta_len = (char *)request + request->head.nlmsg_len - (char *)nest;
+}
+
+/* Sets can0's rates and takes it up, as `ip link set can0 up type can bitrate … dbitrate … fd on` does. */
+static bool take_up(int index, unsigned int rate, unsigned int data_rate)
+{
+	struct netlink_request request = {
+		.head = {
+			.nlmsg_len = NLMSG_LENGTH(sizeof(struct ifinfomsg)),
+			.nlmsg_type = RTM_NEWLINK,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+		},
+		.info = { .ifi_family = AF_UNSPEC, .ifi_index = index, .ifi_change = IFF_UP, .ifi_flags = IFF_UP },
+	};
+	struct can_bittiming nominal = { .bitrate = rate }, data = { .bitrate = data_rate };
+	struct can_ctrlmode mode = { .mask = CAN_CTRLMODE_FD, .flags = CAN_CTRLMODE_FD };
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr error;
+		char room[512];
+	} answer;
+	struct rtattr *info, *can;
+	int netlink = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+
+	info = append(&request, IFLA_LINKINFO, NULL, 0);
+	append(&request, IFLA_INFO_KIND, "can", 3);
+	can = append(&request, IFLA_INFO_DATA, NULL, 0);
+	append(&request, IFLA_CAN_BITTIMING, &nominal, sizeof(nominal));
+	append(&request, IFLA_CAN_DATA_BITTIMING, &data, sizeof(data));
+	append(&request, IFLA_CAN_CTRLMODE, &mode, sizeof(mode));
+	end(&request, can);
+	end(&request, info);
+	if (send(netlink, &request, request.head.nlmsg_len, 0) < 0 ||
+	    recv(netlink, &answer, sizeof(answer), 0) < 0) {
+		snprintf(why, sizeof(why), "netlink: %s", strerror(errno));
+		return false;
+	}
+	close(netlink);
+	snprintf(why, sizeof(why), "ip link set up: %s", strerror(-answer.error.error));
+	return answer.head.nlmsg_type == NLMSG_ERROR && answer.error.error == 0;
+}
+
+/* Frame n: the same on every run. Identifiers are even, so that the far node's are odd. */
+static size_t make(uint32_t n, struct canfd_frame *frame)
+{
+	static const uint8_t lengths[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 32, 48, 64 };
+	uint32_t mixed = (n + 1) * 2654435761u;
+	bool fd = mixed >> 28 & 1;
+	size_t index;
+
+	memset(frame, 0, sizeof(*frame));
+	frame->can_id = mixed >> 27 & 1 ? ((mixed & CAN_EFF_MASK & ~1u) | CAN_EFF_FLAG) :
+					  (mixed & CAN_SFF_MASK & ~1u);
+	frame->len = fd ? lengths[n % 16] : n % 9;
+	if (fd && mixed >> 29 & 1)
+		frame->flags = CANFD_BRS;
+	for (index = 0; index < frame->len; index++)
+		frame->data[index] = (mixed >> index % 24) + index * 41;
+	return fd ? CANFD_MTU : CAN_MTU;
+}
+
+/* FNV-1a over identifiers and data, as the far node's. */
+static uint64_t summed(uint64_t sum, const struct canfd_frame *frame)
+{
+	uint32_t id = frame->can_id & CAN_EFF_MASK;
+	size_t index;
+
+	for (index = 0; index < 4 + (size_t)frame->len; index++) {
+		uint8_t byte = index < 4 ? id >> 8 * index : frame->data[index - 4];
+
+		sum = (sum ^ byte) * 0x100000001b3ULL;
+	}
+	return sum;
+}
+
+static bool same(const struct canfd_frame *sent, const struct canfd_frame *heard)
+{
+	/* ESI is the far node's own. */
+	return heard->can_id == (sent->can_id ^ 1) && heard->len == sent->len &&
+	       (heard->flags & CANFD_BRS) == (sent->flags & CANFD_BRS) &&
+	       memcmp(heard->data, sent->data, sent->len) == 0;
+}
+
+static bool echo(int can, uint32_t count)
+{
+	uint32_t out = 0, in = 0;
+	uint64_t sum = 0;
+
+	while (in < count) {
+		struct pollfd ready = { .fd = can, .events = POLLIN };
+		struct canfd_frame frame, expected;
+		size_t size, got;
+
+		while (out < count && out - in < WINDOW) {
+			size = make(out, &frame);
+			if (write(can, &frame, size) != (ssize_t)size) {
+				if (errno == ENOBUFS)
+					break;
+				snprintf(why, sizeof(why), "frame %u: %s", out, strerror(errno));
+				return false;
+			}
+			out++;
+		}
+		bool full = out == count || out - in == WINDOW;
+
+		if (poll(&ready, 1, full ? 2000 : 1) != 1) {
+			if (!full)
+				continue;
+			snprintf(why, sizeof(why), "%u sent, %u came back, then none", out, in);
+			return false;
+		}
+		got = read(can, &frame, sizeof(frame));
+		if (frame.can_id & CAN_ERR_FLAG) {
+			snprintf(why, sizeof(why), "error frame %#x %02x %02x %02x at %u", frame.can_id,
+				 frame.data[0], frame.data[1], frame.data[2], in);
+			return false;
+		}
+		size = make(in, &expected);
+		if (got != size || !same(&expected, &frame)) {
+			snprintf(why, sizeof(why), "frame %u came back as %#x, %u bytes; sent %#x, %u bytes",
+				 in, frame.can_id, frame.len, expected.can_id, expected.len);
+			return false;
+		}
+		sum = summed(sum, &frame);
+		in++;
+	}
+	note("can-sum %016llx after %u frames", (unsigned long long)sum, in);
+	return true;
+}
+
+static unsigned long statistic(const char *name)
+{
+	char path[128], text[32];
+	unsigned long value = 0;
+
+	snprintf(path, sizeof(path), "/sys/class/net/can0/statistics/%s", name);
+	sscanf(content(path, text, sizeof(text)), "%lu", &value);
+	return value;
+}
+
+void check_can(void)
+{
+	struct sockaddr_can address = { .can_family = AF_CAN };
+	unsigned long count = option("frames", 1000);
+	int on = 1, size = 1 << 20, can;
+	can_err_mask_t errors = CAN_ERR_MASK;
+	char path[64];
+
+	if (!find("/sys/class/net/can0", path, sizeof(path), 5)) {
+		failed("can", "no can0 appeared");
+		return;
+	}
+	address.can_ifindex = if_nametoindex("can0");
+	if (!take_up(address.can_ifindex, option("rate", 500000), option("data_rate", 2000000))) {
+		failed("can-up", "%s", why);
+		return;
+	}
+	passed("can-up");
+	can = socket(AF_CAN, SOCK_RAW, CAN_RAW);
+	setsockopt(can, SOL_CAN_RAW, CAN_RAW_FD_FRAMES, &on, sizeof(on));
+	setsockopt(can, SOL_CAN_RAW, CAN_RAW_ERR_FILTER, &errors, sizeof(errors));
+	setsockopt(can, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (bind(can, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		failed("can-echo", "bind: %s", strerror(errno));
+		return;
+	}
+	judge("can-echo", echo(can, count), why);
+	snprintf(why, sizeof(why), "rx %lu, tx %lu of %lu; errors %lu and %lu, dropped %lu, overflows %lu",
+		 statistic("rx_packets"), statistic("tx_packets"), count, statistic("rx_errors"),
+		 statistic("tx_errors"), statistic("rx_dropped"), statistic("rx_over_errors"));
+	/* 6.1 counts a sent frame's echo in the kernel among the received. */
+	judge("can-counts",
+	      statistic("rx_packets") >= count && statistic("tx_packets") == count &&
+		      !statistic("rx_errors") && !statistic("tx_errors") && !statistic("rx_dropped"),
+	      why);
+	close(can);
+}

@@ -1,0 +1,192 @@
+//! The boards and their runs, as data.
+//!
+//! A board is one of `barewire-sim`'s, by its name. Its chip selects are the simulator's numbers.
+
+/// A boot of user-mode Linux on a board.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Run {
+    /// The name after `BOARD/`.
+    pub(super) name: &'static str,
+    /// The guest's checks, with commas.
+    pub(super) checks: &'static str,
+    /// The chips, as `KIND@CS`.
+    pub(super) chips: &'static [&'static str],
+    /// More of the kernel's command line.
+    pub(super) options: &'static str,
+}
+
+/// A simulated board.
+#[derive(Debug)]
+pub(super) struct Board {
+    /// Its name, and the simulator's.
+    pub(super) name: &'static str,
+    /// Linux's driver of its controller; `None`: why there is none.
+    pub(super) driver: Result<&'static str, &'static str>,
+    pub(super) runs: &'static [Run],
+    /// Rules of the wire that Linux's driver breaks on the model, each with the reason that this is known and
+    /// settled (docs/judges.md, *Differences*).
+    pub(super) broken: &'static [(&'static str, &'static str)],
+}
+
+const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static str]) -> Run {
+    Run { name, checks, chips, options: "" }
+}
+
+/// Runs that take minutes, and that others are like: CI leaves them out.
+pub(super) const NOT_IN_CI: [&str; 6] = [
+    "imx6dl/loopback",
+    "rpi3/loopback",
+    "sabrelite/loopback",
+    "sama5d36/loopback",
+    "sama5d36/nor+touch",
+    "unleashed/loopback",
+];
+
+/// The run of which CI has many frames.
+pub(super) const LONG_CAN: &str = "imx8mp/can";
+
+/// Known on every board. A guest's instructions take no time, so what silicon gets for nothing is missing here.
+pub(super) const BROKEN: &[(&str, &str)] = &[
+    (
+        "cs_inactive on",
+        "nothing but accesses takes time between two messages, which on silicon are a microsecond apart",
+    ),
+    (
+        "TSC2046: Aux was converted",
+        "ads7846 makes a conversion of AUX when it is bound, to power the reference down again",
+    ),
+];
+
+const EARLY: &str = "the driver deselects when the last word is received, up to half a period of SCK before the end \
+     of its cell; on silicon its own instructions take longer, but at the slowest clocks";
+const SOON: &[(&str, &str)] = &[("sck_idle on", EARLY), ("cs_hold on", EARLY)];
+const ATMEL: &[(&str, &str)] = &[
+    ("sck_idle on", EARLY),
+    ("cs_hold on", EARLY),
+    (
+        "clock_without_cs:",
+        "at a change of polarity the driver sends a word with no chip selected, so that SPCK takes its new level",
+    ),
+];
+const DW: &[(&str, &str)] = &[
+    ("sck_idle on", "the driver sets the mode after the core has asserted a chip select by GPIO"),
+    ("disabled: SER written while BUSY", EARLY),
+];
+
+/// All boards.
+pub(super) static BOARDS: [Board; 8] = [
+    Board {
+        name: "highbank",
+        driver: Err(
+            "Linux's spi-pl022 needs ARM_AMBA, which user-mode Linux cannot have; QEMU judges PL022",
+        ),
+        runs: &[run("spidev", "spidev", &[])],
+        broken: &[],
+    },
+    Board {
+        name: "imx6dl",
+        driver: Ok("spi-imx"),
+        runs: &[
+            run("spidev", "spidev", &["spidev@0"]),
+            run("nor", "nor", &["flash@0"]),
+            run("can", "can", &["can@0"]),
+            run("adc", "adc", &["adc@0"]),
+            run("touch", "touch", &["touch@0"]),
+            run("loopback", "loopback", &["jumper@0"]),
+        ],
+        broken: SOON,
+    },
+    Board {
+        name: "imx8mp",
+        driver: Ok("spi-imx"),
+        runs: &[
+            run("spidev", "spidev", &["spidev@0"]),
+            run("nor", "nor", &["flash@0"]),
+            run("can", "can", &["can@2"]),
+            run("adc", "adc", &["adc@2"]),
+            run("touch", "touch", &["touch@3"]),
+            run("nor+touch", "nor,touch", &["flash@0", "touch@3"]),
+            run("can+adc", "can,adc", &["can@2", "adc@3"]),
+            run("loopback", "loopback", &["jumper@0"]),
+        ],
+        broken: SOON,
+    },
+    Board {
+        name: "rpi3",
+        driver: Ok("spi-bcm2835"),
+        // spi-bcm2835 has chip selects by GPIO alone, and the board one of them.
+        runs: &[
+            run("spidev", "spidev", &["spidev@0"]),
+            run("nor", "nor", &["flash@0"]),
+            run("can", "can", &["can@0"]),
+            run("adc", "adc", &["adc@0=mcp3208"]),
+            run("touch", "touch", &["touch@0"]),
+            run("loopback", "loopback", &["jumper@0"]),
+        ],
+        broken: SOON,
+    },
+    Board {
+        name: "rpi5",
+        driver: Ok("spi-dw-mmio"),
+        runs: &[
+            run("spidev", "spidev", &["spidev@0"]),
+            run("nor", "nor", &["flash@2"]),
+            run("can", "can", &["can@0"]),
+            run("adc", "adc", &["adc@0=mcp3004"]),
+            run("touch", "touch", &["touch@0"]),
+            run("nor+touch", "nor,touch", &["flash@2", "touch@0"]),
+            run("can+adc", "can,adc", &["can@0", "adc@2"]),
+            run("loopback", "loopback", &["jumper@0"]),
+        ],
+        broken: DW,
+    },
+    Board {
+        name: "sabrelite",
+        driver: Ok("spi-imx"),
+        runs: &[
+            run("spidev", "spidev", &["spidev@0"]),
+            // Another part in the place of the board's: Linux leaves the SST25VF016B locked (docs/judges.md).
+            run("nor", "nor", &["flash@0=w25q32jv"]),
+            run("can", "can", &["can@0"]),
+            run("adc", "adc", &["adc@0=mcp3002"]),
+            run("touch", "touch", &["touch@0"]),
+            run("loopback", "loopback", &["jumper@0"]),
+        ],
+        broken: SOON,
+    },
+    Board {
+        name: "sama5d36",
+        driver: Ok("spi-atmel"),
+        runs: &[
+            // Below 517,647 Hz the driver goes on with SCBR = 0, which the manual forbids.
+            Run {
+                name: "spidev",
+                checks: "spidev",
+                chips: &["spidev@0"],
+                options: "slowest=600000",
+            },
+            run("nor", "nor", &["flash@0"]),
+            run("can", "can", &["can@0"]),
+            run("adc", "adc", &["adc@0=mcp3204"]),
+            run("touch", "touch", &["touch@0"]),
+            run("nor+touch", "nor,touch", &["flash@0", "touch@1"]),
+            run("can+adc", "can,adc", &["can@0", "adc@1"]),
+            run("loopback", "loopback", &["jumper@0"]),
+        ],
+        broken: ATMEL,
+    },
+    Board {
+        name: "unleashed",
+        driver: Ok("spi-sifive"),
+        // spi-sifive takes no chip select by GPIO.
+        runs: &[
+            run("spidev", "spidev", &["spidev@1"]),
+            run("nor", "nor", &["flash@1"]),
+            run("can", "can", &["can@1"]),
+            run("adc", "adc", &["adc@1"]),
+            run("touch", "touch", &["touch@1"]),
+            run("loopback", "loopback", &["jumper@1"]),
+        ],
+        broken: &[],
+    },
+];

@@ -1,0 +1,173 @@
+//! The report at the end: boards × runs, every failure with its reason, and accesses a message; or JSON.
+
+use super::protocol::{Said, Verdict};
+
+/// One run on one board.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) board: &'static str,
+    pub(super) run: &'static str,
+    pub(super) said: Said,
+}
+
+/// The report.
+pub(super) fn told(rows: &[Row], as_json: bool) -> String {
+    if as_json { json(rows) } else { text(rows) }
+}
+
+/// The values in order, each once.
+fn each<'r>(rows: &'r [Row], of: impl Fn(&'r Row) -> &'static str) -> Vec<&'static str> {
+    let mut all = Vec::new();
+    for row in rows {
+        if !all.contains(&of(row)) {
+            all.push(of(row));
+        }
+    }
+    all
+}
+
+fn text(rows: &[Row]) -> String {
+    let (boards, runs) = (each(rows, |row| row.board), each(rows, |row| row.run));
+    let mut text = format!("{:<12}", "board");
+    for run in &runs {
+        text += &format!("{run:<11}");
+    }
+    for board in &boards {
+        text = text.trim_end().to_owned() + &format!("\n{board:<12}");
+        for run in &runs {
+            let row = rows.iter().find(|row| row.board == *board && row.run == *run);
+            text += &format!("{:<11}", row.map_or_else(|| "-".into(), |row| cell(&row.said)));
+        }
+    }
+    text = text.trim_end().to_owned() + "\n";
+    for row in rows {
+        for check in row.said.checks.iter().filter(|check| check.verdict != Verdict::Passed) {
+            let word = if check.verdict == Verdict::Failed { "FAILED" } else { "skipped" };
+            text += &format!("{word} {}/{} {}: {}\n", row.board, row.run, check.name, check.why);
+        }
+    }
+    for row in rows.iter().filter(|row| !row.said.notes.is_empty()) {
+        for note in &row.said.notes {
+            text += &format!("{}/{}: {note}\n", row.board, row.run);
+        }
+    }
+    let counted: Vec<&Row> = rows.iter().filter(|row| !row.said.accesses.is_empty()).collect();
+    if !counted.is_empty() {
+        text += "\nregister accesses of Linux's driver for a message of so many bytes, reads + writes\n";
+        for row in counted {
+            text += &format!("{:<12}", row.board);
+            for accesses in &row.said.accesses {
+                let cell = format!("{}: {} + {}", accesses.bytes, accesses.reads, accesses.writes);
+                text += &format!("{cell:<22}");
+            }
+            text = text.trim_end().to_owned() + "\n";
+        }
+    }
+    let of = |verdict| {
+        let checks = rows.iter().flat_map(|row| &row.said.checks);
+        checks.filter(|check| check.verdict == verdict).count()
+    };
+    let [passed, failed, skipped] = [Verdict::Passed, Verdict::Failed, Verdict::Skipped].map(of);
+    text + &format!("\nlinux-on-sim: {passed} passed, {failed} failed, {skipped} skipped")
+}
+
+/// How a run went: the checks passed of all.
+fn cell(said: &Said) -> String {
+    let of = |verdict| said.checks.iter().filter(|check| check.verdict == verdict).count();
+    match (of(Verdict::Failed), of(Verdict::Skipped), said.checks.len()) {
+        (0, 0, all) => format!("passed {all}"),
+        (0, ..) => "skipped".into(),
+        (failed, _, all) => format!("FAILED {failed}/{all}"),
+    }
+}
+
+/// One line of JSON: `checks`, and `accesses` of the controllers.
+fn json(rows: &[Row]) -> String {
+    let checks = rows.iter().flat_map(|row| {
+        row.said.checks.iter().map(move |check| {
+            format!(
+                "{{\"board\":{},\"run\":{},\"check\":{},\"result\":{},\"why\":{}}}",
+                quoted(row.board),
+                quoted(row.run),
+                quoted(&check.name),
+                quoted(check.verdict.word()),
+                quoted(&check.why)
+            )
+        })
+    });
+    let accesses = rows.iter().flat_map(|row| {
+        row.said.accesses.iter().map(move |accesses| {
+            format!(
+                "{{\"board\":{},\"bytes\":{},\"reads\":{},\"writes\":{}}}",
+                quoted(row.board),
+                accesses.bytes,
+                accesses.reads,
+                accesses.writes
+            )
+        })
+    });
+    let (checks, accesses): (Vec<_>, Vec<_>) = (checks.collect(), accesses.collect());
+    format!("{{\"checks\":[{}],\"accesses\":[{}]}}", checks.join(","), accesses.join(","))
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted += "\\\"",
+            '\\' => quoted += "\\\\",
+            c if c < ' ' => quoted += &format!("\\u{:04x}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::protocol::{Accesses, Check};
+    use super::*;
+
+    fn rows() -> Vec<Row> {
+        let passed = Check::new("nor", Verdict::Passed, "");
+        let failed = Check::new("can", Verdict::Failed, "no \"can0\"");
+        let accesses = vec![Accesses { bytes: 4, reads: 2.0, writes: 1.5 }];
+        vec![
+            Row {
+                board: "a",
+                run: "nor",
+                said: Said { checks: vec![passed.clone()], accesses, notes: vec![] },
+            },
+            Row {
+                board: "b",
+                run: "can",
+                said: Said { checks: vec![passed, failed], ..Said::default() },
+            },
+        ]
+    }
+
+    #[test]
+    fn the_table_has_boards_and_runs_and_says_why() {
+        let text = told(&rows(), false);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        assert_eq!(lines[0], "board       nor        can");
+        assert_eq!(lines[1], "a           passed 1   -");
+        assert_eq!(lines[2], "b           -          FAILED 1/2");
+        assert_eq!(lines[3], "FAILED b/can can: no \"can0\"");
+        assert!(text.contains("a           4: 2 + 1.5\n"), "{text}");
+        assert!(text.ends_with("linux-on-sim: 2 passed, 1 failed, 0 skipped"));
+    }
+
+    #[test]
+    fn json_is_one_line() {
+        let line = told(&rows(), true);
+        assert!(!line.contains('\n'));
+        assert!(line.contains("\"why\":\"no \\\"can0\\\"\""), "{line}");
+        assert!(
+            line.ends_with(
+                "\"accesses\":[{\"board\":\"a\",\"bytes\":4,\"reads\":2,\"writes\":1.5}]}"
+            )
+        );
+    }
+}
