@@ -312,7 +312,6 @@ fn a_burst_without_data_stalls_selected() {
     assert_eq!(rig.echoes[0].borrow().selections(), 1, "SS stayed asserted");
     let used = rig.wire.wire_use(rig.now);
     assert_eq!((used.clock_ps, used.span_ps), (64 * PERIOD, 132 * PERIOD));
-
 }
 
 #[test]
