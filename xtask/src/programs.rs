@@ -21,8 +21,6 @@ const USED: [&str; 7] =
 pub(crate) fn build(cx: &Context, log: &Path) -> Result<PathBuf, String> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--workspace", "--profile", "ci"]).args(USED).envs(linted::VARIABLES);
-    // Whoever uses it builds it by pip.
-    cargo.args(["--exclude", "barewire-python"]);
     tool::run(cargo.current_dir(&cx.root), log)?;
     Ok(cx.root.join(cx.target_dir("ci")))
 }

@@ -1,6 +1,6 @@
 //! The Python package: a virtual environment with it, its tests, and tools from PyPI.
 //!
-//! How it works: `pip install ./bindings/python` builds the package, and what is installed is tested:
+//! How it works: `pip install ./bindings/python` builds the package as a user's would, and what is installed is tested:
 //! pytest's tests, the counted cost of calls among them; mypy on the package and its tests; the stubs against
 //! the module. The original py-spidev, whose answers ours are compared with, runs under `barewire run`.
 
@@ -85,8 +85,6 @@ fn prepare(cx: &Context, dir: &Path) -> Result<Ready, Stop> {
     let built = programs::build(cx, &dir.join("build.log")).map_err(Stop::Broke)?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"]);
-    // What is shipped but for its symbols, and the step `counted` has built most of it.
-    pip.args(["--config-settings", "build-args=--profile counted"]);
     pip.arg(cx.root.join(PACKAGE));
     tool::run(&mut pip, &dir.join("install.log")).map_err(Stop::Broke)?;
     Ok(Ready { python, barewire: built.join("barewire") })
