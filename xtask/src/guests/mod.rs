@@ -211,8 +211,15 @@ fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
     let jobs = options.jobs();
     let base = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let dirs = Dirs { work: cx.root.join(base).join("guests"), root: cx.root.clone() };
-    let packages = Packages::obtain(&dirs.work, options.update, &say).map_err(Stop::Lacks)?;
-    let set = prepare(&dirs, &packages, &jobs, &say).map_err(Stop::Broke)?;
+    let arches = arches(&jobs);
+    // One waits for the network, the other computes.
+    let (packages, built) = std::thread::scope(|scope| {
+        let building = scope.spawn(|| build(&dirs, &arches, &say));
+        let packages = Packages::obtain(&dirs.work, options.update, &say);
+        (packages, building.join().expect("no build panics"))
+    });
+    let (packages, built) = (packages.map_err(Stop::Lacks)?, built.map_err(Stop::Broke)?);
+    let set = prepare(&dirs, &packages, &jobs, &built).map_err(Stop::Broke)?;
     let mut results = boot_all(set, &say).map_err(Stop::Broke)?;
     let without = jobs.iter().filter(|(_, boot)| boot.newer && packages.newer.is_none());
     results.rows.extend(without.map(|(board, boot)| {
@@ -223,28 +230,40 @@ fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
     Ok(results)
 }
 
-/// Builds everything that the jobs boot.
-fn prepare<'a>(
-    dirs: &'a Dirs,
-    packages: &Packages,
-    jobs: &[Job],
-    say: &dyn Fn(&str),
-) -> Result<Vec<boot::Parts<'a>>, String> {
-    let mut parts: Vec<boot::Parts<'_>> = Vec::new();
+/// The architectures of the jobs' boards, each once.
+fn arches(jobs: &[Job]) -> Vec<Arch> {
     let mut arches: Vec<Arch> = Vec::new();
     for (board, _) in jobs {
         if !arches.contains(&board.arch) {
             arches.push(board.arch);
         }
     }
+    arches
+}
+
+/// What is compiled for an architecture: the command, the hand-written loop, the programs.
+type Compiled = (Arch, PathBuf, PathBuf, boot::Programs);
+
+/// Compiles for architectures.
+fn build(dirs: &Dirs, arches: &[Arch], say: &dyn Fn(&str)) -> Result<Vec<Compiled>, String> {
     let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
     say(&format!("building the command for {}", targets.join(" and ")));
-    let built = build::cargo(dirs, &arches)?.into_iter().map(|made| {
+    let built = build::cargo(dirs, arches)?.into_iter().map(|made| {
         let (hand_written, programs) =
             (build::hand_written(dirs, made.arch)?, programs(dirs, &made)?);
         Ok((made.arch, made.command, hand_written, programs))
     });
-    let built = built.collect::<Result<Vec<_>, String>>()?;
+    built.collect()
+}
+
+/// Makes everything else that the jobs boot.
+fn prepare<'a>(
+    dirs: &'a Dirs,
+    packages: &Packages,
+    jobs: &[Job],
+    built: &[Compiled],
+) -> Result<Vec<boot::Parts<'a>>, String> {
+    let mut parts: Vec<boot::Parts<'_>> = Vec::new();
     let wiring = build::wiring(dirs)?;
     for &(board, boot) in jobs {
         let kernel = match (boot.newer, &packages.newer) {
