@@ -15,7 +15,7 @@ pub(super) const STEP: Step = Step {
     name: "iommu",
     about: "the page tables' workspace: lints, tests, QEMU's SMMU, loom, instructions, targets",
     lane: Lane::Own,
-    minutes: 8,
+    minutes: 7,
     needs: &[
         Need::OldestCompiler,
         Need::package("valgrind"),
@@ -37,7 +37,7 @@ pub(super) const MIRI: Step = Step {
     name: "iommu_miri",
     about: "the unsafe code of the page tables under Miri",
     lane: Lane::Own,
-    minutes: 7,
+    minutes: 6,
     needs: &[Need::Miri],
     paths: &["iommu/barewire-iommu/", "iommu/barewire-iommu-model/"],
     run: miri,

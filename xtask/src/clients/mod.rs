@@ -26,7 +26,7 @@ pub(crate) const STEP: Step = Step {
     name: "clients",
     about: "programs nobody here wrote, unmodified",
     lane: Lane::Programs,
-    minutes: 3,
+    minutes: 4,
     needs: &[
         Need::package("flashrom"),
         Need::program("gpiod", "gpiomon"),

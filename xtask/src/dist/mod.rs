@@ -32,7 +32,7 @@ pub(crate) const STEP: Step = Step {
     name: "dist",
     about: "the command's package is installed, run and removed",
     lane: Lane::Programs,
-    minutes: 3,
+    minutes: 4,
     needs: &[
         Need::program("gcc", "cc"),
         Need::program("dpkg", "dpkg-deb"),

@@ -32,7 +32,7 @@ pub(crate) const STEP: Step = Step {
     name: "linux_sim",
     about: "Linux's own drivers on the simulated boards",
     lane: Lane::Apart,
-    minutes: 8,
+    minutes: 7,
     needs: &[
         Need::package("gcc"),
         Need::package("make"),
