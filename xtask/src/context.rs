@@ -118,10 +118,18 @@ impl Context {
     /// A target directory of its own for builds with other flags, which would otherwise throw
     /// away what the plain builds made.
     pub(crate) fn target_dir(&self, name: &str) -> String {
-        let base =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-        base.join(name).to_string_lossy().into_owned()
+        target().join(name).to_string_lossy().into_owned()
     }
+
+    /// The directory of all builds.
+    pub(crate) fn target(&self) -> PathBuf {
+        self.root.join(target())
+    }
+}
+
+/// Where Cargo builds, from the workspace's root.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
 }
 
 /// Why a step could not do its work.

@@ -6,6 +6,7 @@
 
 mod backports;
 mod c_library;
+mod check;
 mod child;
 mod ci;
 mod clients;

@@ -82,9 +82,7 @@ struct Dirs {
 
 impl Dirs {
     fn of(cx: &Context) -> Self {
-        let base =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-        let base = cx.root.join(base);
+        let base = cx.target();
         let out = base.join("dist");
         Self {
             root: cx.root.clone(),

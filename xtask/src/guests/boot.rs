@@ -14,7 +14,8 @@ use super::doc;
 use super::flash;
 use super::modules::Module;
 use super::newc::Archive;
-use super::protocol::{self, Check, GuestLine, Verdict};
+use super::protocol::{self, GuestLine};
+use crate::check::{Check, Verdict};
 
 /// How long a guest that said it is done may take to switch itself off.
 const OFF: Duration = Duration::from_secs(20);

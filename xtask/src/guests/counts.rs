@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::protocol::{Check, Verdict};
+use crate::check::{Check, Verdict};
 
 /// Counts by board and path.
 pub(super) type Counts = BTreeMap<(String, String), f64>;

@@ -1,6 +1,6 @@
 //! The flash chips' content: random, the same on every machine, and judged after a guest is gone.
 
-use super::protocol::{Check, Verdict};
+use crate::check::{Check, Verdict};
 
 /// Seeds of a flash's content and of what guests write into it.
 const SEED_CONTENT: u64 = 0x0062_6172_6577_6972;

@@ -26,6 +26,7 @@ use std::time::Instant;
 
 use clap::builder::PossibleValuesParser;
 
+use crate::check::{Check, Verdict};
 use crate::context::{Context, Outcome, Stop};
 use crate::needs::{self, Need};
 use crate::report::End;
@@ -36,7 +37,6 @@ use board::{Arch, BOARDS, Board, Boot};
 use build::Dirs;
 use counts::Counts;
 use packages::Packages;
-use protocol::{Check, Verdict};
 use table::Row;
 
 /// The reviewed instruction counts.
@@ -209,8 +209,7 @@ fn skipped(options: &Options, why: &str) -> Vec<Row> {
 fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
     let say = |line: &str| cx.console.aside(&format!("guests: {line}"));
     let jobs = options.jobs();
-    let base = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let dirs = Dirs { work: cx.root.join(base).join("guests"), root: cx.root.clone() };
+    let dirs = Dirs { work: cx.target().join("guests"), root: cx.root.clone() };
     let arches = arches(&jobs);
     // One waits for the network, the other computes.
     let (packages, built) = std::thread::scope(|scope| {

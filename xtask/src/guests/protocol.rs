@@ -12,44 +12,7 @@
 //!
 //! Every other line is the kernel's, or a command's output, and stays in the log.
 
-/// How a check ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Verdict {
-    Passed,
-    Failed,
-    Skipped,
-}
-
-impl Verdict {
-    /// The word of the protocol, and of the JSON.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-
-    fn parse(word: &str) -> Option<Self> {
-        [Self::Passed, Self::Failed, Self::Skipped].into_iter().find(|kind| kind.word() == word)
-    }
-}
-
-/// One check on one board.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Check {
-    pub(super) name: String,
-    pub(super) verdict: Verdict,
-    /// Why it failed or was skipped; empty where it passed.
-    pub(super) why: String,
-}
-
-impl Check {
-    /// A check of the host's own.
-    pub(super) fn new(name: &str, verdict: Verdict, why: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), verdict, why: why.into() }
-    }
-}
+use crate::check::Check;
 
 /// A line that means something.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,25 +37,14 @@ pub(super) fn parse(line: &str) -> Option<GuestLine> {
     let line = line.trim();
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let understood = match word {
-        "CHECK" => check(rest).map(GuestLine::Check),
+        "CHECK" => Check::parse(rest).map(GuestLine::Check),
         "COUNT" => path_and_number(rest).map(|(path, count)| GuestLine::Count(path, count)),
         "ACCESSES" => path_and_number(rest).map(|(path, calls)| GuestLine::Accesses(path, calls)),
         "WROTE" => wrote(rest),
         "DONE" if rest.is_empty() => Some(GuestLine::Done),
         _ => return None,
     };
-    Some(understood.unwrap_or_else(|| {
-        GuestLine::Check(Check::new("protocol", Verdict::Failed, format!("cannot read `{line}`")))
-    }))
-}
-
-fn check(rest: &str) -> Option<Check> {
-    let mut parts = rest.splitn(3, ' ');
-    let (name, verdict) = (parts.next()?, Verdict::parse(parts.next()?)?);
-    let why = parts.next().unwrap_or("").trim();
-    // A failure must give its reason.
-    (!name.is_empty() && (verdict == Verdict::Passed || !why.is_empty()))
-        .then(|| Check::new(name, verdict, why))
+    Some(understood.unwrap_or_else(|| GuestLine::Check(Check::unreadable(line))))
 }
 
 fn path_and_number(rest: &str) -> Option<(String, f64)> {
@@ -109,6 +61,7 @@ fn wrote(rest: &str) -> Option<GuestLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Verdict;
 
     fn check_of(line: &str) -> Check {
         match parse(line) {

@@ -1,7 +1,7 @@
 //! The report at the end: a table of boards × checks, every failure with its reason, or JSON.
 
 use super::counts::Counts;
-use super::protocol::{Check, Verdict};
+use crate::check::{Check, Verdict, quoted};
 
 /// A check and the board it ran on.
 pub(super) type Row = (&'static str, Check);
@@ -76,20 +76,6 @@ pub(super) fn json(rows: &[Row], counts: &Counts) -> String {
     });
     let instructions: Vec<String> = instructions.collect();
     format!("{{\"checks\":[{}],\"instructions\":{{{}}}}}", checks.join(","), instructions.join(","))
-}
-
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted += "\\\"",
-            '\\' => quoted += "\\\\",
-            c if c < ' ' => quoted += &format!("\\u{:04x}", u32::from(c)),
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
 }
 
 #[cfg(test)]

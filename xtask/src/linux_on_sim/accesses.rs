@@ -6,8 +6,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::protocol::{Accesses, Check, Verdict};
+use super::protocol::Accesses;
 use super::table::Row;
+use crate::check::{Check, Verdict};
 
 const TABLE: &str = "bench/barewire-mmio/tests/it/beside_linux.txt";
 

@@ -12,11 +12,11 @@ mod ours;
 mod protocol;
 mod table;
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::builder::PossibleValuesParser;
 
+use crate::check::{Check, Verdict};
 use crate::context::{Context, Outcome, Stop};
 use crate::needs::{self, Need};
 use crate::report::End;
@@ -24,8 +24,8 @@ use crate::step::{Lane, Step};
 use crate::tally::Tally;
 use board::{BOARDS, Board, LONG_CAN, NOT_IN_CI, Run};
 use boot::Parts;
-use protocol::{Check, Said, Verdict};
-use table::Row;
+use protocol::Said;
+use table::{Row, count};
 
 /// The step of CI.
 pub(crate) const STEP: Step = Step {
@@ -172,16 +172,10 @@ pub(crate) fn step(cx: &Context) -> Outcome {
     Outcome::of_tests(failures.is_empty(), Tally { failures, ..tally })
 }
 
-fn count(rows: &[Row], verdict: Verdict) -> usize {
-    let checks = rows.iter().flat_map(|row| &row.said.checks);
-    checks.filter(|check| check.verdict == verdict).count()
-}
-
 /// Prepares and does what was asked for, one run after the other: each keeps two processors busy.
 fn all(options: &Options, cx: &Context) -> Result<Vec<Row>, Stop> {
     let say = |line: &str| cx.console.aside(&format!("linux-on-sim: {line}"));
-    let base = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let target = cx.root.join(base);
+    let target = cx.target();
     let work = target.join("linux-on-sim");
     let kernel = kernel::obtain(&work, &cx.root.join("bench/barewire-mmio/linux"), &say)?;
     say("building the server and the guest's program");

@@ -14,46 +14,7 @@
 //! spi-loopback-test says how it ended in the kernel's log. The server says `TOLD text` of a chip, and
 //! `HARM violation` once for each rule of the wire that was broken. Every other line is the kernel's.
 
-/// How a check ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Verdict {
-    Passed,
-    Failed,
-    Skipped,
-}
-
-impl Verdict {
-    /// The word of the protocol, and of the JSON.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-        }
-    }
-}
-
-/// One check.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Check {
-    pub(super) name: String,
-    pub(super) verdict: Verdict,
-    /// Why it failed or was skipped; empty where it passed.
-    pub(super) why: String,
-}
-
-impl Check {
-    pub(super) fn new(name: impl Into<String>, verdict: Verdict, why: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict, why: why.into() }
-    }
-
-    fn judged(name: &str, right: bool, why: impl Into<String>) -> Self {
-        match right {
-            true => Self::new(name, Verdict::Passed, ""),
-            false => Self::new(name, Verdict::Failed, why),
-        }
-    }
-}
+use crate::check::{Check, Verdict};
 
 /// Accesses of the controller for one message.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,10 +49,12 @@ pub(super) fn read(guest: &str, server: &str, broken: &[(&str, &str)], loopback:
     for line in guest.lines().map(str::trim) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "CHECK" => said.checks.push(check(rest)),
+            "CHECK" => {
+                said.checks.push(Check::parse(rest).unwrap_or_else(|| Check::unreadable(line)))
+            }
             "ACCESSES" => match accesses(rest) {
                 Some(accesses) => said.accesses.push(accesses),
-                None => said.checks.push(unreadable(line)),
+                None => said.checks.push(Check::unreadable(line)),
             },
             "NOTE" => said.notes.push(rest.trim_start_matches("- ").to_owned()),
             "DONE" => done = true,
@@ -102,7 +65,7 @@ pub(super) fn read(guest: &str, server: &str, broken: &[(&str, &str)], loopback:
         said.checks.push(log.check());
         said.notes.push(format!("spi-loopback-test: {} cases", log.cases));
     }
-    said.checks.push(Check::judged("end", done, last_lines(guest)));
+    said.checks.push(judged("end", done, last_lines(guest)));
     judge_server(server, broken, &mut said);
     said
 }
@@ -129,24 +92,15 @@ impl<'t> Loopback<'t> {
             (None, Some(code)) => format!("it returned {code}"),
             (None, None) => format!("it did not end; {} cases ran", self.cases),
         };
-        Check::judged("loopback", self.ended == Some("0"), why)
+        judged("loopback", self.ended == Some("0"), why)
     }
 }
 
-fn check(rest: &str) -> Check {
-    let mut parts = rest.splitn(3, ' ');
-    let (name, word) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-    let why = parts.next().unwrap_or("").trim();
-    let verdicts = [Verdict::Passed, Verdict::Failed, Verdict::Skipped];
-    match verdicts.into_iter().find(|verdict| verdict.word() == word) {
-        Some(verdict) if !name.is_empty() => Check::new(name, verdict, why),
-        _ => unreadable(rest),
+fn judged(name: &str, right: bool, why: impl Into<String>) -> Check {
+    match right {
+        true => Check::new(name, Verdict::Passed, ""),
+        false => Check::new(name, Verdict::Failed, why),
     }
-}
-
-/// A line that cannot be read must not look like a check that passed.
-fn unreadable(line: &str) -> Check {
-    Check::new("protocol", Verdict::Failed, format!("cannot read `{line}`"))
 }
 
 fn accesses(rest: &str) -> Option<Accesses> {
@@ -174,11 +128,7 @@ fn judge_server(server: &str, broken: &[(&str, &str)], said: &mut Said) {
             if let Some(sum) = sum.filter(|_| text.starts_with("can: ")) {
                 // What was heard, what was sent back, and what came back: three sums.
                 let right = text.matches(&sum).count() == 2;
-                said.checks.push(Check::judged(
-                    "can-sums",
-                    right,
-                    format!("{text}; the guest {sum}"),
-                ));
+                said.checks.push(judged("can-sums", right, format!("{text}; the guest {sum}")));
             }
             said.notes.push(text.to_owned());
         } else if let Some(text) = line.strip_prefix("HARM ") {
@@ -190,7 +140,7 @@ fn judge_server(server: &str, broken: &[(&str, &str)], said: &mut Said) {
         }
     }
     let why = if ended { harms.join("; ") } else { format!("the server did not end: {server}") };
-    said.checks.push(Check::judged("wire", ended && harms.is_empty(), why));
+    said.checks.push(judged("wire", ended && harms.is_empty(), why));
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The report at the end: boards × runs, every failure with its reason, and accesses a message; or JSON.
 
-use super::protocol::{Said, Verdict};
+use super::protocol::Said;
+use crate::check::{Verdict, quoted};
 
 /// One run on one board.
 #[derive(Debug)]
@@ -13,6 +14,12 @@ pub(super) struct Row {
 /// The report.
 pub(super) fn told(rows: &[Row], as_json: bool) -> String {
     if as_json { json(rows) } else { text(rows) }
+}
+
+/// How many checks ended so.
+pub(super) fn count(rows: &[Row], verdict: Verdict) -> usize {
+    let checks = rows.iter().flat_map(|row| &row.said.checks);
+    checks.filter(|check| check.verdict == verdict).count()
 }
 
 /// The values in order, each once.
@@ -63,11 +70,8 @@ fn text(rows: &[Row]) -> String {
             text = text.trim_end().to_owned() + "\n";
         }
     }
-    let of = |verdict| {
-        let checks = rows.iter().flat_map(|row| &row.said.checks);
-        checks.filter(|check| check.verdict == verdict).count()
-    };
-    let [passed, failed, skipped] = [Verdict::Passed, Verdict::Failed, Verdict::Skipped].map(of);
+    let [passed, failed, skipped] =
+        [Verdict::Passed, Verdict::Failed, Verdict::Skipped].map(|verdict| count(rows, verdict));
     text + &format!("\nlinux-on-sim: {passed} passed, {failed} failed, {skipped} skipped")
 }
 
@@ -110,24 +114,11 @@ fn json(rows: &[Row]) -> String {
     format!("{{\"checks\":[{}],\"accesses\":[{}]}}", checks.join(","), accesses.join(","))
 }
 
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted += "\\\"",
-            '\\' => quoted += "\\\\",
-            c if c < ' ' => quoted += &format!("\\u{:04x}", u32::from(c)),
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::protocol::{Accesses, Check};
+    use super::super::protocol::Accesses;
     use super::*;
+    use crate::check::Check;
 
     fn rows() -> Vec<Row> {
         let passed = Check::new("nor", Verdict::Passed, "");
