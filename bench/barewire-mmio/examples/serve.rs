@@ -1,7 +1,8 @@
 //! Serves a simulated board to one client: `serve SOCKET TREE BOARD [CHIP…]`.
 //!
 //! It writes the board's device tree to the file TREE, serves one client, and then says what it counted, a
-//! line each; HARM for each rule of the wire that was broken, the first time. With the environment's `BAREWIRE_TRACE=FILE` it writes every access to that file.
+//! line each; HARM for each rule of the wire that was broken, the first time. With the environment's `BAREWIRE_TRACE=FILE` it
+//! writes the first accesses of the controller to that file.
 //! `cargo xtask linux-on-sim` runs it; `barewire serve --mmio` is its likeness for users.
 
 use std::error::Error;
@@ -12,6 +13,9 @@ use std::os::unix::net::UnixListener;
 use barewire_mmio::{Machine, Server, tree as device_tree};
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
+/// How many accesses are written at most. A client that wants to see a message makes it early.
+const TRACED: usize = 65_536;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let [Some(socket), Some(tree), Some(board)] = std::array::from_fn(|_| arguments.next()) else {
@@ -19,10 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let chips = arguments.map(|chip| chip.parse()).collect::<Result<Vec<_>, _>>()?;
     let board = Board::new(BoardSpec::find(&board)?, BoardOptions::default());
-    let mut machine = Machine::new(board, &chips)?;
-    if let Some(path) = std::env::var_os("BAREWIRE_TRACE") {
-        let mut file = BufWriter::new(File::create(path)?);
-        machine.trace(move |access| _ = writeln!(file, "{access}"));
+    let machine = Machine::new(board, &chips)?;
+    let trace = std::env::var_os("BAREWIRE_TRACE");
+    if trace.is_some() {
+        machine.board().start_accesses(TRACED);
     }
     // Whoever finds the socket may connect.
     fs::write(tree, device_tree::source(&machine)?)?;
@@ -32,6 +36,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut server = Server::new(machine);
     let end = server.serve(&client, || false)?;
     let machine = server.machine();
+    if let Some(path) = trace {
+        let mut file = BufWriter::new(File::create(path)?);
+        let board = machine.board();
+        // The controller's: a client's pads are not driven by the registers that its own driver would write.
+        for access in board.take_accesses().iter().filter(|access| access.block == 0) {
+            writeln!(file, "{}", access.told(board.spec()))?;
+        }
+        file.flush()?;
+    }
     for line in machine.chips().iter().flat_map(|chip| chip.told()) {
         println!("TOLD {line}");
     }

@@ -34,29 +34,6 @@ const PS_PER_NS: u64 = 1_000;
 /// The longest time that one request may let pass, in nanoseconds: an hour.
 pub const LONGEST_STEP_NS: u64 = 3_600_000_000_000;
 
-/// An access that a machine carried out, for a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// The board's time after it.
-    pub now_ns: u64,
-    /// The block.
-    pub block: u8,
-    /// The offset.
-    pub offset: u32,
-    /// What was written or read.
-    pub value: u32,
-    /// Whether it was a write.
-    pub write: bool,
-}
-
-impl fmt::Display for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { now_ns, block, offset, value, write } = self;
-        let arrow = if *write { "<-" } else { "->" };
-        write!(f, "{now_ns:>12} {block} {offset:#06x} {arrow} {value:#010x}")
-    }
-}
-
 /// A board, with what a client may reach.
 pub struct Machine {
     board: Board,
@@ -66,7 +43,6 @@ pub struct Machine {
     outputs: Vec<(u32, u32)>,
     begun_at: Ps,
     longest_step_ns: u64,
-    trace: Option<Box<dyn FnMut(Access)>>,
 }
 
 struct Block {
@@ -102,18 +78,13 @@ impl Machine {
         let outputs = vec![(0, 0); spec.gpio.len()];
         let begun_at = board.engine().now_ps();
         let longest_step_ns = LONGEST_STEP_NS;
-        Ok(Self { board, blocks, chips, outputs, begun_at, longest_step_ns, trace: None })
+        Ok(Self { board, blocks, chips, outputs, begun_at, longest_step_ns })
     }
 
     /// Sets the longest time that one request may let pass.
     #[must_use]
     pub fn with_longest_step_ns(self, longest_step_ns: u64) -> Self {
         Self { longest_step_ns, ..self }
-    }
-
-    /// Calls `trace` with each access.
-    pub fn trace(&mut self, trace: impl FnMut(Access) + 'static) {
-        self.trace = Some(Box::new(trace));
     }
 
     /// The board.
@@ -169,7 +140,6 @@ impl Machine {
             Request::Read { block, width, offset, now_ns } => {
                 self.come_to(now_ns)?;
                 let value = self.block(block, width, offset)?.registers.read(offset & !3);
-                self.traced(block, offset, value, false);
                 let value = value >> (8 * (offset & 3)) & mask(width);
                 Ok(self.done(value))
             }
@@ -178,7 +148,6 @@ impl Machine {
                 let registers = &mut self.block(block, width, offset)?.registers;
                 let value = (value & mask(width)) << (8 * (offset & 3));
                 registers.write(offset & !3, value);
-                self.traced(block, offset, value, true);
                 Ok(self.done(0))
             }
             Request::Wait { now_ns } => {
@@ -253,13 +222,6 @@ impl Machine {
         let registers = &mut self.blocks[1 + index].registers;
         let mut write = |offset, value| registers.write(offset, value);
         (self.board.spec().gpio[index].kind.drive)(&mut write, pins, high);
-    }
-
-    fn traced(&mut self, block: u8, offset: u32, value: u32, write: bool) {
-        let now_ns = self.now_ns();
-        if let Some(trace) = &mut self.trace {
-            trace(Access { now_ns, block, offset, value, write });
-        }
     }
 
     /// The lines now, and when one may change.

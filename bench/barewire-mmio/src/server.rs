@@ -114,7 +114,11 @@ impl Server {
             if !is_readable(client, longest)? {
                 continue;
             }
-            let Some((words, _)) = socket::receive(client)? else { return Ok(End::Gone) };
+            let Some((words, _)) = socket::receive(client)? else {
+                // It may have said so on the page, and gone since we looked there.
+                let bye = paged.is_some_and(|mut paged| paged.answer_new(self) == Some(true));
+                return Ok(if bye { End::Bye } else { End::Gone });
+            };
             let (answer, last) = self.answer(words);
             socket::send(client, answer, None)?;
             if last {
@@ -147,27 +151,34 @@ impl Paged {
         let mut since = Instant::now();
         let mut turns = 0_u32;
         loop {
-            let asked = self.page.asked();
-            let new = asked.wrapping_sub(self.answered);
-            if new == 0 {
+            let Some(last) = self.answer_new(server) else {
                 std::hint::spin_loop();
                 turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(64) && since.elapsed() > SPIN {
-                    self.page.sleep_for_request(asked, PATIENCE);
+                    self.page.sleep_for_request(self.answered, PATIENCE);
                     return false;
                 }
                 continue;
-            }
-            // A client that overran the ring lost requests: its own affair.
-            for _ in 0..new.min(SLOTS) {
-                let (answer, last) = server.answer(self.page.request(self.answered));
-                self.page.answer(self.answered, answer);
-                self.answered = self.answered.wrapping_add(1);
-                if last {
-                    return true;
-                }
+            };
+            if last {
+                return true;
             }
             since = Instant::now();
         }
+    }
+
+    /// Answers the new requests, up to a Bye: whether there was one. `None` if there are no new ones.
+    fn answer_new(&mut self, server: &mut Server) -> Option<bool> {
+        let new = self.page.asked().wrapping_sub(self.answered);
+        // A client that overran the ring lost requests: its own affair.
+        for _ in 0..new.min(SLOTS) {
+            let (answer, last) = server.answer(self.page.request(self.answered));
+            self.page.answer(self.answered, answer);
+            self.answered = self.answered.wrapping_add(1);
+            if last {
+                return Some(true);
+            }
+        }
+        (new > 0).then_some(false)
     }
 }

@@ -42,7 +42,8 @@ fn told(Line { board, linux: Accesses { bytes, reads, writes }, rest }: &Line) -
     format!("{board:<10} {bytes:>5} {reads:>13} {writes:>6}{rest}\n")
 }
 
-fn is_blessing() -> bool {
+/// Whether reviewed files are to be written anew.
+pub(super) fn is_blessing() -> bool {
     std::env::var_os("BAREWIRE_BLESS").is_some_and(|value| value == "1")
 }
 

@@ -10,6 +10,8 @@ use super::board::{BROKEN, Board, Run};
 use super::kernel::Kernel;
 use super::ours::Programs;
 use super::protocol::{self, Said};
+use super::traces;
+use crate::check::{Check, Verdict};
 use crate::guests::newc::Archive;
 use crate::tool;
 
@@ -66,6 +68,7 @@ impl Parts {
         let mut server = Command::new(&self.programs.server);
         // A relative path: a socket's is short.
         server.current_dir(&dir).args(["socket", "board.dts", board.name]).args(run.chips);
+        server.env("BAREWIRE_TRACE", "trace");
         let mut server = kept(&mut server, &dir.join("server"))?;
         self.wait_for(&socket, &mut server, &dir)?;
         let mut compiler = Command::new("dtc");
@@ -99,7 +102,19 @@ impl Parts {
             return Err(format!("it did not end within {} s", LONGEST.as_secs()));
         }
         let loopback = run.checks.contains("loopback");
-        Ok(protocol::read(&guest, &told, &[BROKEN, board.broken].concat(), loopback))
+        let mut said = protocol::read(&guest, &told, &[BROKEN, board.broken].concat(), loopback);
+        if let Some(numbers) = said.traced {
+            let trace = text(&dir.join("trace")).unwrap_or_default();
+            said.message = traces::of_message(&trace, numbers);
+            if said.message.is_none() {
+                said.checks.push(Check::new(
+                    "trace",
+                    Verdict::Failed,
+                    "the server's trace lacks it",
+                ));
+            }
+        }
+        Ok(said)
     }
 
     fn wait_for(&self, socket: &Path, server: &mut Kept, dir: &Path) -> Result<(), String> {

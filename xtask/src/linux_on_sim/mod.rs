@@ -11,6 +11,7 @@ mod kernel;
 mod ours;
 mod protocol;
 mod table;
+mod traces;
 
 use std::time::Instant;
 
@@ -97,7 +98,7 @@ pub(crate) fn list() -> String {
         text += &format!("  {:<12}{what}\n", board.name);
     }
     text += &format!("Not in CI: {}\n", NOT_IN_CI.join(", "));
-    text + "\nBAREWIRE_BLESS=1 writes Linux's columns of bench/barewire-mmio/tests/it/beside_linux.txt anew, and fails."
+    text + "\nBAREWIRE_BLESS=1 writes Linux's columns of bench/barewire-mmio/tests/it/beside_linux.txt anew, and\nthe files of tests/it/traces beside it, and fails."
 }
 
 /// One run to be done.
@@ -195,6 +196,7 @@ fn all(options: &Options, cx: &Context) -> Result<Vec<Row>, Stop> {
             Err(why) => one(run.name, Verdict::Skipped, why),
         };
         said.checks.extend(accesses::judge(board.name, &said.accesses, &reviewed));
+        said.checks.extend(traces::judge(&cx.root, board.name, said.message.as_deref()));
         let failed = said.checks.iter().filter(|check| check.verdict == Verdict::Failed).count();
         say(&format!(
             "{}/{} ({} of {total}): {} checks, {failed} failed, {:.1} s",

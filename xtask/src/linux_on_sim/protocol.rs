@@ -7,6 +7,7 @@
 //! CHECK name failed why
 //! CHECK name skipped why
 //! ACCESSES bytes reads writes   of the controller, for a message of so many bytes
+//! TRACED from to                the accesses of the controller, by number, that are one message's
 //! NOTE - text                   for people
 //! DONE                          it came to its end
 //! ```
@@ -29,6 +30,10 @@ pub(super) struct Accesses {
 pub(super) struct Said {
     pub(super) checks: Vec<Check>,
     pub(super) accesses: Vec<Accesses>,
+    /// The numbers of a message's first access, and of the one after its last.
+    pub(super) traced: Option<(usize, usize)>,
+    /// These accesses, a line each.
+    pub(super) message: Option<String>,
     pub(super) notes: Vec<String>,
 }
 
@@ -54,6 +59,10 @@ pub(super) fn read(guest: &str, server: &str, broken: &[(&str, &str)], loopback:
             }
             "ACCESSES" => match accesses(rest) {
                 Some(accesses) => said.accesses.push(accesses),
+                None => said.checks.push(Check::unreadable(line)),
+            },
+            "TRACED" => match traced(rest) {
+                Some(numbers) => said.traced = Some(numbers),
                 None => said.checks.push(Check::unreadable(line)),
             },
             "NOTE" => said.notes.push(rest.trim_start_matches("- ").to_owned()),
@@ -110,6 +119,11 @@ fn accesses(rest: &str) -> Option<Accesses> {
     Some(Accesses { bytes, reads, writes })
 }
 
+fn traced(rest: &str) -> Option<(usize, usize)> {
+    let (from, to) = rest.split_once(' ')?;
+    Some((from.parse().ok()?, to.parse().ok()?))
+}
+
 /// What the guest said last, for a run that did not end.
 fn last_lines(guest: &str) -> String {
     let panic = guest.lines().find(|line| line.contains("Kernel panic"));
@@ -155,7 +169,7 @@ mod tests {
 
     #[test]
     fn checks_figures_and_notes_are_read() {
-        let guest = "Linux 6.1\nCHECK a passed \nCHECK b failed no chip\nNOTE - text\nACCESSES 4 29 7.5\nDONE\n";
+        let guest = "Linux 6.1\nCHECK a passed \nCHECK b failed no chip\nNOTE - text\nACCESSES 4 29 7.5\nTRACED 3 9\nDONE\n";
         let said = read(guest, SERVER, &[], false);
         let expected = [
             ("a", Verdict::Passed),
@@ -165,6 +179,7 @@ mod tests {
         ];
         assert_eq!(verdicts(&said), expected);
         assert_eq!(said.accesses, [Accesses { bytes: 4, reads: 29.0, writes: 7.5 }]);
+        assert_eq!(said.traced, Some((3, 9)));
         assert_eq!(said.notes, ["text"]);
     }
 

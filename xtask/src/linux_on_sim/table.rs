@@ -128,7 +128,7 @@ mod tests {
             Row {
                 board: "a",
                 run: "nor",
-                said: Said { checks: vec![passed.clone()], accesses, notes: vec![] },
+                said: Said { checks: vec![passed.clone()], accesses, ..Said::default() },
             },
             Row {
                 board: "b",

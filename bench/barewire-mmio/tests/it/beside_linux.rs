@@ -17,7 +17,7 @@ use barewire_sim::bring_up::{SimInterrupt, any, any_interrupt};
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
 
 /// The speed of both, and how many messages are counted after the first.
-const SPEED_HZ: u32 = 10_000_000;
+pub(crate) const SPEED_HZ: u32 = 10_000_000;
 const MESSAGES: u32 = 16;
 
 const HEAD: &str =
@@ -43,10 +43,14 @@ fn read(text: &str) -> Vec<Line> {
     text.lines().skip(1).map(|text| line(text).unwrap_or_else(|| panic!("{text:?}"))).collect()
 }
 
+/// Linux's chip select in the runs: the first by GPIO; SiFive's has native ones alone.
+pub(crate) fn chip_select(board: &str) -> u8 {
+    if board == "unleashed" { 1 } else { 0 }
+}
+
 /// Reads and writes of the controller for a message of so many bytes.
 fn count(board: &str, bytes: usize, sleeping: bool) -> [f64; 2] {
-    // Linux's chip select in the runs: the first by GPIO; SiFive's has native ones alone.
-    let cs = if board == "unleashed" { 1 } else { 0 };
+    let cs = chip_select(board);
     let spec = BoardSpec::find(board).expect("a board");
     let board = Board::new(spec, BoardOptions::default());
     let chip = format!("jumper@{cs}").parse().expect("a chip");

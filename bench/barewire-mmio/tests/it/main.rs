@@ -3,6 +3,7 @@
 mod any;
 mod beside_linux;
 mod over_the_page;
+mod traces;
 
 use proptest::prelude::*;
 

@@ -37,6 +37,7 @@ pub use body::{Pad, SimRegisters, SimTimer};
 pub use lines::{ChipLines, LineError};
 pub use spec::BoardSpec;
 
+use crate::accesses::{Access, AccessLog};
 use crate::check::{Faults, Log, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
@@ -97,6 +98,7 @@ struct World {
     controller: Box<dyn ControllerBlock>,
     gpio: Vec<Box<dyn GpioBlock>>,
     counts: Vec<AccessCounts>,
+    accesses: AccessLog,
     mark: Ps,
 }
 
@@ -109,6 +111,13 @@ impl World {
     #[inline]
     fn read(&mut self, block: usize, offset: u32, now: Ps) -> u32 {
         self.counts[block].reads += 1;
+        let value = self.value(block, offset, now);
+        self.note(block, offset, value, false, now);
+        value
+    }
+
+    #[inline]
+    fn value(&mut self, block: usize, offset: u32, now: Ps) -> u32 {
         if block == 0 {
             return self.controller.read(offset, now, &mut self.wire);
         }
@@ -121,8 +130,14 @@ impl World {
     }
 
     #[inline]
+    fn note(&mut self, block: usize, offset: u32, value: u32, write: bool, at: Ps) {
+        self.accesses.note(|| Access { at, block: block as u8, offset, value, write });
+    }
+
+    #[inline]
     fn write(&mut self, block: usize, offset: u32, value: u32, now: Ps) {
         self.counts[block].writes += 1;
+        self.note(block, offset, value, true, now);
         if block == 0 {
             self.controller.write(offset, value, now, &mut self.wire);
             return;
@@ -189,7 +204,8 @@ impl Board {
         let counts = vec![AccessCounts::default(); 1 + gpio.len()];
         let controller = (spec.kind.model)(profile.reference_hz.value, &options.blocks);
         let log = wire.log().clone();
-        let world = RefCell::new(World { wire, controller, gpio, counts, mark: 0 });
+        let accesses = AccessLog::default();
+        let world = RefCell::new(World { wire, controller, gpio, counts, accesses, mark: 0 });
         let random = Cell::new(SplitMix64::new(options.seed));
         let jitter_ps = options.jitter_ps;
         let (stall, acknowledged_at) = (Cell::new(None), Cell::new(0));
@@ -430,6 +446,17 @@ impl Board {
     #[must_use]
     pub fn take_selections(&self) -> Vec<Selection> {
         self.settled(|world, _| world.wire.take_selections())
+    }
+
+    /// Begins to note accesses to registers, the next `most` of them: [`Board::take_accesses`].
+    pub fn start_accesses(&self, most: usize) {
+        self.settled(|world, _| world.accesses.start(most));
+    }
+
+    /// The accesses noted since [`Board::start_accesses`] or the last call, oldest first.
+    #[must_use]
+    pub fn take_accesses(&self) -> Vec<Access> {
+        self.settled(|world, _| world.accesses.take())
     }
 
     /// A hash over everything that happened on the wire so far: same options, same program, same

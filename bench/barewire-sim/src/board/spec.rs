@@ -310,6 +310,32 @@ impl fmt::Display for UnknownBoard {
 impl std::error::Error for UnknownBoard {}
 
 impl BoardSpec {
+    /// The vendor's name of a register block: 0 is the controller, the GPIO banks follow.
+    ///
+    /// # Panics
+    /// If the board has no such block.
+    #[must_use]
+    pub fn block_name(&self, block: u8) -> &'static str {
+        match block.checked_sub(1) {
+            None => self.kind.name,
+            Some(bank) => self.gpio[usize::from(bank)].kind.name,
+        }
+    }
+
+    /// The manual's name of the register at `offset` of a block, as [`BoardSpec::block_name`] counts them; `None` where no
+    /// name is known.
+    ///
+    /// # Panics
+    /// If the board has no such block.
+    #[must_use]
+    pub fn register_name(&self, block: u8, offset: u32) -> Option<&'static str> {
+        let registers = match block.checked_sub(1) {
+            None => self.kind.registers,
+            Some(bank) => self.gpio[usize::from(bank)].kind.registers,
+        };
+        registers.iter().find(|(at, _)| *at == offset).map(|(_, name)| *name)
+    }
+
     /// The board's flash.
     ///
     /// # Panics

@@ -116,12 +116,17 @@ pub struct ControllerKind {
     pub name: &'static str,
     /// The bytes of its register block, as the SoCs' memory maps and Linux's device trees have it.
     pub bytes: u32,
+    /// Its registers by offset, with the manual's names.
+    pub registers: RegisterNames,
     /// The block at reset, its reference clock in hertz, with what its manual leaves open.
     pub model: fn(u64, &BlockOptions) -> Box<dyn ControllerBlock>,
     /// Exchanges one word by the manual, in front of a chip that is selected by GPIO.
     #[cfg(test)]
     pub(crate) exchange: Exchange,
 }
+
+/// Registers' offsets and names.
+pub type RegisterNames = &'static [(u32, &'static str)];
 
 /// Exchanges a word of so many bits, most significant first, and returns the answer. Beyond 16 bits a
 /// controller without longer words sends words of 16. The function at the end selects the chip.

@@ -26,4 +26,4 @@ pub mod tsc2046;
 
 #[cfg(test)]
 pub(crate) use block::ByHand;
-pub use block::{BlockOptions, ControllerBlock, ControllerKind};
+pub use block::{BlockOptions, ControllerBlock, ControllerKind, RegisterNames};

@@ -7,8 +7,12 @@
 use std::fmt::Write as _;
 
 use barewire::spi::{Effective, Mode, Settings, Transfer};
+use barewire_sim::accesses::{Access, MANY_ACCESSES, listed};
+use barewire_sim::chip::{PS_PER_NS, Ps};
+use barewire_sim::{Board, BoardSpec};
 use serde::Serialize;
 
+use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
@@ -47,6 +51,9 @@ pub(crate) struct Args {
     /// with nothing behind it
     #[arg(long = "loop")]
     loopback: bool,
+    /// List each register access of the message, on a simulated board
+    #[arg(long)]
+    trace: bool,
 }
 
 fn mode(text: &str) -> Result<Mode, String> {
@@ -74,6 +81,36 @@ struct Report {
     effective_word_delay_ns: u64,
     bytes: usize,
     transfers: Vec<ExchangedBytes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accesses: Option<Vec<TracedAccess>>,
+    /// The accesses for people.
+    #[serde(skip)]
+    listed: Option<String>,
+}
+
+/// An access of `--trace`.
+#[derive(Serialize)]
+struct TracedAccess {
+    at_ns: u64,
+    block: &'static str,
+    register: Option<&'static str>,
+    offset: u32,
+    access: &'static str,
+    value: u32,
+}
+
+impl TracedAccess {
+    fn of(spec: &BoardSpec, access: &Access, begun_at: Ps) -> Self {
+        let Access { at, block, offset, value, write } = *access;
+        Self {
+            at_ns: at.saturating_sub(begun_at) / PS_PER_NS,
+            block: spec.block_name(block),
+            register: spec.register_name(block, offset),
+            offset,
+            access: if write { "write" } else { "read" },
+            value,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -87,6 +124,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let parsed: Result<Vec<_>, _> = args.transfers.iter().map(|text| hex::parse(text)).collect();
     let sent = parsed.map_err(Failure::Usage)?;
     let bus = &args.bus;
+    if args.trace && !matches!(bus_name::parse(&bus.bus), Ok(BusName::Sim(_))) {
+        let what = "--trace lists the accesses of a simulated board: --bus sim:BOARD";
+        return Err(Failure::Usage(what.into()));
+    }
     session::run(&Request::of(bus, EndState::AsSent), |session| exchange(args, &sent, session))
 }
 
@@ -124,7 +165,13 @@ fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, 
             Ok(()) => Failure::io("have the chip", &errno.into()),
         })?;
     }
+    let board = session.open.board().map(|simulated| &simulated.board).filter(|_| args.trace);
+    let begun_at = board.map_or(0, |board| board.engine().now_ps());
+    if let Some(board) = board {
+        board.start_accesses(MANY_ACCESSES);
+    }
     let bytes = device.sync(&mut message)?;
+    let accesses = board.map(Board::take_accesses).unwrap_or_default();
     drop(lock);
     buffers.iter_mut().for_each(|bytes| swap_words(bytes, args.bits));
     let exchanged = |(tx, rx): (&Vec<u8>, &Vec<u8>)| ExchangedBytes {
@@ -148,6 +195,10 @@ fn exchange(args: &Args, sent: &[Vec<u8>], session: &Session) -> Result<Report, 
         effective_word_delay_ns: effective.word_delay_ns,
         bytes,
         transfers: sent.iter().zip(&buffers).map(exchanged).collect(),
+        accesses: board.map(|board| {
+            accesses.iter().map(|it| TracedAccess::of(board.spec(), it, begun_at)).collect()
+        }),
+        listed: board.map(|board| listed(board.spec(), &accesses, begun_at)),
     })
 }
 
@@ -183,6 +234,9 @@ impl session::Report for Report {
         for ExchangedBytes { rx, .. } in &self.transfers {
             let pairs: Vec<&str> = (0..rx.len()).step_by(2).map(|at| &rx[at..at + 2]).collect();
             let _ = writeln!(text, "{}", pairs.join(" "));
+        }
+        if let Some(listed) = &self.listed {
+            let _ = write!(text, "\n{:>9} {:<12} register\n{listed}", "ns", "block");
         }
         text
     }

@@ -5,6 +5,26 @@ use serde_json::json;
 use super::command::{Bench, noise, run};
 
 #[test]
+fn a_message_is_listed_access_by_access() {
+    let xfer = |rest: &[&str]| run(&[&["xfer", "--bus", "sim:imx8mp", "9f000000"], rest].concat());
+    let line = xfer(&["--trace", "--json"]).ok().json();
+    let accesses = line["accesses"].as_array().expect("a list");
+    let counted = |what| line[what].as_u64().expect("a count");
+    assert_eq!(accesses.len() as u64, counted("register_reads") + counted("register_writes"));
+    let sent = accesses.iter().filter(|it| it["register"] == "TXDATA").collect::<Vec<_>>();
+    assert_eq!(sent.len(), 1, "four bytes are a word: {accesses:#?}");
+    assert_eq!((&sent[0]["value"], &sent[0]["access"]), (&0x9f00_0000_u32.into(), &"write".into()));
+    assert_eq!((&sent[0]["block"], &sent[0]["offset"]), (&"ECSPI".into(), &4.into()));
+    let times: Vec<_> = accesses.iter().map(|it| it["at_ns"].as_u64().expect("a time")).collect();
+    assert!(times.is_sorted() && times[0] < times[times.len() - 1], "{times:?}");
+    let text = xfer(&["--trace"]).ok().text();
+    assert!(text.starts_with("00 ef 40 19\n\n       ns block        register\n"), "{text}");
+    assert!(text.contains(" ECSPI        TXDATA      <- 9f000000\n"), "{text}");
+    assert!(xfer(&["--json"]).ok().json().get("accesses").is_none());
+    run(&["xfer", "--bus", "qemu:highbank", "--trace", "9f"]).misused("sim:BOARD");
+}
+
+#[test]
 fn statistics_are_of_what_was_asked() {
     let line = run(&["xfer", "--bus", "sim:imx8mp", "--stats", "--json", "9f000000", "05", "00"])
         .ok()

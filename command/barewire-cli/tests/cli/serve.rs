@@ -149,10 +149,11 @@ fn what_cannot_be_served_is_refused() {
 #[test]
 fn a_boards_registers_are_served_to_another_program() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let (socket, tree) = (dir.path().join("board"), dir.path().join("board.dts"));
+    let [socket, tree, trace] = ["board", "board.dts", "trace"].map(|name| dir.path().join(name));
     let mut child = Command::new(env!("CARGO_BIN_EXE_barewire"))
         .args(["serve", "--json", "--once", "--bus", "sim:imx8mp,seed=3", "--chip", "jumper@0"])
         .args(["--mmio", &text(&socket), "--device-tree", &text(&tree)])
+        .args(["--trace", &text(&trace)])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -172,6 +173,9 @@ fn a_boards_registers_are_served_to_another_program() {
     let report: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!((&report["connections"], &report["refused"]), (&1.into(), &0.into()), "{report}");
     assert!(!socket.exists(), "the socket is gone");
+    let trace = std::fs::read_to_string(&trace).expect("it was written");
+    assert!(trace.ends_with("ECSPI        STATREG     -> 00000003\n"), "{trace}");
+    assert_eq!(trace.lines().count(), 1, "{trace}");
 }
 
 #[test]

@@ -64,6 +64,20 @@ use crate::wire::Wire;
 pub const KIND: ControllerKind = ControllerKind {
     name: "Atmel SPI",
     bytes: 0x100,
+    registers: &[
+        (0x00, "CR"),
+        (0x04, "MR"),
+        (0x08, "RDR"),
+        (0x0c, "TDR"),
+        (0x10, "SR"),
+        (0x14, "IER"),
+        (0x18, "IDR"),
+        (0x1c, "IMR"),
+        (0x30, "CSR0"),
+        (0x34, "CSR1"),
+        (0x38, "CSR2"),
+        (0x3c, "CSR3"),
+    ],
     model: |reference_hz, _| Box::new(AtmelSpi::new(reference_hz)),
     #[cfg(test)]
     exchange: tests::exchange,

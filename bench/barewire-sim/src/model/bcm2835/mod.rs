@@ -81,6 +81,7 @@ use crate::wire::{Driver, Wire};
 pub const KIND: ControllerKind = ControllerKind {
     name: "BCM2835 SPI0",
     bytes: 0x200,
+    registers: &[(0x00, "CS"), (0x04, "FIFO"), (0x08, "CLK"), (0x0c, "DLEN")],
     model: |reference_hz, options| Box::new(Bcm2835Spi::new(reference_hz).with_done(options.get())),
     #[cfg(test)]
     exchange: tests::exchange,

@@ -61,6 +61,23 @@ use crate::wire::Wire;
 pub const KIND: ControllerKind = ControllerKind {
     name: "DW_apb_ssi",
     bytes: 0x130,
+    registers: &[
+        (0x00, "CTRLR0"),
+        (0x08, "SSIENR"),
+        (0x10, "SER"),
+        (0x14, "BAUDR"),
+        (0x18, "TXFTLR"),
+        (0x1c, "RXFTLR"),
+        (0x20, "TXFLR"),
+        (0x24, "RXFLR"),
+        (0x28, "SR"),
+        (0x2c, "IMR"),
+        (0x30, "ISR"),
+        (0x34, "RISR"),
+        (0x48, "ICR"),
+        (0x4c, "DMACR"),
+        (0x60, "DR"),
+    ],
     model: |reference_hz, _| Box::new(DwSsi::new(reference_hz, Build::RP1)),
     #[cfg(test)]
     exchange: tests::exchange,

@@ -65,6 +65,17 @@ use shift::Burst;
 pub const KIND: ControllerKind = ControllerKind {
     name: "ECSPI",
     bytes: 0x4000,
+    registers: &[
+        (0x00, "RXDATA"),
+        (0x04, "TXDATA"),
+        (0x08, "CONREG"),
+        (0x0c, "CONFIGREG"),
+        (0x10, "INTREG"),
+        (0x14, "DMAREG"),
+        (0x18, "STATREG"),
+        (0x1c, "PERIODREG"),
+        (0x20, "TESTREG"),
+    ],
     model: |reference_hz, options| Box::new(Ecspi::with_readings(reference_hz, options.get())),
     #[cfg(test)]
     exchange: tests::exchange,

@@ -30,6 +30,26 @@ use super::{GpioBlock, GpioKind, NoRegister};
 pub const KIND: GpioKind = GpioKind {
     name: "Atmel PIO",
     bytes: 0x200,
+    registers: &[
+        (0x00, "PER"),
+        (0x04, "PDR"),
+        (0x08, "PSR"),
+        (0x10, "OER"),
+        (0x14, "ODR"),
+        (0x18, "OSR"),
+        (0x30, "SODR"),
+        (0x34, "CODR"),
+        (0x38, "ODSR"),
+        (0x3c, "PDSR"),
+        (0x50, "MDER"),
+        (0x54, "MDDR"),
+        (0x58, "MDSR"),
+        (0xa0, "OWER"),
+        (0xa4, "OWDR"),
+        (0xa8, "OWSR"),
+        (0xe4, "WPMR"),
+        (0xe8, "WPSR"),
+    ],
     model: |_| Box::new(AtmelPio::new()),
     drive: |write, pins, high| {
         write(0x30, high);

@@ -23,6 +23,20 @@ use super::{GpioBlock, GpioKind, NoRegister};
 pub const KIND: GpioKind = GpioKind {
     name: "BCM2835 GPIO",
     bytes: 0xb4,
+    registers: &[
+        (0x00, "GPFSEL0"),
+        (0x04, "GPFSEL1"),
+        (0x08, "GPFSEL2"),
+        (0x0c, "GPFSEL3"),
+        (0x10, "GPFSEL4"),
+        (0x14, "GPFSEL5"),
+        (0x1c, "GPSET0"),
+        (0x20, "GPSET1"),
+        (0x28, "GPCLR0"),
+        (0x2c, "GPCLR1"),
+        (0x34, "GPLEV0"),
+        (0x38, "GPLEV1"),
+    ],
     model: |_| Box::new(Bcm2835Gpio::new()),
     drive: |write, pins, high| {
         write(0x1c, high);

@@ -19,6 +19,16 @@ use super::{GpioBlock, GpioKind, NoRegister};
 pub const KIND: GpioKind = GpioKind {
     name: "i.MX GPIO",
     bytes: 0x4000,
+    registers: &[
+        (0x00, "DR"),
+        (0x04, "GDIR"),
+        (0x08, "PSR"),
+        (0x0c, "ICR1"),
+        (0x10, "ICR2"),
+        (0x14, "IMR"),
+        (0x18, "ISR"),
+        (0x1c, "EDGE_SEL"),
+    ],
     model: |_| Box::new(ImxGpio::new()),
     drive: |write, pins, high| {
         write(0x00, high);

@@ -9,7 +9,7 @@ pub mod sifive;
 
 use std::fmt::{self, Debug};
 
-use super::BlockOptions;
+use super::{BlockOptions, RegisterNames};
 
 /// A GPIO block.
 pub trait GpioBlock: Debug {
@@ -47,6 +47,8 @@ pub struct GpioKind {
     pub name: &'static str,
     /// The bytes of its register block, as the SoCs' memory maps and Linux's device trees have it.
     pub bytes: u32,
+    /// Its registers by offset, with the manual's names.
+    pub registers: RegisterNames,
     /// The block at reset, with what its manual leaves open.
     pub model: fn(&BlockOptions) -> Box<dyn GpioBlock>,
     /// Makes pins outputs by the manual, as a boot loader would: the function writes a register, the

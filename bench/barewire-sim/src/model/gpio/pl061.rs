@@ -25,6 +25,7 @@ use super::{GpioBlock, GpioKind, NoRegister};
 pub const KIND: GpioKind = GpioKind {
     name: "PL061",
     bytes: 0x1000,
+    registers: &[(0x400, "GPIODIR"), (0x420, "GPIOAFSEL")],
     model: |options| Box::new(Pl061::new().with_input_level(options.get())),
     drive: |write, pins, high| {
         write(0x400, pins);

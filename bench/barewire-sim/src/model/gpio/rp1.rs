@@ -25,6 +25,15 @@ use super::{GpioBlock, GpioKind, NoRegister};
 pub const KIND: GpioKind = GpioKind {
     name: "RP1 GPIO",
     bytes: 0x3_0000,
+    registers: &[
+        (0x10000, "RIO_OUT"),
+        (0x10004, "RIO_OE"),
+        (0x10008, "RIO_IN"),
+        (0x12000, "RIO_OUT_SET"),
+        (0x12004, "RIO_OE_SET"),
+        (0x13000, "RIO_OUT_CLR"),
+        (0x13004, "RIO_OE_CLR"),
+    ],
     model: |_| Box::new(Rp1Gpio::new()),
     drive: |write, pins, high| {
         write(0x1_0000, high);

@@ -19,6 +19,15 @@ use super::{GpioBlock, GpioKind, NoRegister};
 pub const KIND: GpioKind = GpioKind {
     name: "SiFive GPIO",
     bytes: 0x1000,
+    registers: &[
+        (0x00, "input_val"),
+        (0x04, "input_en"),
+        (0x08, "output_en"),
+        (0x0c, "output_val"),
+        (0x10, "pue"),
+        (0x14, "ds"),
+        (0x40, "out_xor"),
+    ],
     model: |_| Box::new(SiFiveGpio::new()),
     drive: |write, pins, high| {
         write(OUTPUT_VAL, high);

@@ -63,6 +63,17 @@ use crate::wire::{Driver, Wire};
 pub const KIND: ControllerKind = ControllerKind {
     name: "PL022",
     bytes: 0x1000,
+    registers: &[
+        (0x00, "SSPCR0"),
+        (0x04, "SSPCR1"),
+        (0x08, "SSPDR"),
+        (0x0c, "SSPSR"),
+        (0x10, "SSPCPSR"),
+        (0x14, "SSPIMSC"),
+        (0x18, "SSPRIS"),
+        (0x20, "SSPICR"),
+        (0x24, "SSPDMACR"),
+    ],
     model: |reference_hz, _| Box::new(Pl022::new(reference_hz)),
     #[cfg(test)]
     exchange: tests::exchange,

@@ -56,6 +56,23 @@ use crate::wire::Wire;
 pub const KIND: ControllerKind = ControllerKind {
     name: "SiFive SPI",
     bytes: 0x1000,
+    registers: &[
+        (0x00, "sckdiv"),
+        (0x04, "sckmode"),
+        (0x10, "csid"),
+        (0x14, "csdef"),
+        (0x18, "csmode"),
+        (0x28, "delay0"),
+        (0x2c, "delay1"),
+        (0x40, "fmt"),
+        (0x48, "txdata"),
+        (0x4c, "rxdata"),
+        (0x50, "txmark"),
+        (0x54, "rxmark"),
+        (0x60, "fctrl"),
+        (0x70, "ie"),
+        (0x74, "ip"),
+    ],
     model: |reference_hz, _| Box::new(SiFive::new(reference_hz, 1)),
     #[cfg(test)]
     exchange: tests::exchange,

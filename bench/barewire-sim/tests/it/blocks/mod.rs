@@ -88,8 +88,6 @@ pub(crate) type Writes = &'static [(u32, u32)];
 pub(crate) struct Block {
     pub name: &'static str,
     pub board: &'static str,
-    /// Its registers: offsets in hexadecimal, and names.
-    pub registers: &'static str,
     /// The registers for reading and writing words.
     pub data_in: u32,
     pub data_out: u32,
@@ -171,9 +169,8 @@ impl Block {
 
     /// The name of the register at `offset`.
     pub(crate) fn register(&self, offset: u32) -> &'static str {
-        let mut known = self.registers.split(", ").filter_map(|entry| entry.split_once(' '));
-        let found = known.find(|(at, _)| u32::from_str_radix(at, 16) == Ok(offset));
-        found.unwrap_or_else(|| panic!("{}: name the register at {offset:#x}", self.name)).1
+        let found = self.spec(self.usual()).register_name(0, offset);
+        found.unwrap_or_else(|| panic!("{}: name the register at {offset:#x}", self.name))
     }
 
     pub(crate) fn usual(&self) -> &'static Way {

@@ -116,7 +116,6 @@ const ATMEL_WORD_DELAYS_NS: Weighted<u32> = &[(8, 0..=0), (2, 1..=2_999), (1, 60
 pub(crate) static ATMEL: Block = Block {
     name: "atmel",
     board: "sama5d36",
-    registers: "00 CR, 04 MR, 08 RDR, 0c TDR, 10 SR, 14 IER, 18 IDR, 30 CSR0, 34 CSR1, 38 CSR2, 3c CSR3",
     data_in: 0x08,
     data_out: 0x0c,
     long: |board, _| {
@@ -199,7 +198,6 @@ const fn done(name: &'static str, late_ns: u64, options: fn() -> BlockOptions) -
 pub(crate) static BCM2835: Block = Block {
     name: "bcm2835",
     board: "rpi3",
-    registers: "00 CS, 04 FIFO, 08 CLK, 0c DLEN",
     data_in: 0x04,
     data_out: 0x04,
     long: |board, _| {
@@ -262,6 +260,7 @@ macro_rules! built {
             kind: Some(&ControllerKind {
                 name: model::dw_ssi::KIND.name,
                 bytes: model::dw_ssi::KIND.bytes,
+                registers: model::dw_ssi::KIND.registers,
                 model: |hz, _| {
                     let build =
                         Build { tx_words: $words, rx_words: $words - 1, wide: $wide, ..Build::RP1 };
@@ -285,8 +284,6 @@ const DW_BURST: Burst = Burst {
 pub(crate) static DW_SSI: Block = Block {
     name: "dw_ssi",
     board: "rpi5",
-    registers: "00 CTRLR0, 08 SSIENR, 10 SER, 14 BAUDR, 18 TXFTLR, 1c RXFTLR, 24 RXFLR, 28 SR, 2c IMR, \
-                34 RISR, 48 ICR, 4c DMACR, 60 DR",
     data_in: 0x60,
     data_out: 0x60,
     long: |board, _| {
@@ -360,8 +357,6 @@ pub(crate) static DW_SSI: Block = Block {
 pub(crate) static ECSPI: Block = Block {
     name: "ecspi",
     board: "imx8mp",
-    registers: "00 RXDATA, 04 TXDATA, 08 CONREG, 0c CONFIGREG, 10 INTREG, 14 DMAREG, 18 STATREG, \
-                1c PERIODREG, 20 TESTREG",
     data_in: 0x00,
     data_out: 0x04,
     long: |board, _| {
@@ -435,8 +430,6 @@ pub(crate) static ECSPI: Block = Block {
 pub(crate) static PL022: Block = Block {
     name: "pl022",
     board: "highbank",
-    registers: "00 SSPCR0, 04 SSPCR1, 08 SSPDR, 0c SSPSR, 10 SSPCPSR, 14 SSPIMSC, 18 SSPRIS, 20 SSPICR, \
-                24 SSPDMACR",
     data_in: 0x08,
     data_out: 0x08,
     long: |board, _| {
@@ -525,8 +518,6 @@ pub(crate) static PL022: Block = Block {
 pub(crate) static SIFIVE: Block = Block {
     name: "sifive",
     board: "unleashed",
-    registers: "00 sckdiv, 04 sckmode, 10 csid, 14 csdef, 18 csmode, 28 delay0, 2c delay1, 40 fmt, 48 txdata, \
-                4c rxdata, 50 txmark, 54 rxmark, 60 fctrl, 70 ie",
     // A read of rxdata both asks and takes: its values are told.
     data_in: NONE,
     data_out: 0x48,

@@ -195,8 +195,8 @@ pub(crate) struct Taped {
 impl Taped {
     pub(super) fn new(spec: &'static BoardSpec, options: BlockOptions) -> Self {
         let tape = Tape(Box::leak(Box::default()));
-        let ControllerKind { name, bytes, .. } = *spec.kind;
-        let kind = Box::leak(Box::new(ControllerKind { name, bytes, model: watched }));
+        let ControllerKind { name, bytes, registers, .. } = *spec.kind;
+        let kind = Box::leak(Box::new(ControllerKind { name, bytes, registers, model: watched }));
         let blocks = options.with(Some(Watch { kind: spec.kind, tape }));
         let spec = Box::leak(Box::new(BoardSpec { kind, ..spec.clone() }));
         let board = Board::new(spec, BoardOptions { blocks, ..BoardOptions::default() });

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use barewire_mmio::{ChipName, Machine, Server, tree};
 use barewire_sim::Board;
+use barewire_sim::accesses::{MANY_ACCESSES, listed};
 use barewire_sim::model::nor::NorFaults;
 use serde::Serialize;
 
@@ -122,11 +123,17 @@ pub(super) fn serve(args: &Args, socket: &Path) -> Result<(), Failure> {
         let source = tree::source(&machine).map_err(|no| Failure::Failed(no.to_string()))?;
         Output::create(Named { by: "--device-tree", path }, tell.json)?.write(&source)?;
     }
+    let trace = args.trace.as_deref().map(|path| Named { by: "--trace", path });
+    let trace = trace.map(|trace| Output::create(trace, tell.json)).transpose()?;
     let listener = Listener::bind(socket)?;
     let mut server = Server::new(machine);
     // Also for who wants no notes: a script waits for this line.
     output::stderr_line(format_args!("registers of {} at {}", args.bus.bus, socket.display()));
     let mut connections = 0;
+    let begun_at = server.machine().board().engine().now_ps();
+    if trace.is_some() {
+        server.machine().board().start_accesses(MANY_ACCESSES);
+    }
     while !interrupt::asked() {
         let client = match listener.listener.accept() {
             Ok((client, _)) => client,
@@ -148,6 +155,17 @@ pub(super) fn serve(args: &Args, socket: &Path) -> Result<(), Failure> {
         if args.once {
             break;
         }
+    }
+    if let Some(trace) = trace {
+        let board = server.machine().board();
+        let accesses = board.take_accesses();
+        if accesses.len() == MANY_ACCESSES {
+            note!(
+                "--trace: the first {} accesses are listed",
+                figure::grouped(MANY_ACCESSES as u64)
+            );
+        }
+        trace.write(&listed(board.spec(), &accesses, begun_at))?;
     }
     report(args, &server, connections)
 }

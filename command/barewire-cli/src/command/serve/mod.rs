@@ -62,6 +62,9 @@ pub(crate) struct Args {
     /// With --mmio: write the board's device tree for user-mode Linux there, before clients may connect; -: stdout
     #[arg(long, value_name = "FILE", conflicts_with = "serprog")]
     device_tree: Option<PathBuf>,
+    /// With --mmio: list the clients' register accesses there at the end; -: stdout
+    #[arg(long, value_name = "FILE", conflicts_with = "serprog")]
+    trace: Option<PathBuf>,
     /// End when the first program has gone
     #[arg(long)]
     once: bool,
