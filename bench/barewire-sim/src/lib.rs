@@ -22,7 +22,6 @@
 //! DMA, caches and memory. The models say under the same heading what they
 //! leave out of their blocks.
 
-pub mod accesses;
 pub mod board;
 pub mod bring_up;
 pub mod check;

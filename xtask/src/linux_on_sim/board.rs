@@ -13,6 +13,8 @@ pub(super) struct Run {
     pub(super) chips: &'static [&'static str],
     /// More of the kernel's command line.
     pub(super) options: &'static str,
+    /// What the kernel's log must say; empty: nothing.
+    pub(super) log: &'static str,
 }
 
 /// A simulated board.
@@ -29,12 +31,19 @@ pub(super) struct Board {
 }
 
 const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static str]) -> Run {
-    Run { name, checks, chips, options: "" }
+    Run { name, checks, chips, options: "", log: "" }
 }
 
 /// Runs that take minutes, and that others are like: CI leaves them out.
-pub(super) const NOT_IN_CI: [&str; 6] = [
+pub(super) const NOT_IN_CI: [&str; 13] = [
     "imx6dl/loopback",
+    "imx8mp/can-fast",
+    "imx8mp/can-slow",
+    "imx8mp/nor-is25wp256",
+    "imx8mp/nor-mt25qu256a",
+    "imx8mp/nor-s25fl512s",
+    "imx8mp/nor-s25fs256t",
+    "imx8mp/nor-w25q256fv",
     "rpi3/loopback",
     "sabrelite/loopback",
     "sama5d36/loopback",
@@ -102,7 +111,43 @@ pub(super) static BOARDS: [Board; 8] = [
         runs: &[
             run("spidev", "spidev", &["spidev@0"]),
             run("nor", "nor", &["flash@0"]),
+            // Parts that 6.1 knows, and writes rightly; the others are in docs/judges.md.
+            run("nor-w25q256fv", "nor", &["flash@0=w25q256fv"]),
+            run("nor-s25fl064l", "nor", &["flash@0=s25fl064l"]),
+            run("nor-s25fl512s", "nor", &["flash@0=s25fl512s"]),
+            run("nor-s25fs256t", "nor", &["flash@0=s25fs256t"]),
+            run("nor-is25wp256", "nor", &["flash@0=is25wp256"]),
+            run("nor-mx25l3233f", "nor", &["flash@0=mx25l3233f"]),
+            run("nor-mt25qu256a", "nor", &["flash@0=mt25qu256a"]),
+            run("nor-mt25ql02g", "nor", &["flash@0=mt25ql02g"]),
+            run("nor-zd25q128c", "nor", &["flash@0=zd25q128c"]),
             run("can", "can", &["can@2"]),
+            Run {
+                options: "rate=125000 data_rate=1000000",
+                ..run("can-slow", "can", &["can@2=125000/1000000"])
+            },
+            Run {
+                options: "rate=1000000 data_rate=5000000",
+                ..run("can-fast", "can", &["can@2=1000000/5000000"])
+            },
+            run("can-flags", "can-errors", &["can@2=500000/2000000,flags"]),
+            Run {
+                log: "CRC read error at address",
+                ..run("can-crc", "can-errors", &["can@2=500000/2000000,crc"])
+            },
+            Run {
+                log: "CRC read error at address",
+                ..run("can-errata", "can-errors", &["can@2=500000/2000000,errata"])
+            },
+            Run {
+                log: "Single ECC Error detected",
+                ..run("can-ecc", "can-errors", &["can@2=500000/2000000,ecc"])
+            },
+            Run {
+                log: "bus-off, scheduling restart",
+                ..run("can-off", "can-off", &["can@2=500000/2000000,off"])
+            },
+            run("can-flood", "can-flood", &["can@2=500000/2000000,flood"]),
             run("adc", "adc", &["adc@2"]),
             run("touch", "touch", &["touch@3"]),
             run("nor+touch", "nor,touch", &["flash@0", "touch@3"]),
@@ -159,12 +204,7 @@ pub(super) static BOARDS: [Board; 8] = [
         driver: Ok("spi-atmel"),
         runs: &[
             // Below 517,647 Hz the driver goes on with SCBR = 0, which the manual forbids.
-            Run {
-                name: "spidev",
-                checks: "spidev",
-                chips: &["spidev@0"],
-                options: "slowest=600000",
-            },
+            Run { options: "slowest=600000", ..run("spidev", "spidev", &["spidev@0"]) },
             run("nor", "nor", &["flash@0"]),
             run("can", "can", &["can@0"]),
             run("adc", "adc", &["adc@0=mcp3204"]),

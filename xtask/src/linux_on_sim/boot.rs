@@ -103,6 +103,10 @@ impl Parts {
         }
         let loopback = run.checks.contains("loopback");
         let mut said = protocol::read(&guest, &told, &[BROKEN, board.broken].concat(), loopback);
+        if !run.log.is_empty() {
+            let why = format!("Linux's log lacks: {}", run.log);
+            said.checks.push(protocol::judged("log", guest.contains(run.log), why));
+        }
         if let Some(numbers) = said.traced {
             let trace = text(&dir.join("trace")).unwrap_or_default();
             said.message = traces::of_message(&trace, numbers);

@@ -26,6 +26,8 @@
 #define WINDOW 24
 
 static char why[256];
+/* The sum over the last echo's frames, which the far node has too. */
+static uint64_t echoed;
 
 struct netlink_request {
 	struct nlmsghdr head;
@@ -51,7 +53,10 @@ static void end(struct netlink_request *request, struct rtattr *nest)
 	nest->rta_len = (char *)request + request->head.nlmsg_len - (char *)nest;
 }
 
-/* Sets can0's rates and takes it up, as `ip link set can0 up type can bitrate … dbitrate … fd on` does. */
+/*
+ * Sets can0's rates and takes it up, as `ip link set can0 up type can bitrate … dbitrate … fd on
+ * restart-ms 100` does.
+ */
 static bool take_up(int index, unsigned int rate, unsigned int data_rate)
 {
 	struct netlink_request request = {
@@ -70,6 +75,7 @@ static bool take_up(int index, unsigned int rate, unsigned int data_rate)
 		char room[512];
 	} answer;
 	struct rtattr *info, *can;
+	uint32_t restart_ms = 100;
 	int netlink = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 
 	info = append(&request, IFLA_LINKINFO, NULL, 0);
@@ -78,6 +84,7 @@ static bool take_up(int index, unsigned int rate, unsigned int data_rate)
 	append(&request, IFLA_CAN_BITTIMING, &nominal, sizeof(nominal));
 	append(&request, IFLA_CAN_DATA_BITTIMING, &data, sizeof(data));
 	append(&request, IFLA_CAN_CTRLMODE, &mode, sizeof(mode));
+	append(&request, IFLA_CAN_RESTART_MS, &restart_ms, sizeof(restart_ms));
 	end(&request, can);
 	end(&request, info);
 	if (send(netlink, &request, request.head.nlmsg_len, 0) < 0 ||
@@ -131,7 +138,8 @@ static bool same(const struct canfd_frame *sent, const struct canfd_frame *heard
 	       memcmp(heard->data, sent->data, sent->len) == 0;
 }
 
-static bool echo(int can, uint32_t count)
+/* With suffered, error frames are counted there; without, the first one is a failure. */
+static bool echo(int can, uint32_t count, unsigned int *suffered)
 {
 	uint32_t out = 0, in = 0;
 	uint64_t sum = 0;
@@ -160,6 +168,10 @@ static bool echo(int can, uint32_t count)
 			return false;
 		}
 		got = read(can, &frame, sizeof(frame));
+		if (frame.can_id & CAN_ERR_FLAG && suffered) {
+			++*suffered;
+			continue;
+		}
 		if (frame.can_id & CAN_ERR_FLAG) {
 			snprintf(why, sizeof(why), "error frame %#x %02x %02x %02x at %u", frame.can_id,
 				 frame.data[0], frame.data[1], frame.data[2], in);
@@ -174,8 +186,13 @@ static bool echo(int can, uint32_t count)
 		sum = summed(sum, &frame);
 		in++;
 	}
-	note("can-sum %016llx after %u frames", (unsigned long long)sum, in);
+	echoed = sum;
 	return true;
+}
+
+static void tell_sum(unsigned long count)
+{
+	note("can-sum %016llx after %lu frames", (unsigned long long)echoed, count);
 }
 
 static unsigned long statistic(const char *name)
@@ -188,22 +205,22 @@ static unsigned long statistic(const char *name)
 	return value;
 }
 
-void check_can(void)
+/* Takes can0 up and opens a socket on it, which hears errors also; or -1, and the check has failed. */
+static int opened(void)
 {
 	struct sockaddr_can address = { .can_family = AF_CAN };
-	unsigned long count = option("frames", 1000);
 	int on = 1, size = 1 << 20, can;
 	can_err_mask_t errors = CAN_ERR_MASK;
 	char path[64];
 
 	if (!find("/sys/class/net/can0", path, sizeof(path), 5)) {
 		failed("can", "no can0 appeared");
-		return;
+		return -1;
 	}
 	address.can_ifindex = if_nametoindex("can0");
 	if (!take_up(address.can_ifindex, option("rate", 500000), option("data_rate", 2000000))) {
 		failed("can-up", "%s", why);
-		return;
+		return -1;
 	}
 	passed("can-up");
 	can = socket(AF_CAN, SOCK_RAW, CAN_RAW);
@@ -211,10 +228,21 @@ void check_can(void)
 	setsockopt(can, SOL_CAN_RAW, CAN_RAW_ERR_FILTER, &errors, sizeof(errors));
 	setsockopt(can, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (bind(can, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		failed("can-echo", "bind: %s", strerror(errno));
-		return;
+		failed("can-up", "bind: %s", strerror(errno));
+		return -1;
 	}
-	judge("can-echo", echo(can, count), why);
+	return can;
+}
+
+void check_can(void)
+{
+	unsigned long count = option("frames", 1000);
+	int can = opened();
+
+	if (can < 0)
+		return;
+	judge("can-echo", echo(can, count, NULL), why);
+	tell_sum(count);
 	snprintf(why, sizeof(why), "rx %lu, tx %lu of %lu; errors %lu and %lu, dropped %lu, overflows %lu",
 		 statistic("rx_packets"), statistic("tx_packets"), count, statistic("rx_errors"),
 		 statistic("tx_errors"), statistic("rx_dropped"), statistic("rx_over_errors"));
@@ -223,5 +251,78 @@ void check_can(void)
 	      statistic("rx_packets") >= count && statistic("tx_packets") == count &&
 		      !statistic("rx_errors") && !statistic("tx_errors") && !statistic("rx_dropped"),
 	      why);
+	close(can);
+}
+
+/* Whatever goes wrong on the bus or on the way from the chip: every frame comes back, once and in order. */
+void check_can_errors(void)
+{
+	unsigned long count = option("frames", 1000);
+	unsigned int suffered = 0;
+	int can = opened();
+
+	if (can < 0)
+		return;
+	judge("can-errors-echo", echo(can, count, &suffered), why);
+	tell_sum(count);
+	note("can: %u error frames; receive errors %lu, transmit errors %lu", suffered, statistic("rx_errors"),
+	     statistic("tx_errors"));
+	close(can);
+}
+
+/* Reads frames until none comes for so long. Counts those that have all flags of the error, with data[1] & detail. */
+static unsigned int drain(int can, int quiet_ms, canid_t error, uint8_t detail, unsigned int *frames)
+{
+	struct pollfd ready = { .fd = can, .events = POLLIN };
+	struct canfd_frame frame;
+	unsigned int found = 0;
+
+	while (poll(&ready, 1, quiet_ms) == 1 && read(can, &frame, sizeof(frame)) > 0) {
+		if (!(frame.can_id & CAN_ERR_FLAG))
+			++*frames;
+		else if ((frame.can_id & error) == error && (!detail || frame.data[1] & detail))
+			found++;
+	}
+	return found;
+}
+
+/* A frame is destroyed again and again: off, and on again by itself, as restart-ms says. */
+void check_can_off(void)
+{
+	struct canfd_frame frame = { .can_id = 0x100, .len = 8 };
+	unsigned int turn, off = 0, restarted = 0, frames = 0;
+	int can = opened();
+
+	if (can < 0)
+		return;
+	for (turn = 0; turn < 2000 && !off; turn++) {
+		(void)!write(can, &frame, CAN_MTU);
+		off = drain(can, 5, CAN_ERR_BUSOFF, 0, &frames);
+	}
+	snprintf(why, sizeof(why), "%u frames came back, and no frame says that it is off", frames);
+	judge("can-off", off == 1 && frames > 0, why);
+	restarted = drain(can, 500, CAN_ERR_RESTARTED, 0, &frames);
+	snprintf(why, sizeof(why), "%u frames say that it was restarted", restarted);
+	judge("can-restarted", restarted == 1, why);
+	judge("can-off-echo", echo(can, 200, NULL), why);
+	close(can);
+}
+
+/* More frames than the chip's FIFO holds while its SPI is slow: what is lost is told, and the rest goes on. */
+void check_can_flood(void)
+{
+	struct canfd_frame frame = { .can_id = 0x100, .len = 8 };
+	unsigned int overflows, frames = 0;
+	int can = opened();
+
+	if (can < 0)
+		return;
+	(void)!write(can, &frame, CAN_MTU);
+	overflows = drain(can, 500, CAN_ERR_CRTL, CAN_ERR_CRTL_RX_OVERFLOW, &frames);
+	snprintf(why, sizeof(why), "%u frames came, %u said that some were lost, %lu were counted", frames, overflows,
+		 statistic("rx_over_errors"));
+	judge("can-overflow", overflows > 0 && statistic("rx_over_errors") > 0 && frames < 201, why);
+	note("can: %u of 201 frames came, %lu overflows", frames, statistic("rx_over_errors"));
+	judge("can-flood-echo", echo(can, 200, NULL), why);
 	close(can);
 }

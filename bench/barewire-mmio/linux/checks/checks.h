@@ -34,6 +34,9 @@ void check_loopback(void);
 void check_spidev(void);
 void check_nor(void);
 void check_can(void);
+void check_can_errors(void);
+void check_can_off(void);
+void check_can_flood(void);
 void check_adc(void);
 void check_touch(void);
 

@@ -33,6 +33,9 @@ static const struct {
 	{ "spidev", check_spidev },
 	{ "nor", check_nor },
 	{ "can", check_can },
+	{ "can-errors", check_can_errors },
+	{ "can-off", check_can_off },
+	{ "can-flood", check_can_flood },
 	{ "adc", check_adc },
 	{ "touch", check_touch },
 };

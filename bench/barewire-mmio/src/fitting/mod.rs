@@ -19,7 +19,10 @@ use barewire_sim::{Board, IntLine, Pad};
 /// The kinds of chips, and what their option is.
 pub const KINDS: [(&str, &str); 6] = [
     ("flash", "the part, as sim: names it; the board's own without"),
-    ("can", "the CAN bus's rates in bit/s, NOMINAL/DATA; 500000/2000000 without"),
+    (
+        "can",
+        "the CAN bus's rates in bit/s, NOMINAL/DATA, and what goes wrong: flags, crc, errata, ecc, off, flood; 500000/2000000 without",
+    ),
     ("adc", "the part, mcp3002 to mcp3208; mcp3008 without"),
     ("touch", "none"),
     ("jumper", "none: MISO is connected to MOSI"),
@@ -195,6 +198,7 @@ mod tests {
             ("can@9", "can@9: sim:imx8mp has 4 chip selects, from 0"),
             ("touch@3=big", "touch@3=big: it takes no option"),
             ("can@2=fast", "like 500000/2000000"),
+            ("can@2=500000/500000,bad", "there are flags, crc, errata, ecc, off, flood"),
             ("adc@2=mcp1", "mcp3008"),
             ("flash@2=eeprom", "no part is called"),
         ] {

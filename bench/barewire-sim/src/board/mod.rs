@@ -24,6 +24,7 @@
 //! More than one controller to a board, which takes a board [beside](Board::beside) it; an interrupt
 //! controller's registers: an interrupt line wakes its waiters directly.
 
+pub mod accesses;
 mod body;
 pub mod chips;
 mod lines;
@@ -33,11 +34,12 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+use accesses::AccessLog;
+pub use accesses::{Access, MANY_ACCESSES};
 pub use body::{Pad, SimRegisters, SimTimer};
 pub use lines::{ChipLines, LineError};
 pub use spec::BoardSpec;
 
-use crate::accesses::{Access, AccessLog};
 use crate::check::{Faults, Log, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};

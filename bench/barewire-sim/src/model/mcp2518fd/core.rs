@@ -108,6 +108,8 @@ pub(super) struct Core {
     pub(super) ram: Box<[u8; RAM_BYTES]>,
     /// Words written with ECC on. With ECC on, a read of another word finds an error.
     pub(super) ecc_good: Box<[bool; RAM_BYTES / 4]>,
+    /// How many words of RAM were read.
+    pub(super) ram_words: u64,
     // Sending.
     /// The message on the bus or last offered: its FIFO and index.
     pub(super) sending: Option<(usize, u8)>,
@@ -163,6 +165,7 @@ impl Core {
             // Undefined at power-up.
             ram: Box::new([0xa5; RAM_BYTES]),
             ecc_good: Box::new([false; RAM_BYTES / 4]),
+            ram_words: 0,
             sending: None,
             current: None,
             attempts_left: 0,

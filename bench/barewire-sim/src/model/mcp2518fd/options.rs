@@ -35,6 +35,8 @@ pub struct ChipFaults {
     pub read_crc_corrupt_every: Option<NonZeroU32>,
     /// A bit of the data of every n-th WRITE_CRC or WRITE_SAFE is inverted on MOSI.
     pub write_crc_corrupt_every: Option<NonZeroU32>,
+    /// Every n-th word that is read from RAM has a flipped bit, which ECC, if it is on, corrects and reports.
+    pub ram_flip_every: Option<NonZeroU32>,
     /// INT is always low.
     pub int_stuck_low: bool,
     /// INT is never low.

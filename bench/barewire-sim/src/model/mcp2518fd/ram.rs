@@ -29,6 +29,15 @@ impl Core {
         if self.ecccon & ecc::ECCEN != 0 && !self.ecc_good[word] {
             self.ecc_error(ecc::DEDIF, offset);
         }
+        self.ram_words += 1;
+        let every = self.options.faults.ram_flip_every;
+        if every.is_none_or(|every| !self.ram_words.is_multiple_of(every.get().into())) {
+            return self.peek_ram(offset);
+        }
+        if self.ecccon & ecc::ECCEN == 0 {
+            return self.peek_ram(offset) ^ 1;
+        }
+        self.ecc_error(ecc::SECIF, offset);
         self.peek_ram(offset)
     }
 

@@ -1,5 +1,7 @@
 //! FIFOs, filters and the objects in RAM.
 
+use std::num::NonZeroU32;
+
 use super::*;
 
 /// The address of FIFO 1 with the sizes of [`Bench::configure`]: events of 12 bytes, queued
@@ -318,4 +320,16 @@ fn ecc_finds_words_that_were_never_written_with_it() {
     assert_eq!(bench.read32(0x01c) >> 8 & 1, 0);
     bench.chip.flip_ram(0x400, false);
     assert_eq!((bench.read32(0x400), bench.read32(0xe10)), (1, 0x400 << 16 | 2), "corrected");
+}
+
+#[test]
+fn every_third_word_is_flipped_if_asked_and_corrected_with_ecc() {
+    let faults = ChipFaults { ram_flip_every: NonZeroU32::new(3), ..ChipFaults::default() };
+    let mut bench = Bench::new(Options { faults, ..Options::default() });
+    bench.write32(0x400, 8);
+    assert_eq!([0; 4].map(|_| bench.read32(0x400)), [8, 8, 9, 8], "without ECC");
+    bench.write(0xe0c, &[7]);
+    bench.write32(0x400, 8);
+    assert_eq!((bench.read32(0x400), bench.read32(0xe10)), (8, 0));
+    assert_eq!((bench.read32(0x400), bench.read32(0xe10)), (8, 0x400 << 16 | 2), "SECIF");
 }
