@@ -18,7 +18,7 @@ fn a_message_is_listed_access_by_access() {
     let times: Vec<_> = accesses.iter().map(|it| it["at_ns"].as_u64().expect("a time")).collect();
     assert!(times.is_sorted() && times[0] < times[times.len() - 1], "{times:?}");
     let text = xfer(&["--trace"]).ok().text();
-    assert!(text.starts_with("00 ef 40 19\n\n       ns block        register\n"), "{text}");
+    assert!(text.starts_with("ff ef 40 19\n\n       ns block        register\n"), "{text}");
     assert!(text.contains(" ECSPI        TXDATA      <- 9f000000\n"), "{text}");
     assert!(xfer(&["--json"]).ok().json().get("accesses").is_none());
     run(&["xfer", "--bus", "qemu:highbank", "--trace", "9f"]).misused("sim:BOARD");
