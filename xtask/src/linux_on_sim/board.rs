@@ -147,6 +147,7 @@ pub(super) static BOARDS: [Board; 8] = [
                 log: "bus-off, scheduling restart",
                 ..run("can-off", "can-off", &["can@2=500000/2000000,off"])
             },
+            run("can-utils", "can-utils", &["can@2"]),
             run("can-flood", "can-flood", &["can@2=500000/2000000,flood"]),
             run("adc", "adc", &["adc@2"]),
             run("touch", "touch", &["touch@3"]),

@@ -139,7 +139,12 @@ impl Parts {
             fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
         };
         let mut archive = Archive::default();
-        archive.directory("dev");
+        for directory in ["bin", "dev", "lib", "lib/x86_64-linux-gnu", "lib64"] {
+            archive.directory(directory);
+        }
+        for (name, path) in &self.programs.others {
+            archive.file(name, 0o755, &read(path)?);
+        }
         archive.file("init", 0o755, &read(&self.programs.init)?);
         archive.file("spi-loopback-test.ko", 0o644, &read(&self.kernel.module)?);
         Ok(archive.finish())

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::package;
 use crate::context::Stop;
-use crate::guests::apt::Apt;
 use crate::tool;
 
 const PACKAGE: &str = "linux-source-6.1";
@@ -45,7 +45,7 @@ pub(super) struct Kernel {
 /// Fetches and builds what is not there yet.
 pub(super) fn obtain(work: &Path, ours: &Path, say: &dyn Fn(&str)) -> Result<Kernel, Stop> {
     fs::create_dir_all(work).map_err(|e| broke(format!("cannot make {}: {e}", work.display())))?;
-    let package = package(work, say).map_err(Stop::Lacks)?;
+    let package = package::fetched(work, PACKAGE, say).map_err(Stop::Lacks)?;
     let sum = sum(ours, &package).map_err(Stop::Broke)?;
     let dir = work.join(format!("kernel-{sum:016x}"));
     let kernel = Kernel {
@@ -68,34 +68,6 @@ pub(super) fn obtain(work: &Path, ours: &Path, say: &dyn Fn(&str)) -> Result<Ker
 
 fn broke(why: String) -> Stop {
     Stop::Broke(why)
-}
-
-/// Debian's package, fetched if none is here.
-fn package(work: &Path, say: &dyn Fn(&str)) -> Result<PathBuf, String> {
-    let here = || {
-        let files = fs::read_dir(work).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-        let is_it = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(&format!("{PACKAGE}_")) && name.ends_with(".deb")
-        };
-        files.filter(is_it).max()
-    };
-    if let Some(package) = here() {
-        return Ok(package);
-    }
-    say(&format!("fetching {PACKAGE}, 140 MB"));
-    let log = work.join("fetch.log");
-    // The machine's own lists first: they are mostly there.
-    let mut plain = Command::new("apt-get");
-    plain.args(["download", PACKAGE]).current_dir(work);
-    if tool::run(&mut plain, &log).is_err() {
-        let dir = work.join("apt");
-        fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-        let apt = Apt::new(&dir)?;
-        apt.update(&log)?;
-        apt.download(&[PACKAGE.to_owned()], work, &log)?;
-    }
-    here().ok_or_else(|| format!("apt fetched no {PACKAGE}"))
 }
 
 /// FNV-1a over what the kernel is built from.
@@ -121,8 +93,7 @@ fn build(work: &Path, ours: &Path, package: &Path, say: &dyn Fn(&str)) -> Result
     } else {
         say("unpacking the kernel's source");
         _ = fs::remove_dir_all(&tree);
-        let debian = work.join("debian");
-        tool::run(Command::new("dpkg-deb").arg("-x").arg(package).arg(&debian), &log)?;
+        let debian = package::unpacked(work, package, "debian")?;
         let archive = debian.join(format!("usr/src/{UNPACKED}.tar.xz"));
         tool::run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(work), &log)?;
         _ = fs::remove_dir_all(&debian);

@@ -9,6 +9,7 @@ mod board;
 mod boot;
 mod kernel;
 mod ours;
+mod package;
 mod protocol;
 mod table;
 mod traces;
@@ -180,7 +181,7 @@ fn all(options: &Options, cx: &Context) -> Result<Vec<Row>, Stop> {
     let work = target.join("linux-on-sim");
     let kernel = kernel::obtain(&work, &cx.root.join("bench/barewire-mmio/linux"), &say)?;
     say("building the server and the guest's program");
-    let programs = ours::build(&cx.root, &target, &work).map_err(Stop::Broke)?;
+    let programs = ours::build(&cx.root, &target, &work, &say).map_err(Stop::Broke)?;
     let parts = Parts { work, kernel, programs };
     say(&format!("user-mode Linux of {}", parts.kernel.version));
     let reviewed = accesses::read(&cx.root).map_err(Stop::Broke)?;

@@ -5,6 +5,7 @@
  * Every frame that comes back is compared with the next one sent: none may be lost, doubled or out of order.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/can.h>
 #include <linux/can/error.h>
 #include <linux/can/netlink.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "checks.h"
@@ -325,4 +327,83 @@ void check_can_flood(void)
 	note("can: %u of 201 frames came, %lu overflows", frames, statistic("rx_over_errors"));
 	judge("can-flood-echo", echo(can, 200, NULL), why);
 	close(can);
+}
+
+/* A program of can-utils', its output in a file. */
+static pid_t started(const char *output, char *const arguments[])
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		int file = open(output, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+		dup2(file, 1);
+		dup2(file, 2);
+		execv(arguments[0], arguments);
+		_exit(127);
+	}
+	return child;
+}
+
+static int ended(pid_t child)
+{
+	int status = 0;
+
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* A line of candump's log: "(0.1) can0 123#0102", or "123##1" and the data of CAN FD, or "123#R". */
+static bool logged(const char *line, struct canfd_frame *frame)
+{
+	const char *data = strchr(line, '#');
+	unsigned int byte;
+	int id;
+
+	memset(frame, 0, sizeof(*frame));
+	if (!data || sscanf(line, "(%*[0-9.]) can0 %x", &id) != 1)
+		return false;
+	frame->can_id = id;
+	data += data[1] == '#' ? 3 : 1;
+	while (*data != 'R' && sscanf(data, "%2x", &byte) == 1) {
+		frame->data[frame->len++] = byte;
+		data += 2;
+	}
+	return true;
+}
+
+/* cangen's frames, of every kind, are what candump hears from the far node. */
+void check_can_utils(void)
+{
+	char count[16], line[512], text[256];
+	char *dump[] = { "/bin/candump", "-L", "-T", "5000", "can0", NULL };
+	char *generate[] = { "/bin/cangen", "can0", "-x", "-m", "-g", "1", "-p", "100", "-n", count, NULL };
+	unsigned long frames = option("frames", 1000), heard = 0;
+	int can = opened();
+	pid_t dumper;
+	FILE *log;
+
+	if (can < 0)
+		return;
+	close(can);
+	snprintf(count, sizeof(count), "%lu", frames);
+	dumper = started("/log", dump);
+	/* It listens as soon as it runs. */
+	usleep(100000);
+	snprintf(why, sizeof(why), "%s", content("/generated", text, sizeof(text)));
+	judge("cangen", ended(started("/generated", generate)) == 0, why);
+	judge("candump", ended(dumper) == 0, content("/log", text, sizeof(text)));
+	echoed = 0;
+	log = fopen("/log", "r");
+	while (log && fgets(line, sizeof(line), log)) {
+		struct canfd_frame frame;
+
+		if (logged(line, &frame)) {
+			echoed = summed(echoed, &frame);
+			heard++;
+		}
+	}
+	snprintf(why, sizeof(why), "candump's log has %lu frames of %lu", heard, frames);
+	judge("can-log", heard == frames, why);
+	tell_sum(heard);
 }

@@ -37,6 +37,7 @@ void check_can(void);
 void check_can_errors(void);
 void check_can_off(void);
 void check_can_flood(void);
+void check_can_utils(void);
 void check_adc(void);
 void check_touch(void);
 

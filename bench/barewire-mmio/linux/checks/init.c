@@ -36,6 +36,7 @@ static const struct {
 	{ "can-errors", check_can_errors },
 	{ "can-off", check_can_off },
 	{ "can-flood", check_can_flood },
+	{ "can-utils", check_can_utils },
 	{ "adc", check_adc },
 	{ "touch", check_touch },
 };
