@@ -64,11 +64,18 @@ impl Pacer {
             while left(timer.now_ticks()) > 0 {}
             return;
         }
-        // Skip turns that are over already.
-        while (self.due(self.turn).wrapping_sub(now) as i64) < 0 {
-            self.turn += 1;
-            self.missed += 1;
-        }
+        self.skip(now);
+    }
+
+    /// Skips the turns that are over already, however many there are: a program may have been stopped for hours.
+    #[cold]
+    fn skip(&mut self, now: u64) {
+        // The first turn that is due now or later: the inverse of `due`.
+        let before = u128::from(now.wrapping_sub(self.begun).saturating_sub(1));
+        let next = before * u128::from(self.denominator) / u128::from(self.numerator) + 1;
+        let missed = (next as u64).saturating_sub(self.turn);
+        self.turn += missed;
+        self.missed += missed;
     }
 
     /// The number of turns that were skipped, because an earlier one took longer than a period.
@@ -114,6 +121,22 @@ mod tests {
             timer.0 += busy;
         }
         assert_eq!(pacer.missed(), 0);
+    }
+
+    #[test]
+    fn a_long_stop_is_skipped_at_once() {
+        for (every, per_s) in [(1, 1_000_000), (3, 1_000_000), (1, 300), (7, 48_000)] {
+            let mut timer = Counter(100);
+            let mut pacer = Pacer::new(&mut timer, every, per_s);
+            pacer.wait(&mut timer);
+            // Turn by turn it would take a century.
+            timer.0 += 1 << 56;
+            pacer.wait(&mut timer);
+            let now = timer.0;
+            let [over, next] = [pacer.due(pacer.turn - 1), pacer.due(pacer.turn)];
+            assert!(over < now && now <= next, "{over} {now} {next}: {every} in {per_s}");
+            assert_eq!(pacer.missed() + 2, pacer.turn, "two turns were had");
+        }
     }
 
     #[test]
