@@ -25,7 +25,20 @@ use super::{GpioBlock, GpioKind, NoRegister};
 pub const KIND: GpioKind = GpioKind {
     name: "PL061",
     bytes: 0x1000,
-    registers: &[(0x400, "GPIODIR"), (0x420, "GPIOAFSEL")],
+    // GPIODATA through the masks of one pin and of all.
+    registers: &[
+        (0x004, "GPIODATA"),
+        (0x008, "GPIODATA"),
+        (0x010, "GPIODATA"),
+        (0x020, "GPIODATA"),
+        (0x040, "GPIODATA"),
+        (0x080, "GPIODATA"),
+        (0x100, "GPIODATA"),
+        (0x200, "GPIODATA"),
+        (0x3fc, "GPIODATA"),
+        (0x400, "GPIODIR"),
+        (0x420, "GPIOAFSEL"),
+    ],
     model: |options| Box::new(Pl061::new().with_input_level(options.get())),
     drive: |write, pins, high| {
         write(0x400, pins);
