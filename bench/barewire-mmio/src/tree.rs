@@ -30,7 +30,7 @@ struct Binding {
 }
 
 /// The bindings; a kind without one has no driver that user-mode Linux can have.
-const BINDINGS: [Binding; 5] = [
+const BINDINGS: [Binding; 6] = [
     Binding {
         kind: "ECSPI",
         compatible: "fsl,imx51-ecspi",
@@ -58,6 +58,14 @@ const BINDINGS: [Binding; 5] = [
         clock_names: "\"spi_clk\"",
         clocks: 1,
         properties: "",
+    },
+    // As many channels as the block has, not as the SoC has pins for: the driver uses a channel for a chip select by GPIO too.
+    Binding {
+        kind: "McSPI",
+        compatible: "ti,omap4-mcspi",
+        clock_names: "\"fck\"",
+        clocks: 1,
+        properties: "ti,spi-num-cs = <4>; ",
     },
     Binding {
         kind: "SiFive SPI",

@@ -35,7 +35,8 @@ const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static
 }
 
 /// Runs that take minutes, and that others are like: CI leaves them out.
-pub(super) const NOT_IN_CI: [&str; 13] = [
+pub(super) const NOT_IN_CI: [&str; 14] = [
+    "beaglebone/loopback",
     "imx6dl/loopback",
     "imx8mp/can-fast",
     "imx8mp/can-slow",
@@ -81,9 +82,32 @@ const DW: &[(&str, &str)] = &[
     ("sck_idle on", "the driver sets the mode after the core has asserted a chip select by GPIO"),
     ("disabled: SER written while BUSY", EARLY),
 ];
+const MCSPI: &[(&str, &str)] = &[
+    ("sck_idle on", EARLY),
+    ("cs_hold on", EARLY),
+    (
+        "disabled: CH",
+        "the driver restores the device's divisor when the last word is received: as above",
+    ),
+];
 
 /// All boards.
-pub(super) static BOARDS: [Board; 8] = [
+pub(super) static BOARDS: [Board; 9] = [
+    Board {
+        name: "beaglebone",
+        driver: Ok("spi-omap2-mcspi"),
+        runs: &[
+            run("spidev", "spidev", &["spidev@0"]),
+            run("nor", "nor", &["flash@1"]),
+            run("can", "can", &["can@2"]),
+            run("adc", "adc", &["adc@0"]),
+            run("touch", "touch", &["touch@3"]),
+            run("nor+touch", "nor,touch", &["flash@1", "touch@3"]),
+            run("can+adc", "can,adc", &["can@2", "adc@0"]),
+            run("loopback", "loopback", &["jumper@0"]),
+        ],
+        broken: MCSPI,
+    },
     Board {
         name: "highbank",
         driver: Err(

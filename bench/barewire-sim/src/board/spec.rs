@@ -13,12 +13,12 @@ use super::Pad;
 pub use super::chips::{AdcSpec, BoardChip, CanSpec, FlashSpec, TouchSpec};
 use crate::model::adc::AdcPart;
 use crate::model::gpio::{
-    atmel_pio, bcm2835 as bcm2835_gpio, imx, pl061, rp1, sifive as sifive_gpio,
+    atmel_pio, bcm2835 as bcm2835_gpio, imx, omap, pl061, rp1, sifive as sifive_gpio,
 };
 use crate::model::mcp2518fd::PartKind;
 use crate::model::nor::Part;
 pub use crate::model::{ControllerKind, gpio::GpioKind};
-use crate::model::{atmel, bcm2835, dw_ssi, ecspi, pl022, sifive};
+use crate::model::{atmel, bcm2835, dw_ssi, ecspi, mcspi, pl022, sifive};
 use crate::profile::Profile;
 use crate::wire::Driver;
 
@@ -42,7 +42,7 @@ impl GpioSpec {
             format!("{name}_IO{bit:02}")
         } else if **kind == atmel_pio::KIND {
             format!("{}{bit}", name.replace("PIO", "P"))
-        } else if **kind == pl061::KIND {
+        } else if [omap::KIND, pl061::KIND].contains(kind) {
             format!("{name}_{bit}")
         } else {
             format!("{name}{bit}")
@@ -98,7 +98,46 @@ pub struct BoardSpec {
 }
 
 /// All boards.
-pub static BOARDS: [BoardSpec; 8] = [
+pub static BOARDS: [BoardSpec; 9] = [
+    // Chips at the header: the first line at P9.12, the others at P9.15 (with an interrupt at P9.23) and P8.11.
+    BoardSpec {
+        name: "beaglebone",
+        title: "BeagleBone Black (AM3358), SPI0 with a 32 MiB W25Q256JV flash",
+        profile: Profile::BEAGLEBONE,
+        kind: &mcspi::KIND,
+        controller: "SPI0",
+        controller_base: 0x4803_0000,
+        gpio: &[GpioSpec { kind: &omap::KIND, name: "GPIO1", base: 0x4804_c000 }],
+        cs: &[
+            CsSpec {
+                name: "GPIO1_28",
+                driver: Driver::Gpio { block: 0, bit: 28 },
+                active_high: false,
+            },
+            CsSpec { name: "SPI0_CS1", driver: Driver::Native(1), active_high: false },
+            CsSpec {
+                name: "GPIO1_16",
+                driver: Driver::Gpio { block: 0, bit: 16 },
+                active_high: false,
+            },
+            CsSpec {
+                name: "GPIO1_13",
+                driver: Driver::Gpio { block: 0, bit: 13 },
+                active_high: false,
+            },
+        ],
+        chips: &[
+            &FlashSpec { cs: 1, part: Part::w25q256jv },
+            &AdcSpec { cs: 0, part: AdcPart::Mcp3008, supply_mv: 3_300, vref_mv: 3_300 },
+            &CanSpec {
+                cs: 2,
+                part: PartKind::Mcp2518Fd,
+                oscillator_hz: 40_000_000,
+                int: Pad { block: 0, bit: 17 },
+            },
+            &TouchSpec { cs: 3 },
+        ],
+    },
     // Linux's device trees have no SSP of this SoC; QEMU's highbank has one, where Calxeda put it.
     BoardSpec {
         name: "highbank",
@@ -433,7 +472,7 @@ mod tests {
         assert_eq!(near(""), None);
         let told = BoardSpec::find("zzz").unwrap_err().to_string();
         let start =
-            "no simulated board is called \"zzz\"; there are highbank, imx6dl, imx8mp, rpi3, ";
+            "no simulated board is called \"zzz\"; there are beaglebone, highbank, imx6dl, ";
         assert!(told.starts_with(start), "{told}");
         assert!(BOARDS.iter().all(|board| told.contains(board.name)), "{told}");
     }

@@ -11,8 +11,9 @@ use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
 use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{
-    AtmelPio, Bcm2835Gpio, ImxGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
+    AtmelPio, Bcm2835Gpio, ImxGpio, OmapGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
 };
+use barewire::controller::mcspi::{Mcspi, McspiConfig};
 use barewire::controller::pl022::{Pl022, Pl022Config};
 use barewire::controller::sifive::{SiFive, SiFiveConfig};
 use barewire::controller::{ALWAYS_POLL, Controller, CsLine, NoInterrupt};
@@ -95,6 +96,10 @@ drivers! {
     ecspi, ecspi_interrupt: SimEcspi = Ecspi<ImxGpio>,
         from ecspi_on_board, native_takes_any: true;
 
+    /// The board's McSPI, polled, with MOSI on SPIDAT\[1\].
+    mcspi, mcspi_interrupt: SimMcspi = Mcspi<OmapGpio>,
+        from mcspi_on_board, native_takes_any: true;
+
     // Beside a chip on its own line, no other can have a GPIO.
     /// The board's PL022, polled. Its own select line is in the driver's table only if a chip has been
     /// attached to it before: it falls for every frame, so a board with a chip on it has no other.
@@ -176,6 +181,12 @@ fn ecspi_by_choice(board: &Board, ownership: Ownership, poll_limit_ns: u32) -> S
     let (reference_hz, chip_selects) = (reference_hz(board), chip_selects(board));
     let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
     Ecspi::new(board.controller(), ImxGpio::new(gpio(board), ownership), board.timer(), config)
+}
+
+fn mcspi_on_board(board: &Board, poll_limit_ns: u32) -> SimMcspi {
+    let (reference_hz, chip_selects) = (reference_hz(board), chip_selects(board));
+    let config = McspiConfig { reference_hz, chip_selects, d0_sends: false, poll_limit_ns };
+    Mcspi::new(board.controller(), OmapGpio::new(gpio(board)), board.timer(), config)
 }
 
 fn pl022_on_board(board: &Board, poll_limit_ns: u32) -> SimPl022 {

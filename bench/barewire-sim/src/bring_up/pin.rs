@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use barewire::controller::gpio::{
-    AtmelPio, Bcm2835Gpio, GpioBank, ImxGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
+    AtmelPio, Bcm2835Gpio, GpioBank, ImxGpio, OmapGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
 };
 use barewire::hal::BankPin;
 use barewire::reg::Registers;
@@ -41,10 +41,12 @@ fn clear(regs: &mut SimRegisters, offset: u32, mask: u32) {
 /// (*BCM2835 ARM Peripherals*, chapter 6), PSR of the i.MX GPIO (i.MX 6Dual/Quad reference manual, chapter
 /// GPIO), GPIODATA of PL061 (ARM DDI 0190, 3.3), whose address bits 9 to 2 select the pins that are read,
 /// GPIOn_STATUS of RP1 (*RP1 Peripherals*, 3.1), whose bit 17 is the level from the pad, and `input_val` of
-/// SiFive (*FU540-C000 Manual*, chapter GPIO), which `input_en` lets tell it.
+/// SiFive (*FU540-C000 Manual*, chapter GPIO), which `input_en` lets tell it; GPIO_DATAIN of AM335x (its manual,
+/// chapter 25).
 ///
 /// The registers of directions, from the same chapters: PIO_ODR, which a bit is written to; GPFSEL, three
-/// bits a pin, ten pins a register; GDIR; GPIODIR; SYS_RIO's OE, whose fourth view clears bits; `output_en`.
+/// bits a pin, ten pins a register; GDIR; GPIODIR; SYS_RIO's OE, whose fourth view clears bits; `output_en`;
+/// GPIO_OE, whose bits are 1 for inputs.
 static PINS: &[Pins] = &[
     Pins {
         kind: &gpio::atmel_pio::KIND,
@@ -66,6 +68,16 @@ static PINS: &[Pins] = &[
         level: |bit| (0x08, 1 << bit),
         input_enable: None,
         undrive: |regs, bit| clear(regs, 0x04, 1 << bit),
+    },
+    Pins {
+        kind: &gpio::omap::KIND,
+        bank: |regs| Box::new(OmapGpio::new(regs)),
+        level: |bit| (0x138, 1 << bit),
+        input_enable: None,
+        undrive: |regs, bit| {
+            let inputs = regs.read(0x134);
+            regs.write(0x134, inputs | 1 << bit);
+        },
     },
     Pins {
         kind: &gpio::pl061::KIND,

@@ -14,6 +14,7 @@ pub mod jumper;
 pub mod max7219;
 pub mod mcp2515;
 pub mod mcp2518fd;
+pub mod mcspi;
 pub mod nor;
 pub mod pl022;
 #[cfg(test)]

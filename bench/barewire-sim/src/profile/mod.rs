@@ -23,6 +23,7 @@ mod imx;
 mod rpi;
 mod sam;
 mod sifive;
+mod ti;
 
 use crate::chip::{PS_PER_S, Ps};
 use crate::engine::Costs;

@@ -59,6 +59,7 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
 #[test]
 fn every_board_identifies_its_chip() {
     for (board, id, size, name) in [
+        ("beaglebone", [0xef, 0x40, 0x19], 32 << 20, "W25Q256JV"),
         ("highbank", [0xef, 0x40, 0x19], 32 << 20, "W25Q256JV"),
         ("imx6dl", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),
         ("rpi3", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),

@@ -377,6 +377,7 @@ fn everywhere(board: &'static str, scenario: Scenario) -> Result<(u64, u64), Str
 fn an_interrupt_between_any_two_register_accesses_loses_nothing() {
     // Messages that take more than one interrupt: longer than the block's FIFO.
     let boards = [
+        ("beaglebone", scenarios::<72>()),
         ("imx8mp", scenarios::<260>()),
         ("rpi3", scenarios::<72>()),
         ("rpi5", scenarios::<260>()),

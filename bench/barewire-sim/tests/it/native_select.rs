@@ -38,10 +38,11 @@ fn answer(
 
 #[test]
 fn drivers_for_embedded_hal_run_on_a_native_line() {
-    // ECSPI: a burst of any length that is joined. PL022 in mode 3, DW_apb_ssi: what the FIFO holds. SiFive SPI:
-    // its line stays active for the message.
+    // ECSPI: a burst of any length that is joined. PL022 in mode 3, DW_apb_ssi: what the FIFO holds. SiFive SPI
+    // and McSPI: their lines stay active for the message.
     let mode_3 = Mode::from_number(3).expect("a mode");
     for (name, cs, settings) in [
+        ("beaglebone", 1, Settings::new(1, 20_000_000)),
         ("imx8mp", 1, Settings::new(1, 20_000_000)),
         ("imx6dl", 1, Settings::new(1, 5_000_000)),
         ("highbank", 1, Settings::new(1, 1_000_000).with_mode(mode_3)),

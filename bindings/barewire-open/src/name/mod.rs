@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn unknown_names_come_with_the_near_one_and_the_list() {
         for (text, part) in [
-            ("sim:imx8m", "did you mean \"imx8mp\"? (known: highbank, "),
+            ("sim:imx8m", "did you mean \"imx8mp\"? (known: beaglebone, "),
             ("simm:imx8mp", "did you mean \"sim\"?"),
             ("imx8mp", "did you mean \"sim:imx8mp\"?"),
             ("sabrelite,seed=1", "did you mean \"sim:sabrelite\"?"),
@@ -244,8 +244,8 @@ mod tests {
             ("spidev:0.1", "did you mean \"spidev:/dev/spidev0.1\"?"),
             ("spidev:spidev2.0", "did you mean \"spidev:/dev/spidev2.0\"?"),
             ("spidev:/dev/spidev0.0,split", "no option \"split\": a spidev node has none"),
-            ("", "buses are sim:highbank"),
-            ("sim:", "known: highbank"),
+            ("", "buses are sim:beaglebone"),
+            ("sim:", "known: beaglebone"),
             ("sim:imx8mp,flahs=x", "did you mean \"flash\"? (known: flash, flash-part, protect"),
             ("sim:imx8mp,", "no option \"\""),
             ("sim:imx8mp,flash=", "flash"),

@@ -179,7 +179,9 @@ fn an_output_file_is_replaced_whole_and_keeps_its_permissions() {
 
 #[test]
 fn the_chip_is_found_on_each_simulated_board_unless_a_chip_select_is_named() {
-    for (board, cs) in [("imx8mp", 0), ("rpi3", 1), ("rpi5", 2), ("unleashed", 1)] {
+    for (board, cs) in
+        [("beaglebone", 1), ("imx8mp", 0), ("rpi3", 1), ("rpi5", 2), ("unleashed", 1)]
+    {
         let bus = format!("sim:{board}");
         let id = run(&["flash", "id", "--json", "--bus", &bus]).ok().json();
         assert_eq!([&id["chip_select"], &id["violations"]], [&json!(cs), &json!(0)], "{board}");
@@ -223,6 +225,7 @@ fn list_and_demo_speak_json() {
     let buses: Vec<_> =
         list["buses"].as_array().expect("a list").iter().map(|bus| bus["bus"].clone()).collect();
     let sim = [
+        "sim:beaglebone",
         "sim:highbank",
         "sim:imx6dl",
         "sim:imx8mp",

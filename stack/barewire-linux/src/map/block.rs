@@ -28,6 +28,8 @@ macro_rules! blocks {
             DwSsi => dw_ssi, MappedDwSsi;
             /// HiFive Unleashed and Unmatched: SiFive SPI, and SiFive's GPIO block.
             SiFive => sifive, MappedSiFive;
+            /// BeagleBone and other boards with TI's Sitara: McSPI, and the GPIO block of OMAP4.
+            Mcspi => mcspi, MappedMcspi;
         }
     };
 }
@@ -171,6 +173,9 @@ mod tests {
             ("sifive,fu540-c000-spi\0sifive,spi0\0", Some(Block::SiFive)),
             ("sifive,spi0", Some(Block::SiFive)),
             ("sifive,fu540-c000-gpio\0sifive,gpio0\0", None),
+            ("ti,omap4-mcspi\0", Some(Block::Mcspi)),
+            ("ti,am654-mcspi\0ti,omap4-mcspi\0", Some(Block::Mcspi)),
+            ("ti,omap2-mcspi\0", None),
             ("", None),
         ] {
             assert_eq!(Block::of_compatible(compatible), block, "{compatible:?}");

@@ -27,6 +27,7 @@
 //! | [`pl022`] | PrimeCell SSP | PL061; or the native line, and then no other chip | its device-tree node says that it is fixed, or the kernel's count |
 //! | [`dw_ssi`] | DW_apb_ssi: SPI of the Raspberry Pi 5 | two native lines, RP1's GPIO | on a Pi 5 it always runs |
 //! | [`sifive`] | SiFive SPI: HiFive Unleashed and Unmatched | one native line, SiFive GPIO | it always runs |
+//! | [`mcspi`] | McSPI: AM335x (BeagleBone), AM437x, AM62x, AM64x | four native lines, OMAP4's GPIO | the kernel's count, by its device-tree node |
 //! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four native lines, PIO | the kernel's count, by its device-tree node |
 //!
 //! Any other block is mapped without a driver:
@@ -68,6 +69,7 @@ mod in_use;
 mod interrupt;
 mod kernel_clock;
 pub mod mapped;
+pub mod mcspi;
 pub mod pl022;
 pub mod sifive;
 mod spec;

@@ -68,6 +68,14 @@ const CASES: [Case; Block::ALL.len()] = [
         armed: 0x70,
         at_rest: (0x28, 0x0001_0001),
     },
+    // IRQENABLE; MODULCTRL.
+    Case {
+        controller: "mcspi",
+        registers_len: 0x1a4,
+        bank_len: 0x198,
+        armed: 0x11c,
+        at_rest: (0x128, 1),
+    },
 ];
 
 impl Case {

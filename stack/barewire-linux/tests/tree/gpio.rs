@@ -294,6 +294,7 @@ fn every_controller_has_lines_of_the_kernel() {
         ("atmel", "132M"),
         ("dw-ssi", "200M"),
         ("sifive", "500M"),
+        ("mcspi", "48M"),
     ] {
         let (tree, memory, kernel) = board();
         let before = memory.nonzero(&[GPIO5]);

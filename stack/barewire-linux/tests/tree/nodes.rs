@@ -149,7 +149,7 @@ fn without_a_tree_that_describes_registers_the_kernel_s_devices_decide() {
 fn the_addresses_of_documented_boards_are_their_nodes() {
     type Buses = &'static [(&'static str, [u32; 2], &'static [u32])];
     type Node = (&'static str, &'static str, &'static [u32]);
-    let cases: [(Buses, Node, Node, &str); 4] = [
+    let cases: [(Buses, Node, Node, &str); 5] = [
         (
             &[
                 ("", [2, 2], &[]),
@@ -187,6 +187,12 @@ fn the_addresses_of_documented_boards_are_their_nodes() {
                 &[0, 0x1006_0000, 0, 0x1000],
             ),
             "0x10040000,controller=sifive,reference-hz=500M,cs=gpio@0x10060000.11",
+        ),
+        (
+            &[("", [1, 1], &[]), ("/ocp", [1, 1], &[])],
+            ("/ocp/spi@48030000", "ti,omap4-mcspi\0", &[0x4803_0000, 0x400]),
+            ("/ocp/gpio@4804c000", "ti,omap4-gpio\0", &[0x4804_c000, 0x1000]),
+            "0x48030000,controller=mcspi,reference-hz=48M,cs=gpio@0x4804c000.28",
         ),
         (
             &[("", [1, 1], &[]), ("/ahb", [1, 1], &[]), ("/ahb/apb", [1, 1], &[])],

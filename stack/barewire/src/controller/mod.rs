@@ -34,6 +34,7 @@ mod fifo;
 pub mod gpio;
 mod interrupt;
 mod lines;
+pub mod mcspi;
 pub mod null;
 mod pace;
 pub mod pl022;

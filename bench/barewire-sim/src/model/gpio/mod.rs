@@ -3,6 +3,7 @@
 pub mod atmel_pio;
 pub mod bcm2835;
 pub mod imx;
+pub mod omap;
 pub mod pl061;
 pub mod rp1;
 pub mod sifive;

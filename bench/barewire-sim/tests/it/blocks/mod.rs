@@ -182,7 +182,7 @@ impl Block {
 macro_rules! on_every_block {
     (list $what:tt) => {
         crate::blocks::on_every_block! { $what atmel ATMEL, bcm2835 BCM2835, dw_ssi DW_SSI, ecspi ECSPI,
-        pl022 PL022, sifive SIFIVE }
+        mcspi MCSPI, pl022 PL022, sifive SIFIVE }
     };
     ([rows] $($name:ident $row:ident),+) => {
         [$(&crate::blocks::$row),+]

@@ -5,8 +5,9 @@ use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
 use barewire::controller::dw_ssi::DwSsiConfig;
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{
-    AtmelPio, Bcm2835Gpio, GpioBank, ImxGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
+    AtmelPio, Bcm2835Gpio, GpioBank, ImxGpio, OmapGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
 };
+use barewire::controller::mcspi::{Mcspi, McspiConfig};
 use barewire::controller::pl022::{Pl022, Pl022Config};
 use barewire::controller::sifive::{SiFive, SiFiveConfig};
 use barewire::controller::{ALWAYS_POLL, CsLine};
@@ -423,6 +424,82 @@ pub(crate) static ECSPI: Block = Block {
         exchanges(1, 0, MODE_0, 20_000_000, &[&[13], &[512]]),
         exchanges(0, 0, MODE_0, 20_000_000, LENGTHS),
         exchanges(0, 0, MODE_0, 20_000_000, &[&[13], &[512], &[6, 512]]),
+    ],
+};
+
+/// "AM335x and AMIC110 Sitara Processors Technical Reference Manual", chapter 24.
+pub(crate) static MCSPI: Block = Block {
+    name: "mcspi",
+    board: "beaglebone",
+    data_in: 0x13c,
+    data_out: 0x138,
+    long: |board, _| {
+        let bank = Plain(OmapGpio::new(pins(board)));
+        let (reference_hz, chip_selects) = (hz(board), lines(board));
+        let config =
+            McspiConfig { reference_hz, chip_selects, d0_sends: false, poll_limit_ns: ALWAYS_POLL };
+        Box::new(Mcspi::new(board.controller(), bank, board.timer(), config))
+    },
+    ways: &[USUAL_WAY],
+    asks: Asks {
+        speed_hz: &[
+            (1, 3_600_000..=3_600_000),
+            (1, 48_000_000..=48_000_000),
+            (1, 20_000..=99_999_999),
+        ],
+        bits: &[(2, 8..=8), (1, 16..=16), (1, 32..=32)],
+        own_bits: &[(9, 0..=0), (1, 8..=8), (1, 16..=16), (1, 32..=32)],
+        ..USUAL
+    },
+    holds: true,
+    longer: 72,
+    bursts: &[],
+    forgets: true,
+    overfill: None,
+    lost: None,
+    early: None,
+    loops: false,
+    slow_hz: 50_000,
+    left: &[
+        // A target, with interrupts on; a controller whose lines nothing has set.
+        &[(0x11c, 0x3_777f), (0x17c, 0x5_0f0f), (0x12c, 0x1006_0000), (0x134, 1)],
+        &[(0x128, 1)],
+        // Three channels that claim the FIFO, one of them enabled.
+        &[
+            (0x154, 0x0806_0000),
+            (0x168, 0x1006_0000),
+            (0x12c, 0x3811_03fc),
+            (0x134, 0x101),
+            (0x128, 1),
+        ],
+        // A message to a chip on a GPIO and one to a chip on the block's line, with words under way.
+        &[
+            (0x140, 0x41),
+            (0x12c, 0x3811_03fd),
+            (0x128, 1),
+            (0x134, 0x101),
+            (0x138, 0x80),
+            (0x138, 0x81),
+            (0x11c, 0x2_0004),
+        ],
+        &[
+            (0x12c, 0x40),
+            (0x140, 0x3811_03fc),
+            (0x128, 1),
+            (0x148, 0x101),
+            (0x14c, 0x80),
+            (0x14c, 0x81),
+        ],
+    ],
+    pins_left: &[],
+    // The word that was under way under its chip.
+    stray_max: 1,
+    exchanges: &[
+        exchanges(0, 0, MODE_0, 3_600_000, SLOW_LENGTHS),
+        exchanges(0, 0, MODE_0, 24_000_000, LENGTHS),
+        exchanges(0, 0, MODE_0, 24_000_000, &[&[33], &[6, 512]]),
+        exchanges(0, 0, MODE_0, 48_000_000, &[&[1], &[4], &[256], &[4_096]]),
+        exchanges(0, 1, MODE_0, 24_000_000, &[&[1], &[4], &[256]]),
     ],
 };
 

@@ -14,6 +14,7 @@ use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
 use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
+use barewire::controller::mcspi::{Mcspi, McspiConfig};
 use barewire::controller::pl022::{Pl022, Pl022Config};
 use barewire::controller::sifive::{SiFive, SiFiveConfig};
 use barewire::controller::{ALWAYS_POLL, Controller, CsLine};
@@ -32,7 +33,7 @@ pub(super) const COUNT_OP: &str = "lengths";
 const SYMBOL: &str = "bench_op_length";
 
 /// The drivers, in the order in which they run.
-const DRIVERS: [&str; 6] = ["ecspi", "bcm2835", "pl022", "dw_ssi", "atmel", "sifive"];
+const DRIVERS: [&str; 7] = ["ecspi", "bcm2835", "pl022", "dw_ssi", "atmel", "sifive", "mcspi"];
 
 /// The messages of each driver: bytes of one exchange, or of a write and the transfers after it.
 const MESSAGES: [&str; 11] =
@@ -106,8 +107,8 @@ fn bench_op_length_sync<C: Controller>(device: &Device<'_, C>, message: &mut [Tr
 /// The registers of a block, in ordinary memory: an access is one instruction, as on a board. Writes do not change
 /// the values that reads return.
 struct Ready {
-    read: [AtomicU32; 64],
-    written: [AtomicU32; 64],
+    read: [AtomicU32; 96],
+    written: [AtomicU32; 96],
     /// The accesses of a [`Block`] that counts them.
     accesses: AtomicU32,
 }
@@ -115,8 +116,8 @@ struct Ready {
 impl Ready {
     const fn new() -> Self {
         Self {
-            read: [const { AtomicU32::new(0) }; 64],
-            written: [const { AtomicU32::new(0) }; 64],
+            read: [const { AtomicU32::new(0) }; 96],
+            written: [const { AtomicU32::new(0) }; 96],
             accesses: AtomicU32::new(0),
         }
     }
@@ -251,6 +252,16 @@ pub(super) fn run<const COUNTS: bool>() -> Vec<u32> {
     let config = SiFiveConfig { reference_hz, chip_selects, poll_limit_ns };
     run_each::<_, COUNTS>(
         SiFive::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config),
+        [&pins, &regs],
+        &mut accesses,
+    );
+
+    let regs = Ready::new();
+    // CH0STAT: TXFFE.
+    regs.says(0x130, 0x8);
+    let config = McspiConfig { reference_hz, chip_selects, d0_sends: false, poll_limit_ns };
+    run_each::<_, COUNTS>(
+        Mcspi::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config),
         [&pins, &regs],
         &mut accesses,
     );

@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`AtmelPio`] | 1 write | breaks nothing: data and direction have set and clear registers |
 //! | [`Bcm2835Gpio`] | 1 write | breaks no data; a function changed at the same moment is lost |
+//! | [`OmapGpio`] | 1 write | breaks no data; a direction changed at the same moment is lost |
 //! | [`Pl061`] | 1 write | breaks no data; a direction changed at the same moment is lost |
 //! | [`Rp1Gpio`] | 1 write | breaks nothing: level and direction have set and clear registers |
 //! | [`ImxGpio`], [`SiFiveGpio`] | 1 write if the bank is exclusive, else 1 read and 1 write | breaks the chip select, unless it reads before each write and never writes between this driver's read and write |
@@ -24,6 +25,7 @@ mod atmel_pio;
 mod bcm2835;
 mod data_register;
 mod imx;
+mod omap;
 mod pl061;
 mod rp1;
 mod sifive;
@@ -33,6 +35,7 @@ pub use atmel_pio::AtmelPio;
 pub use bcm2835::Bcm2835Gpio;
 pub use data_register::DataRegister;
 pub use imx::ImxGpio;
+pub use omap::OmapGpio;
 pub use pl061::Pl061;
 pub use rp1::Rp1Gpio;
 pub use sifive::SiFiveGpio;

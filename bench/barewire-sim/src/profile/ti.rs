@@ -1,0 +1,88 @@
+//! Costs of boards with TI's Sitara.
+//!
+//! *Read first*: the `Source` of every figure below.
+//!
+//! The Cortex-A8 has no timer of its own. Its tick counter is DMTIMER2: what Linux takes as its clock source,
+//! what bare metal would take, and what a process that maps registers can read.
+
+use super::{
+    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, IPC_HALF,
+    IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+};
+
+const ACCESS: &str = "assumption: as on imx8mp, x 66 / 100 for the bus clock: the interconnect, not the \
+    core, sets the cost, and is taken to need as many clocks of L4_PER (100 MHz) as AIPS needs of 66 \
+    MHz; to be replaced by a measurement on silicon";
+const ACCESS_LOW: &str = "assumption: as on imx8mp, x 66 / 100, its low end";
+const ACCESS_HIGH: &str = "assumption: as on imx8mp, unscaled, its high end";
+const SCALED_THREADS: &str = "assumption: as on imx8mp, x 1.6 for the clock (1.6 GHz to 1 GHz) and \
+    x 1.15 for the core (as for ipc_milli); to be replaced by a measurement on silicon";
+const SCALED_THREADS_LOW: &str = "assumption: as on imx8mp, x 1.6 x 1.15, its low end";
+const SCALED_THREADS_HIGH: &str = "assumption: as on imx8mp, x 1.6 x 1.15, its high end";
+
+impl Profile {
+    /// BeagleBone Black: AM3358, one Cortex-A8.
+    pub const BEAGLEBONE: Self = Self {
+        name: "beaglebone",
+        cpu_hz: figure(1_000_000_000, "AM335x data sheet (SPRS717): Cortex-A8, Nitro mode, 1 GHz"),
+        ipc_milli: figure(
+            870,
+            "assumption: the dual-issue Cortex-A8 against the Cortex-A53's one instruction a clock as \
+             their Dhrystone figures stand, 2.0 to the 2.3 DMIPS/MHz commonly given for the A53; to \
+             be replaced by a count on silicon",
+        )
+        .from(435, IPC_HALF)
+        .to(2_000, IPC_ISSUE_WIDTH),
+        register_read_ps: figure(99_000, ACCESS).from(49_500, ACCESS_LOW).to(446_000, ACCESS_HIGH),
+        register_write_ps: figure(61_000, ACCESS).from(30_500, ACCESS_LOW).to(279_000, ACCESS_HIGH),
+        gpio_read_ps: figure(99_000, ACCESS).from(49_500, ACCESS_LOW).to(446_000, ACCESS_HIGH),
+        gpio_write_ps: figure(61_000, ACCESS).from(30_500, ACCESS_LOW).to(279_000, ACCESS_HIGH),
+        write_ack_ps: figure(38_000, ACK_ASSUMED).from(19_000, ACK_LOW).to(167_000, ACK_HIGH),
+        instructions_per_access: figure(4, LOOP_COUNTED),
+        timer_read_ps: figure(
+            99_000,
+            "assumption: TCRR of DMTIMER2 is a register behind the same interconnect: a register read",
+        )
+        .from(49_500, ACCESS_LOW)
+        .to(446_000, ACCESS_HIGH),
+        timer_frequency_hz: figure(
+            24_000_000,
+            "Linux am33xx.dtsi: DMTIMER2 counts sys_clkin_ck, the boards' crystal of 24 MHz",
+        ),
+        reference_hz: figure(
+            48_000_000,
+            "AM335x manual (SPRUH73), 24.2, clocks of McSPI: PER_CLKOUTM2 / 4, 48 MHz",
+        ),
+        context_switch_ps: figure(3_220_000, SCALED_THREADS)
+            .from(2_736_000, SCALED_THREADS_LOW)
+            .to(5_365_000, SCALED_THREADS_HIGH),
+        wake_ps: figure(5_796_000, SCALED_THREADS)
+            .from(4_928_000, SCALED_THREADS_LOW)
+            .to(25_000_000, WAKE_PUBLISHED),
+        wake_call_ps: figure(5_152_000, SCALED_THREADS)
+            .from(4_379_000, SCALED_THREADS_LOW)
+            .to(8_587_000, SCALED_THREADS_HIGH),
+        futex_call_ps: figure(1_610_000, SCALED_THREADS)
+            .from(1_369_000, SCALED_THREADS_LOW)
+            .to(2_683_000, SCALED_THREADS_HIGH),
+        irq_thread_ps: figure(10_396_000, SCALED_THREADS)
+            .from(8_839_000, SCALED_THREADS_LOW)
+            .to(38_000_000, IRQ_PUBLISHED),
+        interrupt_latency_ps: figure(
+            314_000,
+            "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
+             jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to ask INTC, 100 \
+             instructions to save registers and find the handler; to be replaced by a measurement on \
+             silicon",
+        )
+        .from(199_500, ENTRY_LOW)
+        .to(2_454_000, ENTRY_HIGH),
+        interrupt_exit_ps: figure(
+            176_000,
+            "assumption: a posted register write's time to end the interrupt at INTC, 100 \
+             instructions to restore registers; to be replaced by a measurement on silicon",
+        )
+        .from(80_500, EXIT_LOW)
+        .to(509_000, EXIT_HIGH),
+    };
+}
