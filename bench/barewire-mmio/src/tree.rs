@@ -30,7 +30,7 @@ struct Binding {
 }
 
 /// The bindings; a kind without one has no driver that user-mode Linux can have.
-const BINDINGS: [Binding; 6] = [
+const BINDINGS: [Binding; 7] = [
     Binding {
         kind: "ECSPI",
         compatible: "fsl,imx51-ecspi",
@@ -73,6 +73,13 @@ const BINDINGS: [Binding; 6] = [
         clock_names: "\"bus\"",
         clocks: 1,
         properties: "",
+    },
+    Binding {
+        kind: "Cadence SPI",
+        compatible: "cdns,spi-r1p6",
+        clock_names: "\"ref_clk\", \"pclk\"",
+        clocks: 2,
+        properties: "num-cs = <4>; is-decoded-cs = <0>; ",
     },
 ];
 

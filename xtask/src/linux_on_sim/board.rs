@@ -35,7 +35,7 @@ const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static
 }
 
 /// Runs that take minutes, and that others are like: CI leaves them out.
-pub(super) const NOT_IN_CI: [&str; 14] = [
+pub(super) const NOT_IN_CI: [&str; 15] = [
     "beaglebone/loopback",
     "imx6dl/loopback",
     "imx8mp/can-fast",
@@ -50,6 +50,7 @@ pub(super) const NOT_IN_CI: [&str; 14] = [
     "sama5d36/loopback",
     "sama5d36/nor+touch",
     "unleashed/loopback",
+    "zynq/loopback",
 ];
 
 /// The run of which CI has many frames.
@@ -92,7 +93,7 @@ const MCSPI: &[(&str, &str)] = &[
 ];
 
 /// All boards.
-pub(super) static BOARDS: [Board; 9] = [
+pub(super) static BOARDS: [Board; 10] = [
     Board {
         name: "beaglebone",
         driver: Ok("spi-omap2-mcspi"),
@@ -253,5 +254,20 @@ pub(super) static BOARDS: [Board; 9] = [
             run("loopback", "loopback", &["jumper@1"]),
         ],
         broken: &[],
+    },
+    Board {
+        name: "zynq",
+        driver: Ok("spi-cadence"),
+        runs: &[
+            run("spidev", "spidev", &["spidev@0"]),
+            run("nor", "nor", &["flash@1"]),
+            run("can", "can", &["can@2"]),
+            run("adc", "adc", &["adc@3=mcp3208"]),
+            run("touch", "touch", &["touch@0"]),
+            run("nor+touch", "nor,touch", &["flash@1", "touch@0"]),
+            run("can+adc", "can,adc", &["can@2", "adc@3"]),
+            run("loopback", "loopback", &["jumper@1"]),
+        ],
+        broken: SOON,
     },
 ];

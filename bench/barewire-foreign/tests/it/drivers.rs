@@ -25,8 +25,8 @@ use barewire_sim::{Board, BoardOptions, BoardSpec};
 use embedded_hal::digital::{ErrorType, OutputPin};
 
 /// A board for each controller; chip select 0 of each is a GPIO.
-const BOARDS: [&str; 7] =
-    ["beaglebone", "highbank", "imx8mp", "rpi3", "rpi5", "sama5d36", "unleashed"];
+const BOARDS: [&str; 8] =
+    ["beaglebone", "highbank", "imx8mp", "rpi3", "rpi5", "sama5d36", "unleashed", "zynq"];
 
 type SimBus = Bus<Charged<AnyController>>;
 

@@ -20,6 +20,7 @@ mod lm3s6965evb;
 mod raspi3b;
 mod sabrelite;
 mod sifive_u;
+mod zynq;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub const BOARDS: &[BoardSpec] = &[
     raspi3b::BOARD,
     sifive_u::BOARD,
     sifive_u::BOARD_SD,
+    zynq::BOARD,
 ];
 
 impl BoardSpec {

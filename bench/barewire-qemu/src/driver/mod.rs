@@ -7,6 +7,7 @@
 //! no other code drives the board. A new block is a file here and its `mod` line.
 
 pub(crate) mod bcm2835;
+pub(crate) mod cadence;
 pub(crate) mod ecspi;
 pub(crate) mod pl022;
 pub(crate) mod sifive;

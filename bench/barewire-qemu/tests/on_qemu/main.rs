@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bcm2835_driver;
+mod cadence;
 mod conformance;
 mod flash;
 mod interrupt;

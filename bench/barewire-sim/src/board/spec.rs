@@ -14,11 +14,12 @@ pub use super::chips::{AdcSpec, BoardChip, CanSpec, FlashSpec, TouchSpec};
 use crate::model::adc::AdcPart;
 use crate::model::gpio::{
     atmel_pio, bcm2835 as bcm2835_gpio, imx, omap, pl061, rp1, sifive as sifive_gpio,
+    zynq as zynq_gpio,
 };
 use crate::model::mcp2518fd::PartKind;
 use crate::model::nor::Part;
 pub use crate::model::{ControllerKind, gpio::GpioKind};
-use crate::model::{atmel, bcm2835, dw_ssi, ecspi, mcspi, pl022, sifive};
+use crate::model::{atmel, bcm2835, cadence, dw_ssi, ecspi, mcspi, pl022, sifive};
 use crate::profile::Profile;
 use crate::wire::Driver;
 
@@ -98,7 +99,7 @@ pub struct BoardSpec {
 }
 
 /// All boards.
-pub static BOARDS: [BoardSpec; 9] = [
+pub static BOARDS: [BoardSpec; 10] = [
     // Chips at the header: the first line at P9.12, the others at P9.15 (with an interrupt at P9.23) and P8.11.
     BoardSpec {
         name: "beaglebone",
@@ -311,6 +312,24 @@ pub static BOARDS: [BoardSpec; 9] = [
             CsSpec { name: "SPI0_SS0", driver: Driver::Native(0), active_high: false },
         ],
         chips: &[&FlashSpec { cs: 1, part: Part::w25q256jv }],
+    },
+    BoardSpec {
+        name: "zynq",
+        title: "Avnet ZedBoard (Zynq-7020), SPI1 on connector JE with a 4 MiB W25Q32JV flash",
+        profile: Profile::ZYNQ,
+        kind: &cadence::KIND,
+        controller: "SPI1",
+        controller_base: 0xe000_7000,
+        gpio: &[GpioSpec { kind: &zynq_gpio::KIND, name: "MIO", base: 0xe000_a000 }],
+        cs: &[
+            // JE7, a pin beside the bus.
+            CsSpec { name: "MIO0", driver: Driver::Gpio { block: 0, bit: 0 }, active_high: false },
+            // JE1, where a Pmod with SPI has its chip select: MIO13. The other two follow: MIO14 and MIO15.
+            CsSpec { name: "SPI1_SS0", driver: Driver::Native(0), active_high: false },
+            CsSpec { name: "SPI1_SS1", driver: Driver::Native(1), active_high: false },
+            CsSpec { name: "SPI1_SS2", driver: Driver::Native(2), active_high: false },
+        ],
+        chips: &[&FlashSpec { cs: 1, part: Part::w25q32jv }],
     },
 ];
 

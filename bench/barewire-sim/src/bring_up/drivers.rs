@@ -8,10 +8,11 @@
 
 use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect, Pipe};
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
+use barewire::controller::cadence::{Cadence, CadenceConfig};
 use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{
-    AtmelPio, Bcm2835Gpio, ImxGpio, OmapGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
+    AtmelPio, Bcm2835Gpio, ImxGpio, OmapGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio, ZynqGpio,
 };
 use barewire::controller::mcspi::{Mcspi, McspiConfig};
 use barewire::controller::pl022::{Pl022, Pl022Config};
@@ -87,6 +88,10 @@ drivers! {
     bcm2835, bcm2835_interrupt: SimBcm2835 = Bcm2835<Bcm2835Gpio>,
         from bcm2835_on_board, native_takes_any: false;
 
+    /// The board's Cadence SPI, polled.
+    cadence, cadence_interrupt: SimCadence = Cadence<ZynqGpio>,
+        from cadence_on_board, native_takes_any: true;
+
     // Its own line refuses a transfer that its FIFO cannot hold.
     /// The board's SSI, polled.
     dw_ssi, dw_ssi_interrupt: SimDwSsi = DwSsi<Rp1Gpio>,
@@ -154,6 +159,12 @@ fn bcm2835_on_board(board: &Board, poll_limit_ns: u32) -> SimBcm2835 {
     let (core_hz, chip_selects) = (reference_hz(board), chip_selects(board));
     let config = Bcm2835Config { core_hz, chip_selects, poll_limit_ns };
     Bcm2835::new(board.controller(), Bcm2835Gpio::new(gpio(board)), board.timer(), config)
+}
+
+fn cadence_on_board(board: &Board, poll_limit_ns: u32) -> SimCadence {
+    let (reference_hz, chip_selects) = (reference_hz(board), chip_selects(board));
+    let config = CadenceConfig { reference_hz, chip_selects, poll_limit_ns };
+    Cadence::new(board.controller(), ZynqGpio::new(gpio(board)), board.timer(), config)
 }
 
 fn dw_ssi_on_board(board: &Board, poll_limit_ns: u32) -> SimDwSsi {

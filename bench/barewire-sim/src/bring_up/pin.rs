@@ -8,6 +8,7 @@ use std::fmt;
 
 use barewire::controller::gpio::{
     AtmelPio, Bcm2835Gpio, GpioBank, ImxGpio, OmapGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
+    ZynqGpio,
 };
 use barewire::hal::BankPin;
 use barewire::reg::Registers;
@@ -42,11 +43,11 @@ fn clear(regs: &mut SimRegisters, offset: u32, mask: u32) {
 /// GPIO), GPIODATA of PL061 (ARM DDI 0190, 3.3), whose address bits 9 to 2 select the pins that are read,
 /// GPIOn_STATUS of RP1 (*RP1 Peripherals*, 3.1), whose bit 17 is the level from the pad, and `input_val` of
 /// SiFive (*FU540-C000 Manual*, chapter GPIO), which `input_en` lets tell it; GPIO_DATAIN of AM335x (its manual,
-/// chapter 25).
+/// chapter 25); DATA_0_RO of Zynq (UG585, B.19).
 ///
 /// The registers of directions, from the same chapters: PIO_ODR, which a bit is written to; GPFSEL, three
 /// bits a pin, ten pins a register; GDIR; GPIODIR; SYS_RIO's OE, whose fourth view clears bits; `output_en`;
-/// GPIO_OE, whose bits are 1 for inputs.
+/// GPIO_OE, whose bits are 1 for inputs; DIRM_0.
 static PINS: &[Pins] = &[
     Pins {
         kind: &gpio::atmel_pio::KIND,
@@ -99,6 +100,13 @@ static PINS: &[Pins] = &[
         level: |bit| (0x00, 1 << bit),
         input_enable: Some(0x04),
         undrive: |regs, bit| clear(regs, 0x08, 1 << bit),
+    },
+    Pins {
+        kind: &gpio::zynq::KIND,
+        bank: |regs| Box::new(ZynqGpio::new(regs)),
+        level: |bit| (0x060, 1 << bit),
+        input_enable: None,
+        undrive: |regs, bit| clear(regs, 0x204, 1 << bit),
     },
 ];
 

@@ -4,6 +4,7 @@ pub mod adc;
 pub mod atmel;
 pub mod bcm2835;
 mod block;
+pub mod cadence;
 pub mod can;
 pub mod dw_ssi;
 pub mod echo;

@@ -24,6 +24,7 @@ mod rpi;
 mod sam;
 mod sifive;
 mod ti;
+mod zynq;
 
 use crate::chip::{PS_PER_S, Ps};
 use crate::engine::Costs;

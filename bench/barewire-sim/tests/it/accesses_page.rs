@@ -13,8 +13,8 @@ use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 /// A board of each kind.
-const BOARDS: [&str; 7] =
-    ["imx8mp", "rpi3", "highbank", "rpi5", "sama5d36", "unleashed", "beaglebone"];
+const BOARDS: [&str; 8] =
+    ["imx8mp", "rpi3", "highbank", "rpi5", "sama5d36", "unleashed", "beaglebone", "zynq"];
 
 /// An access: the register by its name in the manual, and whether it was written.
 type Row = (String, String);

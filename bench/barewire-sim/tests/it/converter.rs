@@ -18,8 +18,8 @@ use barewire_sim::model::signal::Signal;
 use barewire_sim::{Board, BoardOptions, BoardSpec, Rule};
 
 /// A board for each controller; chip select 0 of each is a GPIO, 1 the block's own.
-const BOARDS: [&str; 7] =
-    ["beaglebone", "highbank", "imx8mp", "rpi3", "rpi5", "sama5d36", "unleashed"];
+const BOARDS: [&str; 8] =
+    ["beaglebone", "highbank", "imx8mp", "rpi3", "rpi5", "sama5d36", "unleashed", "zynq"];
 const VREF_MV: u32 = 4_096;
 
 type SimBus = Bus<Charged<AnyController>>;
@@ -96,7 +96,7 @@ fn every_input_of_every_part_behind_every_controller() {
 
 #[test]
 fn behind_a_line_of_the_blocks_own_where_it_stays_active() {
-    for board in ["beaglebone", "imx8mp", "rpi3", "rpi5", "sama5d36", "unleashed"] {
+    for board in ["beaglebone", "imx8mp", "rpi3", "rpi5", "sama5d36", "unleashed", "zynq"] {
         let part = &PARTS[2];
         let bench = Bench::new(board, 1, part);
         let mut adc = Mcp3008::new(bench.device(1, part), part);

@@ -66,6 +66,7 @@ fn every_board_identifies_its_chip() {
         ("rpi5", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),
         ("sama5d36", [0x01, 0x02, 0x20], 64 << 20, "S25FL512S"),
         ("unleashed", [0xef, 0x40, 0x19], 32 << 20, "W25Q256JV"),
+        ("zynq", [0xef, 0x40, 0x16], 4 << 20, "W25Q32JV"),
         ("imx8mp", [0xef, 0x40, 0x19], 32 << 20, "W25Q256JV"),
         ("sabrelite", [0xbf, 0x25, 0x41], 2 << 20, "SST25VF016B"),
     ] {

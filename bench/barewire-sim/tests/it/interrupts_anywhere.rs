@@ -384,6 +384,7 @@ fn an_interrupt_between_any_two_register_accesses_loses_nothing() {
         ("highbank", scenarios::<20>()),
         ("sama5d36", scenarios::<6>()),
         ("unleashed", scenarios::<20>()),
+        ("zynq", scenarios::<260>()),
     ];
     let names = boards.each_ref().map(|(name, _)| *name);
     assert_eq!(kinds_without(&names), [""; 0], "add a board, with messages longer than its FIFO");

@@ -39,7 +39,7 @@ fn answer(
 #[test]
 fn drivers_for_embedded_hal_run_on_a_native_line() {
     // ECSPI: a burst of any length that is joined. PL022 in mode 3, DW_apb_ssi: what the FIFO holds. SiFive SPI
-    // and McSPI: their lines stay active for the message.
+    // and McSPI: their lines stay active for the message, as Cadence SPI's.
     let mode_3 = Mode::from_number(3).expect("a mode");
     for (name, cs, settings) in [
         ("beaglebone", 1, Settings::new(1, 20_000_000)),
@@ -48,6 +48,7 @@ fn drivers_for_embedded_hal_run_on_a_native_line() {
         ("highbank", 1, Settings::new(1, 1_000_000).with_mode(mode_3)),
         ("rpi5", 1, Settings::new(1, 20_000_000)),
         ("unleashed", 1, Settings::new(1, 20_000_000)),
+        ("zynq", 3, Settings::new(3, 20_000_000)),
     ] {
         let (board, bus) = native(name, cs);
         let expected = answer(&bus, &settings, &[0x9f, 0x5a], 3);

@@ -155,9 +155,17 @@ fn every_promise_is_kept_with_a_worker_and_with_inheritance() {
 
 #[test]
 fn every_controller_keeps_them() {
-    for board in
-        ["beaglebone", "highbank", "imx6dl", "rpi3", "rpi5", "sabrelite", "sama5d36", "unleashed"]
-    {
+    for board in [
+        "beaglebone",
+        "highbank",
+        "imx6dl",
+        "rpi3",
+        "rpi5",
+        "sabrelite",
+        "sama5d36",
+        "unleashed",
+        "zynq",
+    ] {
         let bus = format!("sim:{board}");
         let line = run(&["--bus", &bus, "--messages", "2000", "--json"]).ok().json();
         assert_kept(&line);

@@ -234,7 +234,7 @@ mod tests {
             ("sabrelite,seed=1", "did you mean \"sim:sabrelite\"?"),
             ("/dev/spidev0.0", "did you mean \"spidev:/dev/spidev0.0\"?"),
             ("spidev1.0", "did you mean \"spidev:/dev/spidev1.0\"?"),
-            ("/dev/null", "sim:unleashed, qemu:sabrelite, qemu:highbank, "),
+            ("/dev/null", "sim:zynq, qemu:sabrelite, qemu:highbank, "),
             ("qemu:sabrelight", "no QEMU board \"sabrelight\": did you mean \"sabrelite\"?"),
             ("qemu:", "known: sabrelite"),
             ("qemu:sabrelite,flsh=x", "did you mean \"flash\"?"),

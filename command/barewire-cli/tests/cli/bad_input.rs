@@ -11,7 +11,7 @@ fn unknown_names_come_with_the_near_one() {
         ("sim:sabrelight", "did you mean \"sabrelite\"?"),
         ("imx8mp", "did you mean \"sim:imx8mp\"?"),
         ("sym:imx8mp", "did you mean \"sim\"?"),
-        ("/dev/null", "sim:unleashed, qemu:sabrelite, qemu:"),
+        ("/dev/null", "sim:zynq, qemu:sabrelite, qemu:"),
         ("sim:imx8mp,flsh=x", "did you mean \"flash\"?"),
         ("sim:imx8mp,fault=stuck-buzy", "did you mean \"stuck-busy\"?"),
     ] {

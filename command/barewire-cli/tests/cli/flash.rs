@@ -180,7 +180,7 @@ fn an_output_file_is_replaced_whole_and_keeps_its_permissions() {
 #[test]
 fn the_chip_is_found_on_each_simulated_board_unless_a_chip_select_is_named() {
     for (board, cs) in
-        [("beaglebone", 1), ("imx8mp", 0), ("rpi3", 1), ("rpi5", 2), ("unleashed", 1)]
+        [("beaglebone", 1), ("imx8mp", 0), ("rpi3", 1), ("rpi5", 2), ("unleashed", 1), ("zynq", 1)]
     {
         let bus = format!("sim:{board}");
         let id = run(&["flash", "id", "--json", "--bus", &bus]).ok().json();
@@ -234,6 +234,7 @@ fn list_and_demo_speak_json() {
         "sim:sabrelite",
         "sim:sama5d36",
         "sim:unleashed",
+        "sim:zynq",
     ];
     let qemu = [
         "qemu:sabrelite",
@@ -242,10 +243,12 @@ fn list_and_demo_speak_json() {
         "qemu:raspi3b",
         "qemu:sifive_u",
         "qemu:sifive_u_sd",
+        "qemu:zynq",
     ];
     assert_eq!(buses, [&sim[..], &qemu[..]].concat());
     for bus in list["buses"].as_array().expect("a list") {
-        let nothing = ["qemu:highbank", "qemu:raspi3b", "sim:unleashed"].map(|name| json!(name));
+        let nothing =
+            ["qemu:highbank", "qemu:raspi3b", "sim:unleashed", "sim:zynq"].map(|name| json!(name));
         let chip = &bus["chip_selects"][0]["chip"];
         assert_eq!(chip.is_null(), nothing.contains(&bus["bus"]), "{bus}");
         assert_eq!(bus["costs"][0]["source"].is_string(), bus["simulated"] == json!(true), "{bus}");

@@ -89,9 +89,11 @@ fn flash_id_names_the_chip_of_another_house() {
 #[test]
 fn what_is_written_is_in_qemus_own_file() {
     // On sifive_u above 16 MiB, where addresses have four bytes.
-    for (bus, size, offset) in
-        [(BUS, SABRELITE_SIZE, 4_001), ("qemu:sifive_u", 32 << 20, 0x180_0fa1)]
-    {
+    for (bus, size, offset) in [
+        (BUS, SABRELITE_SIZE, 4_001),
+        ("qemu:sifive_u", 32 << 20, 0x180_0fa1),
+        ("qemu:zynq", 16 << 20, 0xfe_0fa1),
+    ] {
         if usable(bus) {
             a_write_is_in_the_file(&bench_of(bus), size, offset);
         }
@@ -153,7 +155,7 @@ fn what_is_not_on_the_board_is_refused_before_it_is_started() {
     let bench = bench();
     let card = text(&bench.path("card"));
     let on_card = format!("qemu:lm3s6965evb,flash={card}");
-    let elsewhere = "an SD card; a flash chip is on qemu:sabrelite, qemu:sifive_u";
+    let elsewhere = "an SD card; a flash chip is on qemu:sabrelite, qemu:sifive_u, qemu:zynq";
     run(&["flash", "id", "--bus", &on_card]).fails(1, elsewhere);
     run(&["flash", "read", "--bus", "qemu:highbank", &card]).fails(1, "nothing is on the bus");
     run(&["flash", "erase", "--all", "--bus", "qemu:raspi3b"]).fails(1, "nothing is on the bus");
@@ -173,7 +175,7 @@ fn the_self_test_passes_where_the_controller_loops_back() {
         assert_eq!([&ran["bus"], &ran["emulator"]], [&json!(bus), &json!("qemu-system-arm")]);
         run(&[&arguments[..], &["--fault", "bit-flip"]].concat()).fails(1, "iterations failed");
     }
-    for bus in [BUS, "qemu:raspi3b", "qemu:sifive_u"] {
+    for bus in [BUS, "qemu:raspi3b", "qemu:sifive_u", "qemu:zynq"] {
         let elsewhere = "no loopback; that of qemu:highbank, qemu:lm3s6965evb has";
         run(&["selftest", "--bus", bus]).fails(1, elsewhere);
     }

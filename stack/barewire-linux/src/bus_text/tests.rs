@@ -121,9 +121,12 @@ fn what_cannot_be_read_is_told_with_what_could() {
         ("uio0,Controler=ecspi", "did you mean \"controller\"?"),
         (
             "uio0,controller",
-            "option controller: there is no \"\": (known: ecspi, bcm2835, pl022, atmel, dw-ssi, sifive, mcspi)",
+            "option controller: there is no \"\": (known: ecspi, bcm2835, pl022, atmel, dw-ssi, sifive, mcspi, cadence)",
         ),
-        ("uio0,controller=", "(known: ecspi, bcm2835, pl022, atmel, dw-ssi, sifive, mcspi)"),
+        (
+            "uio0,controller=",
+            "(known: ecspi, bcm2835, pl022, atmel, dw-ssi, sifive, mcspi, cadence)",
+        ),
         ("uio0,controller=bcm2853", "no \"bcm2853\": did you mean \"bcm2835\"?"),
         ("uio0,controller=ECSPI", "did you mean \"ecspi\"?"),
         ("uio0,controller=pl022x", "did you mean \"pl022\"?"),
@@ -223,7 +226,7 @@ proptest::proptest! {
             proptest::sample::select(vec![
                 "uio", "0", "0x", "3082", ",", "=", "+", ".", "@", "_", "-", "reference-hz",
                 "cs", "ignore-clock", "poll-limit-us", "native", "gpio", "gpio@0x1000.", "M", "k",
-                "controller", "controller=", "bcm2835", "pl022", "atmel", "ecspi", "dw-ssi", "sifive", "mcspi", "pipe", "pipe=one-word", "é", "\0",
+                "controller", "controller=", "bcm2835", "pl022", "atmel", "ecspi", "dw-ssi", "sifive", "mcspi", "cadence", "pipe", "pipe=one-word", "é", "\0",
                 "18446744073709551616", "uio0,reference-hz=1,cs=",
             ]),
             0..12,

@@ -30,6 +30,8 @@ macro_rules! blocks {
             SiFive => sifive, MappedSiFive;
             /// BeagleBone and other boards with TI's Sitara: McSPI, and the GPIO block of OMAP4.
             Mcspi => mcspi, MappedMcspi;
+            /// Zynq-7000 and Zynq UltraScale+: Cadence SPI, and Zynq-7000's GPIO controller.
+            Cadence => cadence, MappedCadence;
         }
     };
 }
@@ -176,6 +178,8 @@ mod tests {
             ("ti,omap4-mcspi\0", Some(Block::Mcspi)),
             ("ti,am654-mcspi\0ti,omap4-mcspi\0", Some(Block::Mcspi)),
             ("ti,omap2-mcspi\0", None),
+            ("xlnx,zynq-spi-r1p6\0", Some(Block::Cadence)),
+            ("cdns,spi-r1p6\0", Some(Block::Cadence)),
             ("", None),
         ] {
             assert_eq!(Block::of_compatible(compatible), block, "{compatible:?}");

@@ -28,6 +28,7 @@
 //! | [`dw_ssi`] | DW_apb_ssi: SPI of the Raspberry Pi 5 | two native lines, RP1's GPIO | on a Pi 5 it always runs |
 //! | [`sifive`] | SiFive SPI: HiFive Unleashed and Unmatched | one native line, SiFive GPIO | it always runs |
 //! | [`mcspi`] | McSPI: AM335x (BeagleBone), AM437x, AM62x, AM64x | four native lines, OMAP4's GPIO | the kernel's count, by its device-tree node |
+//! | [`cadence`] | Cadence SPI: Zynq-7000 and UltraScale+ | three native lines, bank 0 of Zynq-7000's GPIO | the kernel's count, by its device-tree node |
 //! | [`atmel`] | SPI of SAMA5D3, SAM9, AT91 | four native lines, PIO | the kernel's count, by its device-tree node |
 //!
 //! Any other block is mapped without a driver:
@@ -55,6 +56,7 @@ pub mod atmel;
 pub mod bcm2835;
 mod block;
 pub mod bound;
+pub mod cadence;
 pub mod clock;
 mod clock_state;
 mod cs;

@@ -450,6 +450,7 @@ mod tests {
             (Block::DwSsi, 1, 27),
             (Block::SiFive, 0, 15),
             (Block::Mcspi, 3, 31),
+            (Block::Cadence, 2, 31),
         ] {
             let check = |line: Option<CsPin>| spec(block, [line, None, None, None]).check();
             assert_eq!(check(native(0)), Ok(()), "{block}");

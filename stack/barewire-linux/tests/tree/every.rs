@@ -76,6 +76,14 @@ const CASES: [Case; Block::ALL.len()] = [
         armed: 0x11c,
         at_rest: (0x128, 1),
     },
+    // Intrpt_en_reg0; Config_reg0: a controller that selects no line, at a quarter of the clock.
+    Case {
+        controller: "cadence",
+        registers_len: 0x30,
+        bank_len: 0x20c,
+        armed: 0x08,
+        at_rest: (0x00, 0x7c09),
+    },
 ];
 
 impl Case {

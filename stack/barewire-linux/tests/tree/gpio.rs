@@ -295,6 +295,7 @@ fn every_controller_has_lines_of_the_kernel() {
         ("dw-ssi", "200M"),
         ("sifive", "500M"),
         ("mcspi", "48M"),
+        ("cadence", "166M"),
     ] {
         let (tree, memory, kernel) = board();
         let before = memory.nonzero(&[GPIO5]);

@@ -27,6 +27,7 @@
 pub mod atmel;
 pub mod bcm2835;
 mod block;
+pub mod cadence;
 mod deadline;
 pub mod dw_ssi;
 pub mod ecspi;

@@ -7,6 +7,7 @@ pub mod omap;
 pub mod pl061;
 pub mod rp1;
 pub mod sifive;
+pub mod zynq;
 
 use std::fmt::{self, Debug};
 

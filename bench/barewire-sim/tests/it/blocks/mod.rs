@@ -181,7 +181,7 @@ impl Block {
 /// Makes a test of a judge for each row; `list [rows]` is an array of the rows.
 macro_rules! on_every_block {
     (list $what:tt) => {
-        crate::blocks::on_every_block! { $what atmel ATMEL, bcm2835 BCM2835, dw_ssi DW_SSI, ecspi ECSPI,
+        crate::blocks::on_every_block! { $what atmel ATMEL, bcm2835 BCM2835, cadence CADENCE, dw_ssi DW_SSI, ecspi ECSPI,
         mcspi MCSPI, pl022 PL022, sifive SIFIVE }
     };
     ([rows] $($name:ident $row:ident),+) => {

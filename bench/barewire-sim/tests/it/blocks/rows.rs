@@ -2,10 +2,12 @@
 
 use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect, Pipe};
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
+use barewire::controller::cadence::{Cadence, CadenceConfig};
 use barewire::controller::dw_ssi::DwSsiConfig;
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{
     AtmelPio, Bcm2835Gpio, GpioBank, ImxGpio, OmapGpio, Ownership, Pl061, Rp1Gpio, SiFiveGpio,
+    ZynqGpio,
 };
 use barewire::controller::mcspi::{Mcspi, McspiConfig};
 use barewire::controller::pl022::{Pl022, Pl022Config};
@@ -15,6 +17,7 @@ use barewire::spi::{MODE_0, MODE_1, MODE_2, MODE_3, Mode};
 use barewire_sim::board::spec::CsSpec;
 use barewire_sim::bring_up::{atmel_interrupt_with, atmel_with, ecspi_with};
 use barewire_sim::model::bcm2835::Done;
+use barewire_sim::model::cadence::Disabled;
 use barewire_sim::model::dw_ssi::{Build, DwSsi};
 use barewire_sim::model::{self, BlockOptions, ControllerKind};
 use barewire_sim::wire::Driver;
@@ -249,6 +252,67 @@ pub(crate) static BCM2835: Block = Block {
         exchanges(0, 0, MODE_0, 3_600_000, LENGTHS),
         exchanges(0, 0, MODE_0, 20_000_000, LENGTHS),
         exchanges(0, 1, MODE_0, 3_600_000, LENGTHS),
+    ],
+};
+
+/// "Zynq-7000 SoC Technical Reference Manual" (UG585), chapter 17 and appendix B.30.
+pub(crate) static CADENCE: Block = Block {
+    name: "cadence",
+    board: "zynq",
+    data_in: 0x20,
+    data_out: 0x1c,
+    long: |board, _| {
+        let bank = Plain(ZynqGpio::new(pins(board)));
+        let (reference_hz, chip_selects) = (hz(board), lines(board));
+        let config = CadenceConfig { reference_hz, chip_selects, poll_limit_ns: ALWAYS_POLL };
+        Box::new(Cadence::new(board.controller(), bank, board.timer(), config))
+    },
+    ways: &[
+        USUAL_WAY,
+        Way {
+            name: "FIFOs emptied",
+            options: || BlockOptions::default().with(Disabled::Empties),
+            scripted: false,
+            ..USUAL_WAY
+        },
+    ],
+    asks: Asks {
+        speed_hz: &[
+            (1, 3_600_000..=3_600_000),
+            (1, 41_666_666..=41_666_666),
+            (1, 400_000_000..=400_000_000),
+            (1, 660_000..=99_999_999),
+        ],
+        words: &[(1, 0..=0), (1, 1..=7), (1, 1..=69), (1, 60..=139), (1, 250..=599)],
+        ..USUAL
+    },
+    holds: true,
+    longer: 260,
+    bursts: &[],
+    forgets: true,
+    overfill: None,
+    lost: Some((0x04, 1)),
+    early: Some((0x04, 1 << 2, 1 << 4)),
+    loops: false,
+    slow_hz: 660_000,
+    // Enabled and disabled, by automatic and manual chip select, without bytes and with; a manual start; a target.
+    left: &[
+        &[(0x00, 0x0000_3839), (0x08, 0x7f), (0x14, 1), (0x28, 64), (0x2c, 64)],
+        &[(0x00, 0x0000_3839), (0x14, 1), (0x1c, 0x80), (0x1c, 0x81), (0x1c, 0x82)],
+        &[(0x00, 0x0000_7839), (0x14, 1), (0x18, 0xffff_ffff), (0x1c, 0x80), (0x1c, 0x81)],
+        &[(0x00, 0x0000_b83f), (0x14, 1), (0x1c, 0x80), (0x1c, 0x81), (0x1c, 0x82)],
+        &[(0x00, 0x0002_3c38), (0x14, 1), (0x1c, 0x80), (0x1c, 0x81), (0x1c, 0x82)],
+        &[(0x00, 0x0000_7c39), (0x14, 0), (0x1c, 0x80), (0x1c, 0x81), (0x1c, 0x82)],
+    ],
+    pins_left: &[],
+    // A byte that was under way is cut off under its chip.
+    stray_max: 1,
+    exchanges: &[
+        exchanges(0, 0, MODE_0, 3_600_000, SLOW_LENGTHS),
+        exchanges(0, 0, MODE_0, 20_000_000, LENGTHS),
+        exchanges(0, 0, MODE_0, 20_000_000, &[&[128], &[129]]),
+        exchanges(0, 0, MODE_0, 50_000_000, &[&[1], &[4], &[256], &[4_096]]),
+        exchanges(0, 1, MODE_0, 20_000_000, &[&[1], &[3], &[16], &[256], &[4_096]]),
     ],
 };
 

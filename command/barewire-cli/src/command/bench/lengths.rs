@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use barewire::bus::{Bus, Device, Prepared, PreparedMessage};
 use barewire::controller::atmel::{Atmel, AtmelConfig, PeripheralSelect, Pipe};
 use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
+use barewire::controller::cadence::{Cadence, CadenceConfig};
 use barewire::controller::dw_ssi::{DwSsi, DwSsiConfig};
 use barewire::controller::ecspi::{Ecspi, EcspiConfig};
 use barewire::controller::gpio::{ImxGpio, Ownership};
@@ -33,7 +34,8 @@ pub(super) const COUNT_OP: &str = "lengths";
 const SYMBOL: &str = "bench_op_length";
 
 /// The drivers, in the order in which they run.
-const DRIVERS: [&str; 7] = ["ecspi", "bcm2835", "pl022", "dw_ssi", "atmel", "sifive", "mcspi"];
+const DRIVERS: [&str; 8] =
+    ["ecspi", "bcm2835", "pl022", "dw_ssi", "atmel", "sifive", "mcspi", "cadence"];
 
 /// The messages of each driver: bytes of one exchange, or of a write and the transfers after it.
 const MESSAGES: [&str; 11] =
@@ -262,6 +264,16 @@ pub(super) fn run<const COUNTS: bool>() -> Vec<u32> {
     let config = McspiConfig { reference_hz, chip_selects, d0_sends: false, poll_limit_ns };
     run_each::<_, COUNTS>(
         Mcspi::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config),
+        [&pins, &regs],
+        &mut accesses,
+    );
+
+    let regs = Ready::new();
+    // Status: the transmit FIFO is below its threshold, the receive FIFO at its own.
+    regs.says(0x04, 0x14);
+    let config = CadenceConfig { reference_hz, chip_selects, poll_limit_ns };
+    run_each::<_, COUNTS>(
+        Cadence::new(Block::<NONE, COUNTS>(&regs), gpio(), Still, config),
         [&pins, &regs],
         &mut accesses,
     );

@@ -96,14 +96,15 @@ fn lists_of_the_controllers_name_all_of_them() {
 
 #[test]
 fn a_list_that_lacks_one_is_found() {
-    let known = ["ecspi", "bcm2835", "pl022", "atmel", "dw-ssi", "sifive"].map(str::to_owned);
+    let known =
+        ["ecspi", "bcm2835", "pl022", "atmel", "dw-ssi", "sifive", "cadence"].map(str::to_owned);
     for (text, count) in [
-        ("- ECSPI, BCM2835, PL022, Atmel's,\n  DW_apb_ssi\n- SiFive", 1),
-        ("- ECSPI, BCM2835, PL022, Atmel's,\n  DW_apb_ssi and SiFive's", 0),
+        ("- ECSPI, BCM2835, PL022, Atmel's,\n  DW_apb_ssi, SiFive\n- Cadence", 1),
+        ("- ECSPI, BCM2835, PL022, Atmel's,\n  DW_apb_ssi, SiFive's and Cadence's", 0),
         ("ECSPI and BCM2835 have it", 0),
         ("| ECSPI, BCM2835 |\n| PL022, Atmel, dw-ssi |", 0),
         ("a board with one of the\nfour blocks", 1),
-        ("a board with one of the six blocks", 0),
+        ("a board with one of the seven blocks", 0),
     ] {
         assert_eq!(wrong("page", text, &known).len(), count, "{text}");
     }

@@ -235,11 +235,12 @@ pub(super) fn refine(id: JedecId, geometry: Geometry) -> Geometry {
 
 /// The ids of all parts that are known here.
 pub(super) fn ids() -> impl Iterator<Item = JedecId> {
-    KNOWN.iter().map(|part| part.id).chain([SST25VF016B, S25FL512S])
+    KNOWN.iter().map(|part| part.id).chain([SST25VF016B, S25FL512S, N25Q128])
 }
 
 const SST25VF016B: JedecId = JedecId([0xbf, 0x25, 0x41]);
 const S25FL512S: JedecId = JedecId([0x01, 0x02, 0x20]);
+const N25Q128: JedecId = JedecId([0x20, 0xba, 0x18]);
 
 /// The geometry of a part that has no SFDP and whose id is no other's.
 pub(super) fn never_with_sfdp(id: JedecId) -> Option<Geometry> {
@@ -291,6 +292,27 @@ pub(super) fn perhaps_without_sfdp(id: JedecId) -> Option<Geometry> {
                 max_hz: Some(133_000_000),
                 name: Some("S25FL512S"),
                 ..plain(id, 64 << 20, [Some(erase), None, None, None])
+            })
+        }
+        // N25Q128A datasheet: command set; AC characteristics fR 54 MHz for READ, fC 108 MHz else, tPP, tSSE, tSE, tBE,
+        // tW. Silicon of today has SFDP; QEMU's model of the part has none.
+        N25Q128 => {
+            let erase = |size, opcode, [typical_ns, max_ns]: [u64; 2]| {
+                Some(EraseType { size, opcode, typical_ns, max_ns })
+            };
+            let small = erase(4 << 10, 0x20, [250 * MS, 800 * MS]);
+            let large = erase(64 << 10, 0xd8, [700 * MS, 3_000 * MS]);
+            Some(Geometry {
+                programming: Programming::Page { size: 256 },
+                program_typical_ns: 500 * US,
+                program_max_ns: 5 * MS,
+                chip_erase_typical_ns: 170_000 * MS,
+                chip_erase_max_ns: 250_000 * MS,
+                status_write_max_ns: 8 * MS,
+                read_max_hz: 54_000_000,
+                max_hz: Some(108_000_000),
+                name: Some("N25Q128"),
+                ..plain(id, 16 << 20, [small, large, None, None])
             })
         }
         _ => None,

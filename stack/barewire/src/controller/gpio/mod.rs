@@ -10,6 +10,7 @@
 //! | [`OmapGpio`] | 1 write | breaks no data; a direction changed at the same moment is lost |
 //! | [`Pl061`] | 1 write | breaks no data; a direction changed at the same moment is lost |
 //! | [`Rp1Gpio`] | 1 write | breaks nothing: level and direction have set and clear registers |
+//! | [`ZynqGpio`] | 1 write | breaks no data; a direction changed at the same moment is lost |
 //! | [`ImxGpio`], [`SiFiveGpio`] | 1 write if the bank is exclusive, else 1 read and 1 write | breaks the chip select, unless it reads before each write and never writes between this driver's read and write |
 //!
 //! Under Linux the last row always goes wrong: the kernel's drivers write values that they keep in
@@ -30,6 +31,7 @@ mod pl061;
 mod rp1;
 mod sifive;
 mod spread;
+mod zynq;
 
 pub use atmel_pio::AtmelPio;
 pub use bcm2835::Bcm2835Gpio;
@@ -40,6 +42,7 @@ pub use pl061::Pl061;
 pub use rp1::Rp1Gpio;
 pub use sifive::SiFiveGpio;
 pub use spread::{PinAt, Spread};
+pub use zynq::ZynqGpio;
 
 use crate::reg::Registers;
 

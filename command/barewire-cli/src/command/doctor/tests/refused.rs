@@ -99,6 +99,7 @@ fn each_driver_of_linux_counts_its_chip_selects_in_its_own_way() {
         ("dw-ssi", 2, 2, "2 chip selects"),
         ("sifive", 1, 32, "32 chip selects"),
         ("mcspi", 1, 4, "4 chip selects"),
+        ("cadence", 2, 2, "2 chip selects"),
     ] {
         let compatible = format!("generic-uio\0barewire,{block}\0");
         let tree = bare().file(&format!("{NODE}/compatible"), &compatible);
