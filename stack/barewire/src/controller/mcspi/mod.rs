@@ -57,7 +57,8 @@
 //! alone; target mode; DMA; power management (SYSCONFIG stays as it is). Delays are spun, in an interrupt
 //! handler too.
 //!
-//! QEMU 10 has no machine with the block. This driver was judged on this project's own model, on which Linux's
+//! QEMU 10 has no machine with the block. The n800 and n810 of QEMU 7.2 have that of OMAP2, which has no FIFO and
+//! no RXFFE, so this driver cannot run there. It was judged on this project's own model, on which Linux's
 //! driver runs too, and has not run on silicon.
 //!
 //! # Example
@@ -92,8 +93,8 @@ use crate::time::Timer;
 use config::{chconf, chctrl, divisor, in_words, word_bits};
 use regs::{
     AFL_SHIFT, CHANNEL_STEP, CHANNELS, CHCONF, CHCTRL, CHSTAT, CLKD_SHIFT, CLKG, EN, EOW,
-    EXTCLK_SHIFT, FIFO_BYTES, FORCE, IRQENABLE, IRQSTATUS, MODULCTRL, RX, RX0_FULL, RXFFE, SINGLE,
-    TX, TXFFE, WCNT_SHIFT, WL_SHIFT, XFERLEVEL,
+    EXTCLK_SHIFT, FIFO_BYTES, FORCE, IRQENABLE, IRQSTATUS, MODULCTRL, PHA, POL, RX, RX0_FULL,
+    RXFFE, SINGLE, TX, TXFFE, WCNT_SHIFT, WL_SHIFT, XFERLEVEL,
 };
 
 /// A value that no plan and no register's offset has.
@@ -327,12 +328,18 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
 
     #[inline(always)]
     fn enter(&mut self, preset: &Preset) -> bool {
-        let control = preset.plan.control;
+        let (control, native) = (preset.plan.control, is_native(preset));
+        let changed = self.state.control ^ control;
         // Ordering 3: the polarity.
-        if self.state.control != control || self.state.step != preset.regs[P_STEP] {
+        if self.state.step != preset.regs[P_STEP] || changed & (PHA | POL) != 0 {
             self.set_up(preset);
+        } else if changed != 0 && !native {
+            self.restart(preset, control, self.state.level);
+        } else if changed != 0 {
+            // With the line, which may be active already: a chip that was kept selected.
+            self.remember(control);
         }
-        if is_native(preset) {
+        if native {
             self.write(CHCONF, preset.regs[P_CHCONF] | chconf(control) | FORCE);
             self.write(CHCTRL, chctrl(control) | EN);
             self.state.posted = true;
