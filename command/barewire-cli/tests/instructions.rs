@@ -54,7 +54,7 @@ fn lengths(report: &serde_json::Value, table: &mut String) {
     let name = |row: &serde_json::Value, key: &str| row[key].as_str().expect("a name").to_owned();
     let line = |row: &serde_json::Value| (name(row, "driver"), name(row, "path"));
     let lines: Vec<_> = rows.chunk_by(|a, b| line(a) == line(b)).collect();
-    assert_eq!(lines.len(), 12, "six drivers, two paths");
+    assert!(lines.len() >= 16, "eight drivers, two paths");
     let _ = write!(table, "\n{:<17}", "");
     for row in lines[0] {
         let _ = write!(table, " {:>7}", name(row, "message"));

@@ -97,3 +97,17 @@ pub(super) fn divisor(cdiv: u32) -> u64 {
         even => even.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_has_its_own_polarity_and_cspol_is_all_lines() {
+        let high = |cs| [0, 1, 2].map(|line| Cs(cs).active_high(line));
+        assert_eq!(high(1 << 21), [true, false, false]);
+        assert_eq!(high(1 << 22), [false, true, false]);
+        assert_eq!(high(1 << 23), [false, false, true]);
+        assert_eq!(high(1 << 6), [true; 3]);
+    }
+}

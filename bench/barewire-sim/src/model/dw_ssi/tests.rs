@@ -368,3 +368,32 @@ pub(super) fn exchange(
     while spi.read(0x28) & 0b101 != 0b100 {}
     spi.read(0x60)
 }
+
+#[test]
+fn icr_clears_all_that_was_lost() {
+    let mut rig = Rig::on(BYTES, 0);
+    rig.read(DR0);
+    for byte in 0..=Build::RP1.tx_words as u32 {
+        rig.write(DR0, byte);
+    }
+    rig.write(SER, 1);
+    rig.idle();
+    for byte in 0..2 {
+        rig.write(DR0, byte);
+    }
+    rig.idle();
+    let lost = int::TXO | int::RXU | int::RXO;
+    assert_eq!(rig.read(RISR) & lost, lost);
+    rig.read(ICR);
+    assert_eq!(rig.read(RISR) & lost, 0);
+}
+
+#[test]
+fn the_word_on_the_wire_is_not_in_the_fifo() {
+    let mut rig = Rig::on(BYTES, 1);
+    rig.write(DR0, 0x9f);
+    assert_eq!(rig.read(TXFLR), 1);
+    rig.until(|rig| rig.stat(sr::TFE));
+    assert!(rig.stat(sr::BUSY));
+    assert_eq!(rig.read(TXFLR), 0);
+}

@@ -549,3 +549,18 @@ pub(super) fn exchange(
     while spi.read(0x08) & 1 << 2 != 0 {}
     spi.read(0x00)
 }
+
+#[test]
+fn sclk_rests_where_sclk_ctl_says_whatever_its_polarity() {
+    // SCLK_POL and SCLK_CTL of channel 0.
+    assert!(!Configreg(1 << 4).sclk_rests(0));
+    assert!(Configreg(1 << 20).sclk_rests(0));
+}
+
+#[test]
+fn sclk_takes_a_new_level_a_period_after_configreg() {
+    let mut rig = Rig::on(burst(8), 0);
+    rig.at(10 * PERIOD);
+    rig.write(CONFIGREG, 1 << 20 | 1 << 4);
+    assert_eq!(rig.block.due(), rig.now + PERIOD);
+}

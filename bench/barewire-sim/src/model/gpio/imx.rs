@@ -213,4 +213,15 @@ mod tests {
         gpio.write(IMR, 1).unwrap();
         assert!(gpio.interrupt());
     }
+
+    #[test]
+    fn a_one_clears_its_own_bit_of_isr_alone() {
+        let mut gpio = ImxGpio::new();
+        // Pins 0 and 1, both edges.
+        gpio.write(EDGE_SEL, 3).unwrap();
+        gpio.set_outside(0, false);
+        gpio.set_outside(1, false);
+        gpio.write(ISR, 1).unwrap();
+        assert_eq!(gpio.read(ISR).unwrap() & 3, 2);
+    }
 }

@@ -333,3 +333,37 @@ fn every_third_word_is_flipped_if_asked_and_corrected_with_ecc() {
     assert_eq!((bench.read32(0x400), bench.read32(0xe10)), (8, 0));
     assert_eq!((bench.read32(0x400), bench.read32(0xe10)), (8, 0x400 << 16 | 2), "SECIF");
 }
+
+#[test]
+fn ecc_errors_interrupt_only_where_enabled() {
+    let mut bench = Bench::new(Options::default());
+    for (ecccon, eccif) in [(1, 0), (3, 1)] {
+        bench.write(0xe0c, &[ecccon]);
+        bench.write32(0x400, 1);
+        bench.chip.flip_ram(0x400, false);
+        assert_eq!(bench.read32(0xe10) & 2, 2, "SECIF");
+        assert_eq!(bench.read32(0x01c) >> 8 & 1, eccif, "ECCIF with {ecccon}");
+        bench.write(0xe10, &[0]);
+    }
+}
+
+#[test]
+fn a_fifo_is_half_full_at_half() {
+    let mut bench = Bench::running(4, 4);
+    for (frames, flags) in [(1, 1), (2, 3), (3, 3), (4, 7)] {
+        bench.others_send([CanFrame::new(frames, &[])]);
+        bench.pass(200 * BIT);
+        assert_eq!(bench.read32(0x060) & 7, flags, "{frames} of 4 frames");
+    }
+}
+
+#[test]
+fn an_object_has_its_eight_bytes_and_the_payload() {
+    for (plsize, bytes) in (0..).zip([8, 12, 16, 20, 24, 32, 48, 64]) {
+        let mut bench = Bench::new(Options::default());
+        bench.write(0x002, &[0x00]);
+        // One object in FIFO 1, so FIFO 2 begins behind it.
+        bench.write32(0x05c, plsize << 29);
+        assert_eq!(bench.read32(0x070), 8 + bytes, "PLSIZE {plsize}");
+    }
+}
