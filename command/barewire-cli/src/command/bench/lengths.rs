@@ -388,8 +388,12 @@ mod tests {
         }
         assert_eq!(accesses.len(), DRIVERS.len() * of_driver);
         let table = text(&counts(accesses));
-        let lines: String =
-            table.lines().skip(1).take(12).map(|line| format!("{line}\n")).collect();
+        let lines: String = table
+            .lines()
+            .skip(1)
+            .take(DRIVERS.len() * PATHS.len())
+            .map(|line| format!("{line}\n"))
+            .collect();
         let columns = MESSAGES.map(|message| format!(" {message:>7}")).concat();
         let table = format!(
             "Register accesses of a message, the controller's and the GPIO bank's together, registers ready at once.\n\n\
