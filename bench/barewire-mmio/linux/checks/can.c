@@ -380,6 +380,7 @@ void check_can_utils(void)
 	char *generate[] = { "/bin/cangen", "can0", "-x", "-m", "-g", "1", "-p", "100", "-n", count, NULL };
 	unsigned long frames = option("frames", 1000), heard = 0;
 	int can = opened();
+	bool right;
 	pid_t dumper;
 	FILE *log;
 
@@ -390,9 +391,11 @@ void check_can_utils(void)
 	dumper = started("/log", dump);
 	/* It listens as soon as it runs. */
 	usleep(100000);
-	snprintf(why, sizeof(why), "%s", content("/generated", text, sizeof(text)));
-	judge("cangen", ended(started("/generated", generate)) == 0, why);
-	judge("candump", ended(dumper) == 0, content("/log", text, sizeof(text)));
+	/* What they said is read when they have ended. */
+	right = ended(started("/generated", generate)) == 0;
+	judge("cangen", right, content("/generated", text, sizeof(text)));
+	right = ended(dumper) == 0;
+	judge("candump", right, content("/log", text, sizeof(text)));
 	echoed = 0;
 	log = fopen("/log", "r");
 	while (log && fgets(line, sizeof(line), log)) {

@@ -124,7 +124,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let parsed: Result<Vec<_>, _> = args.transfers.iter().map(|text| hex::parse(text)).collect();
     let sent = parsed.map_err(Failure::Usage)?;
     let bus = &args.bus;
-    if args.trace && !matches!(bus_name::parse(&bus.bus), Ok(BusName::Sim(_))) {
+    if args.trace && !matches!(bus_name::parse(&bus.bus).map_err(Failure::Usage)?, BusName::Sim(_))
+    {
         let what = "--trace lists the accesses of a simulated board: --bus sim:BOARD";
         return Err(Failure::Usage(what.into()));
     }

@@ -22,6 +22,7 @@ fn a_message_is_listed_access_by_access() {
     assert!(text.contains(" ECSPI        TXDATA      <- 9f000000\n"), "{text}");
     assert!(xfer(&["--json"]).ok().json().get("accesses").is_none());
     run(&["xfer", "--bus", "qemu:highbank", "--trace", "9f"]).misused("sim:BOARD");
+    run(&["xfer", "--bus", "sim:imx8", "--trace", "9f"]).misused("did you mean");
 }
 
 #[test]
