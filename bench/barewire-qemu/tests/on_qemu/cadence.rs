@@ -3,14 +3,12 @@
 //!
 //! Registers by their names in UG585, appendix B.30.
 
-use barewire::bus::Bus;
-use barewire::chip::spi_nor::{JedecId, SpiNor, no_observer};
-use barewire::controller::Controller;
+use barewire::chip::spi_nor::JedecId;
 use barewire::reg::Registers;
-use barewire::spi::Settings;
-use barewire_qemu::{QemuBoard, QemuOptions, QemuRegisters};
+use barewire_qemu::{QemuOptions, QemuRegisters};
 
-use crate::support::{Random, on_file, open_board};
+use crate::lands::Flash;
+use crate::support::open_board;
 
 const CONFIG: u32 = 0x00;
 const STATUS: u32 = 0x04;
@@ -26,7 +24,7 @@ const NO_LINE: u32 = 0xf << 10;
 /// Read JEDEC ID, and the N25Q128's answer.
 const RDID: [u32; 4] = [0x9f, 0, 0, 0];
 const ID: [u32; 3] = [0x20, 0xba, 0x18];
-const SIZE: usize = 16 << 20;
+const FLASH: Flash = Flash { id: JedecId([0x20, 0xba, 0x18]), size: 16 << 20 };
 
 fn on_block(test: impl FnOnce(&mut QemuRegisters)) {
     let Some(board) = open_board("zynq", &QemuOptions::default()) else { return };
@@ -95,34 +93,7 @@ fn a_full_receive_fifo_loses_bytes_and_an_empty_one_reads_0() {
     });
 }
 
-fn writes<C: Controller>(board: &QemuBoard, bus: &Bus<C>, offset: u64, data: &[u8]) {
-    let device = bus.device(&Settings::new(0, 20_000_000)).expect("opens");
-    let mut chip = SpiNor::new(device, board.timer()).expect("identifies");
-    assert_eq!(chip.jedec_id(), JedecId([0x20, 0xba, 0x18]));
-    assert_eq!(chip.size(), SIZE as u64);
-    let mut scratch = vec![0; 4096];
-    chip.write(offset, data, &mut scratch, &mut no_observer).expect("writes");
-    chip.verify(offset, data, &mut scratch, &mut no_observer).expect("verifies");
-}
-
 #[test]
 fn polled_and_by_interrupt_a_write_lands_in_the_file() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("flash.bin");
-    let Some(board) = open_board("zynq", &on_file(&path)) else { return };
-    let mut random = Random::new(16);
-    let (low, high) = ((0x1235, random.bytes(3_001)), (0xff_0103, random.bytes(3_001)));
-    writes(&board, &board.bus(), low.0, &low.1);
-    let line = board.interrupt().expect("the line");
-    let asleep = Bus::new(board.bring_up_interrupt(0).expect("the line"));
-    writes(&board, &asleep, high.0, &high.1);
-    assert!(line.raises() > 0);
-    drop(asleep);
-    assert_eq!(board.misuse(), Ok(vec![]));
-    board.close().expect("ends well");
-    let mut wanted = vec![0xff; SIZE];
-    for (offset, data) in [low, high] {
-        wanted[offset as usize..][..data.len()].copy_from_slice(&data);
-    }
-    assert!(std::fs::read(&path).expect("reads") == wanted);
+    FLASH.written_lands_in_the_file("zynq", 0xff_0103);
 }

@@ -8,6 +8,7 @@ mod cadence;
 mod conformance;
 mod flash;
 mod interrupt;
+mod lands;
 mod pl022;
 mod pl022_driver;
 mod raspi3b;
