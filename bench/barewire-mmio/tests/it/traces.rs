@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use barewire::bus::Bus;
 use barewire::spi::{Settings, Transfer};
 use barewire_mmio::Machine;
-use barewire_sim::board::accesses::{MANY_ACCESSES, folded};
+use barewire_sim::board::{MANY_ACCESSES, folded};
 use barewire_sim::bring_up::any;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
 

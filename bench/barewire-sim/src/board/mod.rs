@@ -24,7 +24,7 @@
 //! More than one controller to a board, which takes a board [beside](Board::beside) it; an interrupt
 //! controller's registers: an interrupt line wakes its waiters directly.
 
-pub mod accesses;
+mod accesses;
 mod body;
 pub mod chips;
 mod lines;
@@ -35,7 +35,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use accesses::AccessLog;
-pub use accesses::{Access, MANY_ACCESSES};
+pub use accesses::{Access, MANY_ACCESSES, folded, listed};
 pub use body::{Pad, SimRegisters, SimTimer};
 pub use lines::{ChipLines, LineError};
 pub use spec::BoardSpec;

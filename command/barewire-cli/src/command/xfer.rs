@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use barewire::spi::{Effective, Mode, Settings, Transfer};
-use barewire_sim::board::accesses::{Access, MANY_ACCESSES, listed};
+use barewire_sim::board::{Access, MANY_ACCESSES, listed};
 use barewire_sim::chip::{PS_PER_NS, Ps};
 use barewire_sim::{Board, BoardSpec};
 use serde::Serialize;

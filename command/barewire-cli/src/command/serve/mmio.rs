@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use barewire_mmio::{ChipName, Machine, Server, tree};
 use barewire_sim::Board;
-use barewire_sim::board::accesses::{MANY_ACCESSES, listed};
+use barewire_sim::board::{MANY_ACCESSES, listed};
 use barewire_sim::model::nor::NorFaults;
 use serde::Serialize;
 
