@@ -15,8 +15,6 @@ use crate::check::{Check, Verdict};
 use crate::guests::newc::Archive;
 use crate::tool;
 
-/// No run takes longer on a busy machine.
-const LONGEST: Duration = Duration::from_secs(900);
 /// How long a server may take to come up, and to end after its client.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -27,6 +25,8 @@ pub(super) struct Parts {
     pub(super) work: PathBuf,
     pub(super) kernel: Kernel,
     pub(super) programs: Programs,
+    /// A run that takes longer has failed.
+    pub(super) longest: Duration,
 }
 
 /// A child that does not outlive us.
@@ -90,7 +90,7 @@ impl Parts {
         linux.arg(format!("frames={frames}")).arg(format!("checks={}", run.checks));
         linux.args(run.options.split_whitespace());
         let console = dir.join("console");
-        let ended = kept(&mut linux, &console)?.ends_within(LONGEST)?;
+        let ended = kept(&mut linux, &console)?.ends_within(self.longest)?;
         server.ends_within(PATIENCE)?;
         drop(server);
         let text =
@@ -99,7 +99,8 @@ impl Parts {
             text(&console).map_err(|e| format!("cannot read {}: {e}", console.display()))?;
         let told = text(&dir.join("server")).unwrap_or_default();
         if !ended {
-            return Err(format!("it did not end within {} s", LONGEST.as_secs()));
+            let s = self.longest.as_secs();
+            return Err(format!("it did not end within {s} s; --longest gives it more"));
         }
         let loopback = run.checks.contains("loopback");
         let mut said = protocol::read(&guest, &told, &[BROKEN, board.broken].concat(), loopback);

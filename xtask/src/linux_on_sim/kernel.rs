@@ -30,6 +30,10 @@ config BAREWIRE_MMIO\n\
 \tselect GPIOLIB\n";
 const OBJECTS: &str = "obj-$(CONFIG_BAREWIRE_MMIO) += barewire_mmio.o barewire_mmio_user.o\n";
 const USER_OBJECTS: &str = "USER_OBJS := ";
+/// The room for a task's vector registers, in bytes, as 6.1 has it: it ends before AMX, whose tiles take 8 KiB. On a
+/// processor with AMX the host refuses the short area, and no program of the guest starts. Later kernels ask the host.
+const VECTORS: &str = "HOST_FP_SIZE, 2696";
+const VECTORS_WITH_AMX: &str = "HOST_FP_SIZE, 12288";
 
 /// A kernel that can be booted.
 #[derive(Clone, Debug)]
@@ -79,6 +83,7 @@ fn sum(ours: &Path, package: &Path) -> Result<u64, String> {
         all.extend(fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?);
     }
     all.extend_from_slice(KCONFIG.as_bytes());
+    all.extend_from_slice(VECTORS_WITH_AMX.as_bytes());
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     Ok(all.iter().fold(0xcbf2_9ce4_8422_2325, step))
 }
@@ -87,8 +92,9 @@ fn build(work: &Path, ours: &Path, package: &Path, say: &dyn Fn(&str)) -> Result
     let tree = work.join(UNPACKED);
     let log = work.join("build.log");
     let of = tree.join(".barewire-package");
-    let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if fs::read_to_string(&of).is_ok_and(|of| of == name) {
+    let name = package.file_name().unwrap_or_default().to_string_lossy();
+    let edited = format!("{name}, {VECTORS_WITH_AMX}");
+    if fs::read_to_string(&of).is_ok_and(|of| of == edited) {
         say("the kernel's tree is there; building what changed");
     } else {
         say("unpacking the kernel's source");
@@ -98,7 +104,7 @@ fn build(work: &Path, ours: &Path, package: &Path, say: &dyn Fn(&str)) -> Result
         tool::run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(work), &log)?;
         _ = fs::remove_dir_all(&debian);
         told_of_ours(&tree)?;
-        fs::write(&of, &name).map_err(|e| format!("cannot write {}: {e}", of.display()))?;
+        fs::write(&of, &edited).map_err(|e| format!("cannot write {}: {e}", of.display()))?;
     }
     let drivers = tree.join("arch/um/drivers");
     for name in FILES {
@@ -134,18 +140,19 @@ fn make(tree: &Path) -> Command {
     make
 }
 
-/// Tells the kernel's Kconfig and Makefile of our files.
+/// Tells the kernel's Kconfig and Makefile of our files, and makes room for [`VECTORS_WITH_AMX`].
 fn told_of_ours(tree: &Path) -> Result<(), String> {
     let edit = |name: &str, edit: &dyn Fn(String) -> String| {
-        let path = tree.join("arch/um/drivers").join(name);
+        let path = tree.join(name);
         let text = fs::read_to_string(&path);
         let text = text.map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         fs::write(&path, edit(text)).map_err(|e| format!("cannot write {}: {e}", path.display()))
     };
-    edit("Kconfig", &|text| text + KCONFIG)?;
-    edit("Makefile", &|text| {
+    edit("arch/um/drivers/Kconfig", &|text| text + KCONFIG)?;
+    edit("arch/um/drivers/Makefile", &|text| {
         text.replacen(USER_OBJECTS, &format!("{OBJECTS}\n{USER_OBJECTS}barewire_mmio_user.o "), 1)
-    })
+    })?;
+    edit("arch/x86/um/user-offsets.c", &|text| text.replacen(VECTORS, VECTORS_WITH_AMX, 1))
 }
 
 /// Options of the fragment that the configuration does not have.

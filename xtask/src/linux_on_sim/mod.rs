@@ -14,7 +14,7 @@ mod protocol;
 mod table;
 mod traces;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::builder::PossibleValuesParser;
 
@@ -54,6 +54,8 @@ pub(crate) const STEP: Step = Step {
 /// Frames of a CAN run: of one of CI's, and unless told.
 const FRAMES_IN_CI: u32 = 20_000;
 const FRAMES: u32 = 1_000;
+/// No run of CI takes as many seconds, on a busy machine either.
+const LONGEST: u64 = 900;
 
 /// The name of a run, with its board's.
 fn whole(board: &Board, run: &Run) -> String {
@@ -61,7 +63,7 @@ fn whole(board: &Board, run: &Run) -> String {
 }
 
 /// The options of the command line.
-#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
+#[derive(clap::Args, Clone, Debug, PartialEq)]
 pub(crate) struct Options {
     /// Boards, or runs of them; all unless told
     #[arg(value_name = "BOARD[/RUN]", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
@@ -72,9 +74,18 @@ pub(crate) struct Options {
     /// How many frames a CAN run echoes [default: 1000; in CI 20000 on one board]
     #[arg(long, value_name = "N")]
     frames: Option<u32>,
+    /// A run that takes more seconds has failed; a million frames take half an hour
+    #[arg(long, value_name = "SECONDS", default_value_t = LONGEST)]
+    longest: u64,
     /// Leave out what CI leaves out
     #[arg(long)]
     short: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { only: Vec::new(), json: false, frames: None, longest: LONGEST, short: false }
+    }
 }
 
 /// All boards, and all runs of them. Once a run, so they may stay for good.
@@ -182,7 +193,8 @@ fn all(options: &Options, cx: &Context) -> Result<Vec<Row>, Stop> {
     let kernel = kernel::obtain(&work, &cx.root.join("bench/barewire-mmio/linux"), &say)?;
     say("building the server and the guest's program");
     let programs = ours::build(&cx.root, &target, &work, &say).map_err(Stop::Broke)?;
-    let parts = Parts { work, kernel, programs };
+    let longest = Duration::from_secs(options.longest);
+    let parts = Parts { work, kernel, programs, longest };
     say(&format!("user-mode Linux of {}", parts.kernel.version));
     let reviewed = accesses::read(&cx.root).map_err(Stop::Broke)?;
     let jobs = options.jobs();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* spidev through the jumper: lengths, modes, word sizes, messages of several transfers; and what they cost. */
+/* spidev through a wire that tells the mode: lengths, modes, word sizes, messages of several transfers; and what they cost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/spi/spidev.h>
@@ -29,6 +29,9 @@ static void fill(size_t length, unsigned int bits)
 	memset(heard, 0, length);
 }
 
+/* What the chip changes of each half byte: the number of the mode. */
+static unsigned int mode_of_chip;
+
 static int exchange(int bus, size_t length, unsigned int bits, unsigned int speed_hz)
 {
 	size_t index, width = bits <= 8 ? 1 : bits <= 16 ? 2 : 4;
@@ -50,7 +53,7 @@ static int exchange(int bus, size_t length, unsigned int bits, unsigned int spee
 
 		memcpy(&one, sent + index, width);
 		memcpy(&other, heard + index, width);
-		if ((one ^ other) & mask)
+		if ((one ^ other ^ mode_of_chip * 0x11111111u) & mask)
 			return 1;
 	}
 	return 0;
@@ -105,6 +108,7 @@ static bool modes(int bus)
 			snprintf(why, sizeof(why), "mode %u: %s", mode, strerror(errno));
 			return false;
 		}
+		mode_of_chip = mode;
 		result = exchange(bus, 33, 8, 1000000);
 		if (result) {
 			snprintf(why, sizeof(why), "mode %u: %s", mode,
@@ -112,7 +116,7 @@ static bool modes(int bus)
 			return false;
 		}
 	}
-	mode = 0;
+	mode = mode_of_chip = 0;
 	return ioctl(bus, SPI_IOC_WR_MODE, &mode) == 0;
 }
 

@@ -26,7 +26,7 @@ pub const KINDS: [(&str, &str); 6] = [
     ("adc", "the part, mcp3002 to mcp3208; mcp3008 without"),
     ("touch", "none"),
     ("jumper", "none: MISO is connected to MOSI"),
-    ("spidev", "none: as jumper, for spidev"),
+    ("spidev", "none: as jumper, for spidev; in mode N each half of a byte comes back XOR N"),
 ];
 
 /// A chip to be fitted.

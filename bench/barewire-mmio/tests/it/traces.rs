@@ -67,7 +67,7 @@ fn the_page_has_each_boards_accesses() {
         .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
         .collect();
     boards.sort();
-    assert!(boards.len() >= 5, "a block each: {boards:?}");
+    assert!(boards.len() >= 7, "a block each: {boards:?}");
     for board in &boards {
         let linux = fs::read_to_string(folder().join(format!("{board}.txt"))).expect("a trace");
         let linux: Vec<String> = linux.lines().map(str::to_owned).collect();
