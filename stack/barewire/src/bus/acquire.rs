@@ -113,9 +113,14 @@ impl<C: Controller + ?Sized> Bus<C> {
             // SAFETY: granted, so we are the holder.
             (stage == Stage::Granted).then(|| unsafe { self.held() })
         };
-        // `held` is alive here: a panic drops it, which releases the bus.
+        if panics.are_none() {
+            return held.ok_or(Error::Aborted);
+        }
+        // Raising a panic may drop another's payload, which is user code: not under the right.
+        drop(held);
         panics.raise();
-        held.ok_or(Error::Aborted)
+        // The thread unwinds already, and the call is a destructor's.
+        self.acquire_contended(priority)
     }
 
     /// Waits for the bus and runs a message: through the queue if it is planned, else as a turn.
@@ -206,7 +211,7 @@ impl<C: Controller + ?Sized> Bus<C> {
                 Ok(stage) => return stage,
                 Err(payload) => panics.add(payload),
             }
-            if node.set_cancelled() == Stage::Queued {
+            if node.set_cancelled().0 == Stage::Queued {
                 self.tend(node, panics);
             }
         }
@@ -272,10 +277,13 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Gets a pushed node back: removes it from the queue if its turn has not come, else waits
     /// until it is settled. Waits at most for the message on the wire.
     pub(super) fn take_out(&self, node: &Node, panics: &mut Panics) -> Stage {
-        if node.set_cancelled() == Stage::Queued {
+        let (stage, waker) = node.set_cancelled();
+        if stage == Stage::Queued {
             self.tend(node, panics);
         }
-        self.wait_settled(node, panics)
+        let settled = self.wait_settled(node, panics);
+        panics.contain(|| drop(waker));
+        settled
     }
 
     /// Removes a cancelled node from the queue, or has the queue's owner remove it.

@@ -139,14 +139,13 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         try_own(&self.bus.wire_owner, self.locks).then(|| unsafe { self.bus.held() })
     }
 
-    /// Acquires the bus if it is free and nothing is queued, not even by the caller.
+    /// Acquires the bus if it is free and nothing is queued, not even by the caller. A failure has
+    /// nothing to release, and so nobody to serve. A signal handler that interrupted its thread's work on
+    /// the queue fails: it could not lock the queue when it releases the bus.
     pub(super) fn try_acquire(&self) -> Option<Held<'b, C>> {
-        let held = self.try_acquire_wire()?;
-        if self.is_empty() {
-            return Some(held);
-        }
-        held.release();
-        None
+        let tended_here =
+            self.bus.queue_owner.load(Ordering::Relaxed) & !WAITERS == self.locks.id();
+        if tended_here || !self.is_empty() { None } else { self.try_acquire_wire() }
     }
 
     /// Acquires the bus and runs what the caller's context submitted earlier.
@@ -185,9 +184,8 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
     pub(super) fn take_out(&self, node: &Node, panics: &mut Panics) {
         let is_it = |queued: &Node, _: &Task| core::ptr::eq(queued, node);
         if let Some(entry) = self.with_queue(panics, |queue| queue.take_if(is_it)) {
-            // The owner is the caller: its waker is not needed.
-            let wakeup = entry.settle_removed();
-            panics.contain(|| drop(wakeup));
+            // The owner is the caller, and the waker its own.
+            let _ = entry.settle_removed();
         }
     }
 

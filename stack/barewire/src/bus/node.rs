@@ -225,9 +225,23 @@ impl Node {
         stage_of(self.state.fetch_and(!PRESENT, Ordering::Acquire))
     }
 
-    /// Cancels the node and marks the owner present until it is settled. Returns the state before.
-    pub(super) fn set_cancelled(&self) -> Stage {
-        stage_of(self.state.fetch_or(CANCEL | PRESENT, Ordering::Acquire))
+    /// Cancels the node and marks the owner present until it is settled. Returns the state before, and
+    /// the waker, which nobody needs now. Dropping it is user code, and so the owner's: whoever settles
+    /// the node may have the bus or its queue.
+    pub(super) fn set_cancelled(&self) -> (Stage, Option<Waker>) {
+        let cancel = |seen: u32| {
+            let cancelled = seen | CANCEL | PRESENT;
+            Some(if seen & WAKER != 0 {
+                (cancelled & !WAKER).wrapping_add(VERSION)
+            } else {
+                cancelled
+            })
+        };
+        let (Ok(seen) | Err(seen)) =
+            self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, cancel);
+        // SAFETY: without `WAKER` the slot is the owner's, and its content was put there by a poll.
+        let waker = (seen & WAKER != 0).then(|| unsafe { waker_of(self.slot.read()) });
+        (stage_of(seen), waker)
     }
 
     /// The owner found [`Stage::Serve`] and becomes the holder.

@@ -4,7 +4,8 @@
 //! The bus calls code of its users: controllers, callbacks, wakers, the platform. Where panics
 //! unwind, a panic in that code is [caught](contain), the bus finishes serving the other callers,
 //! and the first panic is [raised](Panics::raise) in the caller that ran the code. Later panics of
-//! the same call reach the panic hook only.
+//! the same call reach the panic hook only. Their payloads are kept too: dropping one is user code, and
+//! waits until the bus is released.
 //!
 //! Only this file uses `std`, and only on targets where panics unwind; all of these have it. Where
 //! panics abort there is nothing to catch, and this module compiles to nothing.
@@ -24,20 +25,28 @@ mod unwinding {
         catch_unwind(AssertUnwindSafe(f))
     }
 
-    /// Drops a payload. If dropping it panics too, that second payload is leaked.
-    pub(super) fn discard(payload: Payload) {
-        if let Err(again) = contain(|| drop(payload)) {
-            core::mem::forget(again);
+    /// What was caught, the first first.
+    pub(in crate::bus) type Payloads = std::vec::Vec<Payload>;
+
+    pub(super) const NONE: Payloads = Payloads::new();
+
+    /// Drops payloads. If dropping one panics too, that second payload is leaked.
+    pub(super) fn discard(payloads: Payloads) {
+        for payload in payloads {
+            if let Err(again) = contain(|| drop(payload)) {
+                core::mem::forget(again);
+            }
         }
     }
 
-    pub(super) fn raise(payload: Payload) {
+    pub(super) fn raise(mut payloads: Payloads) {
         // A second panic while the thread unwinds from another would abort the process.
-        if std::thread::panicking() {
-            discard(payload);
-        } else {
-            resume_unwind(payload);
+        if payloads.is_empty() || std::thread::panicking() {
+            return discard(payloads);
         }
+        let first = payloads.remove(0);
+        discard(payloads);
+        resume_unwind(first);
     }
 }
 
@@ -46,45 +55,56 @@ mod unwinding {
     /// The payload of a panic: none exists where panics abort.
     pub(in crate::bus) type Payload = core::convert::Infallible;
 
+    /// What was caught: nothing.
+    pub(in crate::bus) type Payloads = Nothing;
+
+    /// A list that stays empty.
+    pub(in crate::bus) struct Nothing;
+
+    impl Nothing {
+        pub(super) fn is_empty(&self) -> bool {
+            true
+        }
+
+        pub(super) fn push(&mut self, payload: Payload) {
+            match payload {}
+        }
+    }
+
+    pub(super) const NONE: Payloads = Nothing;
+
     /// Calls user code, whose panic would abort the program.
     #[inline(always)]
     pub(in crate::bus) fn contain<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
         Ok(f())
     }
 
-    pub(super) fn discard(payload: Payload) {
-        match payload {}
-    }
+    pub(super) fn discard(_: Payloads) {}
 
-    pub(super) fn raise(payload: Payload) {
-        match payload {}
-    }
+    pub(super) fn raise(_: Payloads) {}
 }
 
 pub(super) use unwinding::{Payload, contain};
 
-/// The first panic caught during a call, to be raised at its end.
+/// The panics caught during a call. The first is raised at its end, when the call has no right of the bus.
 #[must_use = "a panic is raised, or dropped on purpose"]
 pub(super) struct Panics {
-    first: Option<Payload>,
+    caught: unwinding::Payloads,
 }
 
 impl Panics {
     pub(super) const fn none() -> Self {
-        Self { first: None }
+        Self { caught: unwinding::NONE }
     }
 
     /// Whether no panic was caught.
     pub(super) fn are_none(&self) -> bool {
-        self.first.is_none()
+        self.caught.is_empty()
     }
 
-    /// Keeps the first panic; discards later ones.
+    /// Keeps a panic.
     pub(super) fn add(&mut self, payload: Payload) {
-        match &self.first {
-            None => self.first = Some(payload),
-            Some(_) => unwinding::discard(payload),
-        }
+        self.caught.push(payload);
     }
 
     /// Calls user code; `None` if it panics.
@@ -106,19 +126,17 @@ impl Panics {
         }
     }
 
-    /// Raises the panic, if there was one and the thread is not already unwinding. Call it last:
-    /// nothing after it runs.
+    /// Raises the first panic, if there was one and the thread is not already unwinding. Call it last, without
+    /// a right of the bus: nothing after it runs, and the other payloads are dropped.
     #[inline]
     pub(super) fn raise(self) {
-        if let Some(payload) = self.first {
-            unwinding::raise(payload);
+        if !self.are_none() {
+            unwinding::raise(self.caught);
         }
     }
 
-    /// Discards the panic: another one is already unwinding to the caller.
+    /// Discards the panics: another one is already unwinding to the caller.
     pub(super) fn discard(self) {
-        if let Some(payload) = self.first {
-            unwinding::discard(payload);
-        }
+        unwinding::discard(self.caught);
     }
 }

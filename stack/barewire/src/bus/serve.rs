@@ -63,10 +63,10 @@ impl<'b, C: Controller + ?Sized> QueueRight<'b, C> {
     /// Removes cancelled nodes from the queue.
     pub(super) fn sweep(&mut self, panics: &mut Panics) {
         while let Some(entry) = self.queue(|queue| queue.take_if(|node, _| node.is_cancelled())) {
-            let Some(Wakeup { sleeper, waker }) = entry.settle_removed() else { continue };
-            self.bus.wake_sleeper(sleeper, panics);
-            // The owner cancelled the node and waits for that: its waker is not needed.
-            panics.contain(|| drop(waker));
+            // Who cancelled the node took its waker.
+            if let Some(Wakeup { sleeper, .. }) = entry.settle_removed() {
+                self.bus.wake_sleeper(sleeper, panics);
+            }
         }
     }
 

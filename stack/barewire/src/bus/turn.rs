@@ -70,10 +70,14 @@ impl<C: Controller + ?Sized> Bus<C> {
             Err(error) => panic!("Bus::lock: {error}"),
         };
         let mut panics = Panics::none();
-        let lock = Locked::new(held.park(&mut panics));
-        // The lock is alive here: a panic drops it, which releases the bus.
+        let wire = held.park(&mut panics);
+        if panics.are_none() {
+            return wire;
+        }
+        // As in `acquire_contended`.
+        wire.release();
         panics.raise();
-        lock.into_wire()
+        self.acquire_wire_contended()
     }
 
     /// Locks the bus if it is free and nothing is queued. Never blocks.
@@ -101,10 +105,6 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
         let same = core::ptr::addr_eq(wire.bus, bus);
         assert!(same, "the device is on another bus than the lock");
         wire
-    }
-
-    fn into_wire(mut self) -> WireRight<'b, C> {
-        self.wire.take().expect("a lock has its bus until it is dropped")
     }
 
     /// Opens a device as [`Bus::device`] does, and keeps the bus.
@@ -283,16 +283,24 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
         loop {
             if matches!(stage, Stage::Free | Stage::Removed) {
                 let held = this.try_acquire(stage == Stage::Removed, &mut panics);
-                // A panic of code served meanwhile. `held` is alive here and is released by it.
-                panics.raise();
-                panics = Panics::none();
+                let acquired = held.is_some();
                 if let Some(held) = held {
                     // With inheritance another thread may be settling the node: then dropping the
                     // future waits for it.
                     if this.node.stage() != Stage::Queued {
                         this.node.set_free();
                     }
-                    return this.run(held);
+                    if panics.are_none() {
+                        return this.run(held);
+                    }
+                    // Of code that was served meanwhile: as in `acquire_contended`.
+                    drop(held);
+                }
+                panics.raise();
+                panics = Panics::none();
+                if acquired {
+                    stage = this.node.stage();
+                    continue;
                 }
             }
             match this.node.poll(cx) {

@@ -2,16 +2,18 @@
 //! lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::sync::Mutex;
 use std::task::{Poll, Waker};
 
-use barewire::bus::Pump;
+use barewire::bus::queued::Completed;
+use barewire::bus::{Device, Pump, Then};
 use barewire::spi::Transfer;
 
 use crate::platform::{INHERITING, PLATFORMS, name_of};
-use crate::threads::{Woken, within};
+use crate::threads::{Woken, lock, within};
 use crate::{
-    LIMIT, assert_serves, message, on_each_bus, on_each_platform, opened, panicking, panics, plain,
-    poll, sent_so_far, wired,
+    LIMIT, Wired, assert_serves, kept, message, on_each_bus, on_each_platform, opened, panicking,
+    panics, plain, poll, sent_so_far, wired,
 };
 
 #[test]
@@ -162,5 +164,42 @@ fn what_later_panics_carry_may_panic_when_it_is_dropped() {
         let raised = catch_unwind(AssertUnwindSafe(|| drop(lock))).expect_err("the first panic");
         assert!(raised.is::<Bomb>());
         std::mem::forget(raised);
+    });
+}
+
+/// What a panic carries, and what uses the bus when it is dropped.
+struct Using(Device<'static, Wired>);
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        let ran = self.0.sync(&mut [Transfer::write(&[9])]);
+        assert!(ran.is_ok(), "no right of the bus is held here: {ran:?}");
+    }
+}
+
+#[test]
+fn what_later_panics_carry_may_use_the_bus_when_it_is_dropped() {
+    static DEVICE: Mutex<Option<Device<'static, Wired>>> = Mutex::new(None);
+    fn throws(_: &mut Completed<'_>) -> Then {
+        panic_any(Using(lock(&DEVICE).expect("is set")))
+    }
+    on_each_platform(|platform| {
+        let (bus, sent) = plain(platform);
+        let bus = kept(bus);
+        let device = opened(bus);
+        *lock(&DEVICE) = Some(device);
+        let throwing =
+            |byte| Box::pin(device.queued([byte]).expect("plans").with_callback(&throws));
+        let mut bad = [throwing(1), throwing(2), throwing(3)];
+        let locked = bus.lock();
+        for message in &mut bad {
+            message.as_mut().submit().expect("is free");
+        }
+        let raised = catch_unwind(AssertUnwindSafe(|| drop(locked))).expect_err("the first panic");
+        drop(raised);
+        let mut sent = sent_so_far(&sent);
+        sent.sort_unstable();
+        assert_eq!(sent, [1, 2, 3, 9, 9, 9]);
+        assert_serves(bus);
     });
 }

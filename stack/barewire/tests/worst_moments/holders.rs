@@ -9,7 +9,7 @@ use barewire::bus::queued::Completed;
 use barewire::bus::{Bus, Device, Locked, Platform, Then};
 use barewire::controller::null::Null;
 use barewire::hal::{HalBus, HalDevice};
-use barewire::spi::Transfer;
+use barewire::spi::{Error, MessageError, Transfer};
 use embedded_hal::spi::{SpiBus, SpiDevice};
 
 use crate::platform::{PARKING, PLATFORMS, name_of};
@@ -198,5 +198,22 @@ fn a_callback_is_refused_what_would_wait_for_the_bus_and_may_submit() {
         assert_eq!(*REFUSED.lock().expect("no panic while locked"), [true; 3]);
         assert_eq!(sent_so_far(&sent), [1]);
         assert_serves(bus);
+    });
+}
+
+/// It would run others' messages, however long they are, and wait for the wire before each.
+#[test]
+fn a_try_call_that_fails_runs_nobody_s_message() {
+    on_each_bus(&[1], |bus, device| {
+        let mut queued = message(device, 1);
+        queued.as_mut().enqueue().expect("is free");
+        let busy = MessageError::refused(Error::Busy, 0);
+        assert!(bus.try_lock().is_none());
+        assert_eq!(device.try_sync(&mut [Transfer::write(&[2])]), Err(busy));
+        let mut prepared = device.prepare([3]).expect("plans");
+        assert_eq!(prepared.try_run().err(), Some(busy));
+        assert_eq!(queued.as_mut().result(), None, "it did not run");
+        bus.pump();
+        assert_eq!(queued.as_mut().result(), Some(Ok(1)));
     });
 }

@@ -1,10 +1,11 @@
-//! Wakers that panic, free their task, or poll it at once.
+//! Wakers that panic, free their task, poll it at once, or use the bus when they are dropped.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
+use std::thread;
 
-use barewire::bus::{Platform, Pump};
+use barewire::bus::{Device, Platform, Pump};
 use barewire::spi::Transfer;
 
 use crate::nested::Task;
@@ -12,8 +13,8 @@ use crate::ops::{Client, Op, Operation, judge};
 use crate::platform::{PLATFORMS, name_of};
 use crate::threads::{lock, within};
 use crate::{
-    LIMIT, assert_serves, kept, message, on_each_bus, on_each_platform, opened, panics, plain,
-    poll, sent_so_far, wired,
+    LIMIT, Message, Wired, assert_serves, kept, message, on_each_bus, on_each_platform, opened,
+    panics, plain, poll, sent_so_far, wired,
 };
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -96,6 +97,85 @@ fn a_waker_may_free_its_message_and_panic() {
             assert_eq!(after.as_mut().wait(), Some(Ok(1)));
             assert_serves(bus);
         }
+    });
+}
+
+/// A waker that nobody wakes, and whose last handle owns another message.
+struct Owning(#[allow(dead_code, reason = "dropped")] Mutex<Message<'static>>);
+
+impl Wake for Owning {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// The owner of a cancelled message drops its waker, and what that owns leaves the queue as well.
+#[test]
+fn a_waker_may_own_another_message_of_the_queue() {
+    on_each_platform(|platform| {
+        for borrowed in [false, true] {
+            let (bus, sent) = plain(platform);
+            let bus = kept(bus);
+            let device = opened(bus);
+            let mut owned = message(&device, 1);
+            let lock = bus.lock();
+            owned.as_mut().submit().expect("is free");
+            let waker = Waker::from(Arc::new(Owning(Mutex::new(owned))));
+            let (mut queued, mut transfers) = (message(&device, 2), [Transfer::write(&[2])]);
+            let mut future: Pin<Box<dyn Future<Output = _>>> = match borrowed {
+                true => Box::pin(device.transact(&mut transfers)),
+                false => Box::pin(queued.as_mut().run()),
+            };
+            assert!(poll(&mut future, &waker).is_pending());
+            drop(waker);
+            drop(future);
+            drop(lock);
+            assert_eq!(sent_so_far(&sent), [], "both left the queue");
+            assert_serves(bus);
+        }
+    });
+}
+
+/// A waker whose drop uses the bus.
+struct Using(Device<'static, Wired>);
+
+impl Wake for Using {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        let ran = self.0.sync(&mut [Transfer::write(&[1])]);
+        assert!(ran.is_ok(), "no right of the bus is held here: {ran:?}");
+    }
+}
+
+/// Afterwards the queue has the last handle of the waker, if the future waits.
+fn poll_and_drop(future: impl Future, device: Device<'static, Wired>) {
+    let mut future = Box::pin(future);
+    let waker = Waker::from(Arc::new(Using(device)));
+    let _ = poll(&mut future, &waker);
+    drop(waker);
+}
+
+/// Threads that find each other's cancelled messages in the queue do not drop their wakers there.
+#[test]
+fn a_waker_s_drop_may_use_the_bus_while_others_do() {
+    on_each_platform(|platform| {
+        let rounds = if cfg!(miri) { 20 } else { 3_000 };
+        let bus = kept(plain(platform).0);
+        let device = opened(bus);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..rounds {
+                        let (mut queued, mut transfers) =
+                            (message(&device, 2), [Transfer::write(&[3])]);
+                        poll_and_drop(queued.as_mut().run(), device);
+                        poll_and_drop(device.transact(&mut transfers), device);
+                    }
+                });
+            }
+        });
+        assert_serves(bus);
     });
 }
 
