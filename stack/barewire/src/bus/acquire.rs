@@ -289,7 +289,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Removes a cancelled node from the queue, or has the queue's owner remove it.
     fn tend(&self, node: &Node, panics: &mut Panics) {
         if let Some(inheriting) = self.inheriting() {
-            return inheriting.take_out(node, panics);
+            return inheriting.take_out(node);
         }
         let tend = |seen| {
             Some(match tags(seen) & (HELD | TENDED) {

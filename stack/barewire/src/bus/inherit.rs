@@ -24,7 +24,8 @@
 //! 2. Acquiring a word is an acquire, releasing it a release.
 //! 3. A thread that serves sets TENDED in the bus word and stops by a compare-and-swap that fails
 //!    if anything was pushed or is queued. Another thread that finds TENDED set need not wait.
-//! 4. While a thread owns the queue, the bus word says that it may contain messages and turns.
+//! 4. While a thread owns the queue, the bus word says that it may contain messages and turns. Afterwards it may say
+//!    so of a kind that the queue no longer has, until a thread looked for one in vain.
 //!
 //! # Safety
 //! The owner of `wire_owner` has the wire, the owner of `queue_owner` has the queue.
@@ -40,8 +41,11 @@ use super::panics::{Panics, contain};
 use super::platform::{Inheritance, WAITERS};
 use super::queue::Queue;
 use super::serve::Server;
-use super::word::{BACKLOG, TENDED, TURNS, pushed, tagged, tags, untagged};
+use super::word::{BACKLOG, IDLE, RIGHTS, TENDED, TURNS, pushed, tagged, tags, untagged};
 use crate::controller::Controller;
+
+/// Nodes in the queue: messages and turns.
+const KINDS: usize = BACKLOG | TURNS;
 
 fn try_own(word: &AtomicU32, inheritance: &dyn Inheritance) -> bool {
     word.compare_exchange(0, inheritance.id(), Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -102,30 +106,49 @@ impl<C: ?Sized> Inheriting<'_, C> {
         disown(&self.bus.wire_owner, self.locks);
     }
 
+    /// Whether something was pushed, or the queue may have nodes of these kinds.
+    fn may_have(&self, kinds: usize) -> bool {
+        let word = self.bus.word.load(Ordering::Acquire);
+        !pushed(word).is_null() || tags(word) & kinds != 0
+    }
+
     /// Whether nothing was pushed and the queue is empty.
     fn is_empty(&self) -> bool {
-        let word = self.bus.word.load(Ordering::Acquire);
-        pushed(word).is_null() && tags(word) & (BACKLOG | TURNS) == 0
+        !self.may_have(KINDS)
     }
 }
 
 impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
-    /// Gives `f` the queue, after gathering pushed nodes.
-    fn with_queue<R>(&self, panics: &mut Panics, f: impl FnOnce(&mut Queue) -> R) -> R {
+    /// Gives `f` the queue, after gathering pushed nodes, and the kinds of nodes that it may have, [`BACKLOG`] and
+    /// [`TURNS`]. `f` also returns of which kind it found none.
+    fn with_queue<R>(&self, f: impl FnOnce(&mut Queue, usize) -> (R, usize)) -> R {
         own(&self.bus.queue_owner, self.locks);
+        // Other threads read the word meanwhile (Ordering 4).
+        let keep = |seen| Some(tagged(IDLE, tags(seen) & RIGHTS | KINDS));
+        let (Ok(seen) | Err(seen)) =
+            self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, keep);
         // SAFETY: module, Safety.
         let mut tended = unsafe { self.bus.tended() };
-        let _ = tended.gather(panics);
-        let (value, turns, messages) = tended.queue(|queue| {
-            let value = f(queue);
-            (value, queue.count(Task::is_turn), queue.count(Task::is_message))
+        let (value, left) = tended.queue(|queue| {
+            // SAFETY: the exchange made the list ours, and nodes in it are queued.
+            let oldest = unsafe { queue.add_pushed(pushed(seen)) };
+            let came = |is_it: fn(&Task) -> bool, kind| match Queue::any_from(oldest, is_it) {
+                true => kind,
+                false => 0,
+            };
+            let kinds = tags(seen) | came(Task::is_turn, TURNS) | came(Task::is_message, BACKLOG);
+            let (value, none) = f(queue, kinds);
+            (value, if queue.is_empty() { 0 } else { kinds & !none })
         });
-        // Gathering set both tags; clear those that do not apply (Ordering 4).
-        let none = if turns == 0 { TURNS } else { 0 } | if messages == 0 { BACKLOG } else { 0 };
-        let tell = |seen| Some(untagged(seen, none));
+        let tell = |seen| Some(untagged(seen, KINDS & !left));
         let _ = self.bus.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
         disown(&self.bus.queue_owner, self.locks);
         value
+    }
+
+    /// Takes the oldest node for which `is_it` returns true out of the queue.
+    fn take_if(&self, is_it: impl Fn(&Node, &Task) -> bool) -> Option<Entry> {
+        self.with_queue(|queue, _| (queue.take_if(is_it), 0))
     }
 
     fn acquire_wire(&self) -> Held<'b, C> {
@@ -165,10 +188,9 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         let context = self.bus.context();
         let is_own = |task: &Task| task.context == context && task.is_message();
         // Counted now: a message that its callback queues again runs after the caller's own.
-        let count = self.with_queue(panics, |queue| queue.count(is_own));
+        let count = self.with_queue(|queue, _| (queue.count(is_own), 0));
         for _ in 0..count {
-            let take_own = |queue: &mut Queue| queue.take_if(|_, task| is_own(task));
-            let Some(entry) = self.with_queue(panics, take_own) else { break };
+            let Some(entry) = self.take_if(|_, task| is_own(task)) else { break };
             if let Some(waker) = run_one(held, entry, panics) {
                 self.disown_wire();
                 panics.contain(|| waker.wake());
@@ -181,9 +203,8 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
     }
 
     /// Removes a cancelled node from the queue, if it is there.
-    pub(super) fn take_out(&self, node: &Node, panics: &mut Panics) {
-        let is_it = |queued: &Node, _: &Task| core::ptr::eq(queued, node);
-        if let Some(entry) = self.with_queue(panics, |queue| queue.take_if(is_it)) {
+    pub(super) fn take_out(&self, node: &Node) {
+        if let Some(entry) = self.take_if(|queued, _| core::ptr::eq(queued, node)) {
             // The owner is the caller, and the waker its own.
             let _ = entry.settle_removed();
         }
@@ -221,11 +242,15 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
 
     /// Runs the next message, if any. Returns its waker.
     fn serve_one(&self, panics: &mut Panics) -> Option<Option<Waker>> {
-        if self.with_queue(panics, |queue| queue.count(Task::is_message)) == 0 {
+        let some = |queue: &mut Queue, _| {
+            let some = queue.any(Task::is_message);
+            (some, if some { 0 } else { BACKLOG })
+        };
+        if !self.with_queue(some) {
             return None;
         }
         let held = self.acquire_wire();
-        let waker = match self.with_queue(panics, take_next_message) {
+        let waker = match self.with_queue(|queue, _| (take_next_message(queue), 0)) {
             Some(entry) => run_one(held, entry, panics),
             None => {
                 held.pass_on();
@@ -236,19 +261,21 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         Some(waker)
     }
 
-    /// Wakes the futures that are queued now, each while no lock is held. Returns how many messages
-    /// are queued.
-    fn wake_turns(&self, panics: &mut Panics) -> usize {
-        let both = |queue: &mut Queue| (queue.count(Task::is_turn), queue.count(Task::is_message));
-        let (turns, messages) = self.with_queue(panics, both);
-        for _ in 0..turns {
-            let turn = |queue: &mut Queue| queue.take_if(|_, task| task.is_turn());
-            let Some(entry) = self.with_queue(panics, turn) else { break };
+    /// Wakes the futures that are queued now, each while no lock is held.
+    fn wake_turns(&self, panics: &mut Panics) {
+        if !self.may_have(TURNS) {
+            return;
+        }
+        let count = |queue: &mut Queue, kinds| {
+            let turns = if kinds & TURNS == 0 { 0 } else { queue.count(Task::is_turn) };
+            (turns, if turns == 0 { TURNS } else { 0 })
+        };
+        for _ in 0..self.with_queue(count) {
+            let Some(entry) = self.take_if(|_, task| task.is_turn()) else { break };
             let Some(Wakeup { sleeper, waker }) = entry.settle_removed() else { continue };
             self.bus.wake_sleeper(sleeper, panics);
             panics.contain(|| waker.map(Waker::wake));
         }
-        messages
     }
 
     /// Releases the bus and serves what was submitted meanwhile. Never unwinds.
@@ -256,7 +283,8 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         held.pass_on();
         let released = contain(|| {
             self.disown_wire();
-            if !self.is_empty() && self.wake_turns(panics) > 0 {
+            self.wake_turns(panics);
+            if self.may_have(BACKLOG) {
                 match self.bus.pump {
                     Pump::Worker => self.bus.ring_quietly(panics),
                     _ => drop(self.serve(panics)),

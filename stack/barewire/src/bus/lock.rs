@@ -81,7 +81,10 @@ unsafe impl<C: ?Sized + Send> Send for Bus<C> {}
 
 impl<C: ?Sized> fmt::Debug for Bus<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let taken = self.word.load(Ordering::Relaxed) != IDLE;
+        let idle = if self.platform.inheritance().is_some() { INHERITED } else { IDLE };
+        let (word, owner) =
+            (self.word.load(Ordering::Relaxed), self.wire_owner.load(Ordering::Relaxed));
+        let taken = word != idle || owner != 0;
         f.debug_struct("Bus")
             .field("taken", &taken)
             .field("pump", &self.pump)

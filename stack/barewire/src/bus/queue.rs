@@ -12,6 +12,7 @@
 //! one thread at a time owns.
 #![allow(unsafe_code, reason = "an intrusive list of nodes that lie with their owners")]
 
+use core::iter;
 use core::ptr;
 
 use super::node::{Entry, Node, Task};
@@ -24,7 +25,7 @@ pub(super) const OVERTAKEN_MAX: u8 = 16;
 
 /// A node in the list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct ListedNode(*const Node);
+pub(super) struct ListedNode(*const Node);
 
 impl ListedNode {
     fn node(&self) -> &Node {
@@ -93,16 +94,16 @@ impl Queue {
     }
 
     fn iter(&self) -> impl Iterator<Item = ListedNode> + use<> {
-        core::iter::successors(self.ends.map(|ends| ends.head), |listed| listed.next())
+        iter::successors(self.ends.map(|ends| ends.head), |listed| listed.next())
     }
 
-    /// Adds pushed nodes: a list from the youngest to the oldest.
+    /// Adds pushed nodes: a list from the youngest to the oldest. Returns the oldest of them.
     ///
     /// # Safety
     /// The nodes are queued, and in no other list.
-    pub(super) unsafe fn add_pushed(&mut self, youngest: *const Node) {
+    pub(super) unsafe fn add_pushed(&mut self, youngest: *const Node) -> Option<ListedNode> {
         if youngest.is_null() {
-            return;
+            return None;
         }
         let tail = ListedNode(youngest);
         let (mut first, mut rest) = (None, Some(tail));
@@ -120,6 +121,18 @@ impl Queue {
             None => first.unwrap_or(tail),
         };
         self.ends = Some(Ends { head, tail });
+        first
+    }
+
+    /// Whether a node from `oldest` on is as `is_it` says.
+    pub(super) fn any_from(oldest: Option<ListedNode>, is_it: impl Fn(&Task) -> bool) -> bool {
+        iter::successors(oldest, |listed| listed.next())
+            .any(|node| node.with_task(|task| is_it(task)))
+    }
+
+    /// Whether any node is as `is_it` says.
+    pub(super) fn any(&self, is_it: impl Fn(&Task) -> bool) -> bool {
+        Self::any_from(self.ends.map(|ends| ends.head), is_it)
     }
 
     /// Adds a node at the end.
@@ -127,7 +140,7 @@ impl Queue {
         let node = entry.into_node();
         ListedNode(node).set_next(None);
         // SAFETY: type `Entry`: the node is queued, and was in no list.
-        unsafe { self.add_pushed(node) };
+        let _ = unsafe { self.add_pushed(node) };
     }
 
     /// Removes the node that is next.
@@ -213,6 +226,6 @@ impl Queue {
             youngest = Some(ListedNode(node));
         }
         // SAFETY: tests keep their nodes.
-        unsafe { self.add_pushed(youngest.map_or(ptr::null(), |node| node.0)) };
+        let _ = unsafe { self.add_pushed(youngest.map_or(ptr::null(), |node| node.0)) };
     }
 }

@@ -30,8 +30,7 @@ use super::node::{Entry, Job, Node, Wakeup};
 use super::panics::{Panics, contain};
 use super::queue::{Queue, SERVE_MAX};
 use super::word::{
-    BACKLOG, HELD, HOLDER, IDLE, INHERITS, RIGHTS, SWEEP, TENDED, TURNS, pushed, tagged, tags,
-    untagged,
+    BACKLOG, HELD, HOLDER, IDLE, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged,
 };
 use crate::controller::{Controller, Unfinished};
 #[cfg(doc)]
@@ -42,17 +41,12 @@ impl<'b, C: Controller + ?Sized> QueueRight<'b, C> {
     /// node may be compared, not used.
     #[cold]
     pub(super) fn gather(&mut self, panics: &mut Panics) -> *mut Node {
-        let keep = |seen| {
-            // With inheritance other threads read the word meanwhile: it must say that there may be
-            // nodes.
-            let said = if tags(seen) & INHERITS != 0 { BACKLOG | TURNS } else { 0 };
-            Some(tagged(IDLE, tags(seen) & RIGHTS | said))
-        };
+        let keep = |seen| Some(tagged(IDLE, tags(seen) & RIGHTS));
         let (Ok(seen) | Err(seen)) =
             self.bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, keep);
         self.queue(|queue| {
             // SAFETY: the exchange made the list ours, and nodes in it are queued.
-            unsafe { queue.add_pushed(pushed(seen)) };
+            let _ = unsafe { queue.add_pushed(pushed(seen)) };
         });
         if tags(seen) & SWEEP != 0 {
             self.sweep(panics);

@@ -255,7 +255,7 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
         loop {
             if let Some(held) = inheriting.poll_acquire(panics) {
                 if pushed {
-                    inheriting.take_out(&self.node, panics);
+                    inheriting.take_out(&self.node);
                 }
                 return Some(held);
             }
