@@ -20,10 +20,12 @@
 //! # Not supported
 //! Words shared between engines or with other threads of the host.
 
+#![allow(unsafe_code, reason = "it promises that its locks exclude threads from each other")]
+
 use std::sync::atomic::Ordering;
 
 use barewire::bus::Platform;
-use barewire::bus::platform::{AtomicU32, Inheritance};
+use barewire::bus::platform::{AtomicU32, Inheritance, WaitWord};
 
 use crate::engine::{self, relax_current};
 
@@ -59,7 +61,7 @@ impl Platform for SimPlatform {
         if engine::current().is_some_and(|engine| engine.shares_processor()) { 0 } else { SPINS }
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         match engine::current() {
             Some(engine) => engine.wait(word, expected),
             None => self.relax(),
@@ -93,7 +95,7 @@ impl Platform for InheritingPlatform {
         SimPlatform.spins()
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         SimPlatform.wait(word, expected);
     }
 
@@ -110,7 +112,9 @@ impl Platform for InheritingPlatform {
     }
 }
 
-impl Inheritance for InheritingPlatform {
+// SAFETY: a simulated thread has its own id, and one runs at a time; a word is taken when it is 0.
+
+unsafe impl Inheritance for InheritingPlatform {
     fn id(&self) -> u32 {
         engine::current().map_or(engine::OUTSIDE_ID, |engine| engine.lock_id())
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 
 use barewire::bus::Platform;
-use barewire::bus::platform::{AtomicU32, Inheritance};
+use barewire::bus::platform::{AtomicU32, Inheritance, WaitWord};
 use barewire_sim::SimPlatform;
 
 use super::frame::CONTEXTS_MAX;
@@ -78,7 +78,7 @@ impl Platform for WatchedPlatform {
         4
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         look();
         SimPlatform.wait(word, expected);
     }
@@ -143,7 +143,7 @@ pub(super) fn join<T>(futures: Vec<BoxedFuture<'_, T>>, mut patience: u32) -> Ve
         patience -= 1;
         look();
         while bell.0.load(Ordering::Acquire) == 0 {
-            SimPlatform.wait(&bell.0, 0);
+            SimPlatform.wait((&bell.0).into(), 0);
         }
     }
 }

@@ -35,7 +35,7 @@ fn main() {
     let hand_over = |mine: u32| {
         for _ in 0..ROUNDS {
             while word.load(Ordering::Acquire) != mine {
-                FUTEX.wait(&word, 1 - mine);
+                FUTEX.wait((&word).into(), 1 - mine);
             }
             word.store(1 - mine, Ordering::Release);
             FUTEX.wake(&word);

@@ -104,24 +104,25 @@ fn interrupted_everywhere(platform: &'static dyn Platform, pump: Pump, beside: u
     // SAFETY: the handler may run at any time.
     assert_eq!(unsafe { libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut()) }, 0);
     let stop = AtomicBool::new(false);
+    let contend = || {
+        let mut queued = pin!(device.queued([7]).expect("plans"));
+        // Not for ever: who is stepped, and serves others, is slower than they submit.
+        for _ in 0..200 {
+            device.sync(&mut [Transfer::write(&[8])]).expect("runs");
+            queued.as_mut().submit().expect("is free");
+            assert_eq!(queued.as_mut().wait(), Some(Ok(1)));
+            drop(bus.lock());
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
     thread::scope(|scope| {
         if pump == Pump::Worker {
             scope.spawn(|| bus.serve(&stop));
         }
-        for _ in 0..beside {
-            scope.spawn(|| {
-                let mut queued = pin!(device.queued([7]).expect("plans"));
-                // Not for ever: who is stepped, and serves others, is slower than they submit.
-                for _ in 0..200 {
-                    device.sync(&mut [Transfer::write(&[8])]).expect("runs");
-                    queued.as_mut().submit().expect("is free");
-                    assert_eq!(queued.as_mut().wait(), Some(Ok(1)));
-                    drop(bus.lock());
-                    thread::sleep(Duration::from_millis(1));
-                }
-            });
-        }
+        let others: Vec<_> = (0..beside).map(|_| scope.spawn(contend)).collect();
         stepped(|| every_path(bus, &device));
+        others.into_iter().for_each(|other| other.join().expect("no panic"));
+        // The others' messages needed the worker.
         stop.store(true, Ordering::Relaxed);
         bus.ring();
     });

@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Wake};
 
 use loom::thread::{self, Thread};
 
-use barewire::bus::platform::AtomicU32;
+use barewire::bus::platform::{AtomicU32, WaitWord};
 use barewire::bus::{Platform, Pump};
 use mixes::{Client, model_bus};
 use ops::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transact, Try, Wait};
@@ -43,11 +43,10 @@ impl Platform for Park {
         thread::yield_now();
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
-        let at = core::ptr::from_ref(word).addr();
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
+        let at = word.as_ptr().addr();
         SLEEPERS.lock().expect("no panic").push((at, thread::current()));
-        // Reading and writing in one reads the newest value, as the kernel's lock does.
-        if word.fetch_or(0, Ordering::Relaxed) == expected {
+        if word.load() == expected {
             thread::park();
         }
     }

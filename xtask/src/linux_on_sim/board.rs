@@ -251,7 +251,9 @@ pub(super) static BOARDS: [Board; 10] = [
             run("can", "can", &["can@1"]),
             run("adc", "adc", &["adc@1"]),
             run("touch", "touch", &["touch@1"]),
-            run("loopback", "loopback", &["jumper@1"]),
+            // The clock that the block makes of this one is so much slower that the module's shortest time for a byte
+            // has passed when the byte's last bit was captured: the guest's instructions take no time.
+            run("loopback", "loopback", &["jumper@1=24900000"]),
         ],
         broken: &[],
     },

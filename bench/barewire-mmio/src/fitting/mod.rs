@@ -25,7 +25,7 @@ pub const KINDS: [(&str, &str); 6] = [
     ),
     ("adc", "the part, mcp3002 to mcp3208; mcp3008 without"),
     ("touch", "none"),
-    ("jumper", "none: MISO is connected to MOSI"),
+    ("jumper", "its highest clock in Hz: MISO is connected to MOSI; 10000000 without"),
     ("spidev", "none: as jumper, for spidev; in mode N each half of a byte comes back XOR N"),
 ];
 
@@ -148,7 +148,7 @@ pub fn fit(board: &Board, chip: &ChipName) -> Result<Fitted, FitError> {
         ("can", rates) => can::fit(board, chip.cs, rates),
         ("adc", part) => converter::fit(board, chip.cs, part),
         ("touch", None) => touch::fit(board, chip.cs),
-        ("jumper", None) => Ok(wire::jumper(board, chip.cs)),
+        ("jumper", hz) => wire::jumper(board, chip.cs, hz),
         ("spidev", None) => Ok(wire::spidev(board, chip.cs)),
         _ => Err(FitError("it takes no option".into())),
     };

@@ -7,7 +7,7 @@ use barewire_sim::Board;
 use barewire_sim::chip::{Chip, Clocking, NO_LIMITS, Ps, WireLimits};
 use barewire_sim::model::jumper::Jumper;
 
-use super::Fitted;
+use super::{FitError, Fitted};
 
 /// Sends back what it hears, in mode N with the lowest two bits of each byte's halves changed by N. A plain
 /// wire takes any mode, so it does not notice a driver or a model that exchanges two of them.
@@ -34,14 +34,17 @@ impl Chip for Moded {
     fn deselect(&mut self, _at: Ps) {}
 
     fn exchange(&mut self, _clocking: Clocking, mosi: u32, bits: u32) -> u32 {
-        (mosi ^ u32::from(self.mode) * 0x1111_1111) & (u32::MAX >> (32 - bits))
+        (mosi ^ (u32::from(self.mode) * 0x1111_1111)) & (u32::MAX >> (32 - bits))
     }
 }
 
 /// For the kernel's spi-loopback-test.
-pub(super) fn jumper(board: &Board, cs: u8) -> Fitted {
+pub(super) fn jumper(board: &Board, cs: u8, max_hz: Option<&str>) -> Result<Fitted, FitError> {
+    let max_hz = max_hz.unwrap_or("10000000");
+    let max_hz =
+        max_hz.parse().map_err(|_| FitError(format!("{max_hz:?} is not a clock in Hz")))?;
     board.attach(cs, Rc::new(RefCell::new(Jumper)));
-    Fitted::new(cs, "loopback", "linux,spi-loopback-test", 10_000_000)
+    Ok(Fitted::new(cs, "loopback", "linux,spi-loopback-test", max_hz))
 }
 
 /// For spidev, which binds to this part's name.

@@ -11,7 +11,7 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use barewire::bus::platform::{AtomicU32, WAITERS};
+use barewire::bus::platform::{AtomicU32, WAITERS, WaitWord};
 
 use super::sched::{Line, Look, On, Sched, Sleep};
 use super::{Engine, Ps};
@@ -75,8 +75,8 @@ impl Engine {
     ///
     /// # Panics
     /// In an interrupt thread, and with interrupts [masked](Engine::masked).
-    pub fn wait(&self, word: &AtomicU32, expected: u32) {
-        self.wait_word(word, expected, None);
+    pub fn wait<'w>(&self, word: impl Into<WaitWord<'w>>, expected: u32) {
+        self.wait_word(word.into(), expected, None);
     }
 
     /// [`Engine::wait`] for at most `timeout_ps`. Returns false on timeout.
@@ -84,21 +84,21 @@ impl Engine {
     /// # Panics
     /// As [`Engine::wait`].
     pub fn wait_timeout(&self, word: &AtomicU32, expected: u32, timeout_ps: Ps) -> bool {
-        self.wait_word(word, expected, Some(timeout_ps))
+        self.wait_word(word.into(), expected, Some(timeout_ps))
     }
 
-    fn wait_word(&self, word: &AtomicU32, expected: u32, timeout_ps: Option<Ps>) -> bool {
+    fn wait_word(&self, word: WaitWord<'_>, expected: u32, timeout_ps: Option<Ps>) -> bool {
         if !self.may_switch() {
             // A thread that unwinds cannot sleep.
             self.relax();
             return true;
         }
         self.spend_ps(self.costs().futex_call_ps);
-        if word.load(Relaxed) != expected {
+        if word.load() != expected {
             return true;
         }
         let deadline = timeout_ps.map(|ps| self.now_ps().saturating_add(ps));
-        let on = On::Word(ptr::from_ref(word).addr());
+        let on = On::Word(word.as_ptr().addr());
         self.sleep(Sleep { on, at: deadline, deadline })
     }
 

@@ -104,7 +104,7 @@ pub fn run(reader: Reader, costs: CostLevel) -> Times {
         let mut answered = 0;
         loop {
             while bell.load(Relaxed) == answered {
-                SimPlatform.wait(&bell, answered);
+                SimPlatform.wait((&bell).into(), answered);
             }
             if over.get() {
                 return;

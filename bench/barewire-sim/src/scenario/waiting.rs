@@ -109,7 +109,7 @@ pub fn run(board: &'static BoardSpec, cs: u8, speed_hz: u32, bytes: usize, waits
             done.store(1, Relaxed);
         }
         while done.load(Relaxed) == 0 {
-            SimPlatform.wait(&done, 0);
+            SimPlatform.wait((&done).into(), 0);
         }
         call_ps.set(engine.now_ps() - begun_ps);
         cpu_ps.set(call_ps.get() - other_ps.get());

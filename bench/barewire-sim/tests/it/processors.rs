@@ -141,7 +141,7 @@ fn a_wake_costs_both_and_another_processor_more() {
         let word = AtomicU32::new(0);
         let sleeper = Thread::new("sleeper", || {
             while word.load(Relaxed) == 0 {
-                SimPlatform.wait(&word, 0);
+                SimPlatform.wait((&word).into(), 0);
             }
             seen.at(&engine, "awake");
         });
@@ -312,7 +312,7 @@ fn platforms_tell_contexts_and_spin_only_with_a_processor_of_their_own() {
     // Outside, waiting is looking.
     let word = AtomicU32::new(0);
     assert_eq!(SimPlatform.context(), 0);
-    SimPlatform.wait(&word, 0);
+    SimPlatform.wait((&word).into(), 0);
     SimPlatform.wake(&raw const word);
     engine.wait(&word, 0);
     engine.sleep_until(1_000_000);
@@ -381,7 +381,7 @@ fn a_handler_may_mask_interrupts_and_what_it_wakes_comes_afterwards() {
     });
     let waits = Thread::new("waits", || {
         while word.load(Relaxed) == 0 {
-            SimPlatform.wait(&word, 0);
+            SimPlatform.wait((&word).into(), 0);
         }
         seen.at(&engine, "woken");
     });
@@ -419,7 +419,7 @@ fn inversion(inherit: bool) -> u64 {
         }
         None => {
             while word.compare_exchange(0, 1, Relaxed, Relaxed).is_err() {
-                platform.wait(&word, 1);
+                platform.wait((&word).into(), 1);
             }
         }
     };

@@ -24,8 +24,7 @@ mod pi;
 pub use pi::{FUTEX_PI, FutexPi};
 
 use barewire::bus::Platform;
-use barewire::bus::platform::AtomicU32;
-use rustix::thread::futex;
+use barewire::bus::platform::{AtomicU32, WaitWord};
 
 use crate::sys;
 
@@ -50,9 +49,9 @@ fn context() -> usize {
     CONTEXT.with(|context| std::ptr::from_ref(context).addr())
 }
 
-fn wait(word: &AtomicU32, expected: u32) {
+fn wait(word: WaitWord<'_>, expected: u32) {
     // The caller checks again, whatever ended the sleep: for example a signal or a changed word.
-    let _ = futex::wait(word, futex::Flags::PRIVATE, expected, None);
+    sys::futex::wait(word, expected);
 }
 
 impl Platform for Futex {
@@ -64,7 +63,7 @@ impl Platform for Futex {
         SPINS
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         wait(word, expected);
     }
 
@@ -106,7 +105,7 @@ mod tests {
     fn a_word_that_changed_is_not_slept_on() {
         let word = AtomicU32::new(1);
         // A sleep would not end: nobody wakes it.
-        FUTEX.wait(&word, 0);
+        FUTEX.wait((&word).into(), 0);
     }
 
     #[test]
@@ -116,7 +115,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     while word.load(Ordering::Acquire) == 0 {
-                        FUTEX.wait(&word, 0);
+                        FUTEX.wait((&word).into(), 0);
                     }
                 });
             }
@@ -141,7 +140,7 @@ mod tests {
                 if word.swap(2, Ordering::Acquire) == 0 {
                     found = Ok(0);
                 } else {
-                    FUTEX.wait(&word, 2);
+                    FUTEX.wait((&word).into(), 2);
                 }
             }
         };

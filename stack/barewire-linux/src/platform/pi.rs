@@ -14,11 +14,13 @@
 //! unknown. (Between processes [`shared`](crate::shared) recovers from that.) Kernels without
 //! `CONFIG_FUTEX_PI`.
 
+#![allow(unsafe_code, reason = "it promises that its locks exclude threads from each other")]
+
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use barewire::bus::Platform;
-use barewire::bus::platform::{AtomicU32, Inheritance};
+use barewire::bus::platform::{AtomicU32, Inheritance, WaitWord};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
@@ -55,7 +57,7 @@ impl Platform for FutexPi {
         SPINS
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         wait(word, expected);
     }
 
@@ -68,7 +70,9 @@ impl Platform for FutexPi {
     }
 }
 
-impl Inheritance for FutexPi {
+// SAFETY: ids are thread ids, which the kernel gives to one live thread each; its PI futexes are the protocol.
+
+unsafe impl Inheritance for FutexPi {
     /// The thread's id, asked for once per thread.
     fn id(&self) -> u32 {
         match ID.get() {

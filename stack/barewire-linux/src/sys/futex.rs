@@ -1,4 +1,4 @@
-//! Wakes threads that sleep on an address whose word may be gone.
+//! Threads that sleep on a word, and are woken by its address when the word may be gone.
 //!
 //! `rustix` takes a reference to the word. Here the word may be gone, and only its address remains;
 //! the kernel compares the address with those on which threads sleep, and does not read it.
@@ -11,6 +11,16 @@
 #![allow(unsafe_code, reason = "a futex whose word may be gone, so by its address alone")]
 
 use std::sync::atomic::AtomicU32;
+
+use barewire::bus::platform::WaitWord;
+use rustix::thread::futex;
+
+/// Sleeps while `word` holds `expected`, or until a signal.
+pub(crate) fn wait(word: WaitWord<'_>, expected: u32) {
+    // SAFETY: the word lives as long as this borrow of it, and the kernel reads it.
+    let word = unsafe { &*word.as_ptr() };
+    let _ = futex::wait(word, futex::Flags::PRIVATE, expected, None);
+}
 
 /// Wakes every thread of this process that sleeps on `word`. May be called from a signal handler:
 /// it makes one system call and restores `errno`.

@@ -133,7 +133,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         planned: bool,
         priority: u8,
     ) -> Result<usize, MessageError> {
-        let inherits = self.platform.inheritance().is_some();
+        let inherits = self.inherits();
         let idle = if inherits || priority > 0 { None } else { self.spin_for_idle() };
         let path = if inherits || idle.is_some() { Path::Immediate } else { Path::Waited };
         let mut held = match idle {
@@ -237,7 +237,7 @@ impl<C: Controller + ?Sized> Bus<C> {
             } else if self.pump == Pump::Interrupt {
                 self.sleep_on_flight(node);
             } else if let Some((word, asleep)) = node.set_asleep() {
-                self.platform.wait(word, asleep);
+                self.platform.wait(word.into(), asleep);
             }
         }
     }
@@ -367,7 +367,7 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     /// Keeps the wire and releases the queue.
     pub(super) fn park(mut self, panics: &mut Panics) -> WireRight<'b, C> {
         let bus = self.wire.bus;
-        if bus.platform.inheritance().is_none() {
+        if !bus.inherits() {
             // The wire is ours, so releasing the queue cannot hand it to us.
             self.tended().release(panics).map(Held::pass_on).unwrap_or_default();
         }
@@ -391,7 +391,7 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
     #[inline(never)]
     fn release_contended(self) {
         let bus = self.bus;
-        if bus.platform.inheritance().is_none() {
+        if !bus.inherits() {
             let unpark = |seen| {
                 Some(match tags(seen) & TENDED {
                     0 => tended(seen, 0),

@@ -73,7 +73,7 @@ pub(super) struct Inheriting<'b, C: ?Sized> {
 impl<C: ?Sized> Bus<C> {
     /// The bus with its platform's locks, if it has inheritance.
     pub(super) fn inheriting(&self) -> Option<Inheriting<'_, C>> {
-        self.platform.inheritance().map(|locks| Inheriting { bus: self, locks })
+        self.locks.map(|locks| Inheriting { bus: self, locks })
     }
 
     /// Makes the wire's owner look at the queue when it releases the wire. Returns whether the wire

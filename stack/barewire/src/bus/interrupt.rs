@@ -59,6 +59,18 @@ impl<C: ?Sized> Bus<C> {
         }
     }
 
+    /// Calls `f` with the controller's interrupt masked: once, even if the platform calls it twice or not at all.
+    fn once_masked(&self, f: impl FnOnce()) {
+        let mut f = Some(f);
+        let mut once = || {
+            if let Some(f) = f.take() {
+                f();
+            }
+        };
+        self.platform.masked(&mut once);
+        once();
+    }
+
     /// Sleeps until the word changes, unless a message is in flight or the node is settled.
     pub(super) fn sleep_on_flight(&self, node: &Node) {
         let seen = self.flight.load(Ordering::Acquire);
@@ -69,7 +81,7 @@ impl<C: ?Sized> Bus<C> {
         let asleep = seen | SLEEPERS;
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
         if seen == asleep || self.flight.compare_exchange(seen, asleep, success, failure).is_ok() {
-            self.platform.wait(&self.flight, asleep);
+            self.platform.wait((&self.flight).into(), asleep);
         }
     }
 }
@@ -85,7 +97,7 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
             return self.end();
         }
         let bus = self.bus;
-        bus.platform.masked(&mut || self.fly());
+        bus.once_masked(|| self.fly());
         bus.wake_for_flight(self.panics);
     }
 
@@ -148,7 +160,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         let mut server = None;
         let mut kept = Some(panics);
         let masked = contain(|| {
-            self.platform.masked(&mut || {
+            self.once_masked(|| {
                 let take =
                     |seen: u32| (seen & FLYING != 0).then(|| seen.wrapping_add(CHANGE) & !FLYING);
                 if self.flight.fetch_update(Ordering::Acquire, Ordering::Relaxed, take).is_err() {

@@ -20,7 +20,7 @@ use core::ptr;
 use super::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Cell, Ordering};
 use super::joined::run_or_join;
 use super::node::Node;
-use super::platform::{Platform, Spin};
+use super::platform::{Inheritance, Platform, Spin};
 use super::queue::{Queue, SERVE_MAX};
 use super::statistics::{Counters, Path, Statistics};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
@@ -51,6 +51,8 @@ pub struct Bus<C: ?Sized> {
     pub(super) word: AtomicPtr<Node>,
     counting: AtomicBool,
     pub(super) platform: &'static dyn Platform,
+    /// The platform's locks, if it has inheritance.
+    pub(super) locks: Option<&'static dyn Inheritance>,
     pub(super) pump: Pump,
     /// Whether the platform identifies contexts.
     contexts: bool,
@@ -81,7 +83,7 @@ unsafe impl<C: ?Sized + Send> Send for Bus<C> {}
 
 impl<C: ?Sized> fmt::Debug for Bus<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let idle = if self.platform.inheritance().is_some() { INHERITED } else { IDLE };
+        let idle = if self.inherits() { INHERITED } else { IDLE };
         let (word, owner) =
             (self.word.load(Ordering::Relaxed), self.wire_owner.load(Ordering::Relaxed));
         let taken = word != idle || owner != 0;
@@ -93,11 +95,12 @@ impl<C: ?Sized> fmt::Debug for Bus<C> {
 }
 
 macro_rules! bus {
-    ($controller:expr, $platform:expr, $word:expr, $contexts:expr) => {
+    ($controller:expr, $platform:expr, $locks:expr, $word:expr, $contexts:expr) => {
         Self {
             word: AtomicPtr::new($word),
             counting: AtomicBool::new(false),
             platform: $platform,
+            locks: $locks,
             pump: Pump::Caller,
             contexts: $contexts,
             user: AtomicUsize::new(0),
@@ -118,20 +121,20 @@ impl<C> Bus<C> {
     /// A bus over `controller` whose waiting callers spin.
     #[cfg(not(any(loom, shuttle)))]
     pub const fn new(controller: C) -> Self {
-        bus!(controller, &Spin, IDLE, false)
+        bus!(controller, &Spin, None, IDLE, false)
     }
 
     /// [`Bus::new`] under a model checker, whose atomics cannot be constructed in a constant.
     #[cfg(any(loom, shuttle))]
     pub fn new(controller: C) -> Self {
-        bus!(controller, &Spin, IDLE, false)
+        bus!(controller, &Spin, None, IDLE, false)
     }
 
     /// A bus whose callers wait through `platform`; with priority inheritance if the platform has
     /// it.
     pub fn with_platform(controller: C, platform: &'static dyn Platform) -> Self {
-        let inherits = platform.inheritance().is_some();
-        bus!(controller, platform, if inherits { INHERITED } else { IDLE }, true)
+        let locks = platform.inheritance();
+        bus!(controller, platform, locks, if locks.is_some() { INHERITED } else { IDLE }, true)
     }
 
     /// Selects what runs submitted messages. The default is [`Pump::Caller`].
@@ -142,7 +145,7 @@ impl<C> Bus<C> {
     #[must_use]
     pub fn with_pump(mut self, pump: Pump) -> Self {
         assert!(
-            pump != Pump::Interrupt || self.platform.inheritance().is_none(),
+            pump != Pump::Interrupt || !self.inherits(),
             "a bus with priority inheritance is not pumped by interrupts"
         );
         self.pump = pump;
@@ -171,6 +174,12 @@ impl<C: ?Sized> Bus<C> {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.counters.read()
+    }
+
+    /// Whether it has priority inheritance.
+    #[inline]
+    pub(super) fn inherits(&self) -> bool {
+        self.locks.is_some()
     }
 
     /// The caller's context.

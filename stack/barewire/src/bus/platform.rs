@@ -8,11 +8,53 @@
 //!
 //! [`Spin`], the platform of [`Bus::new`](super::Bus::new), never sleeps.
 //!
+//! # Safe and unsafe platforms
+//! A [`Platform`] is safe to implement: whatever it does, at worst a caller waits for ever. It sees the bus's words as
+//! [`WaitWord`]s, which it cannot write; a function that is to be called once has no effect the second time; and the bus asks for
+//! [`Platform::inheritance`] once, when it is made. An [`Inheritance`] is unsafe to implement: its locks are what keeps two
+//! threads off the controller.
+//!
 //! # Ordering
 //! `wait` and `wake` need no memory ordering of their own: the bus writes the word with release
 //! before `wake` and reads it with acquire after `wait`.
+#![allow(unsafe_code, reason = "an unsafe trait: its locks keep threads off the controller")]
 
 pub use super::atomic::AtomicU32;
+
+/// A word on which a thread may sleep. It carries the bus's own state, so a platform can read it and not write it:
+///
+/// ```compile_fail
+/// # use barewire::bus::platform::WaitWord;
+/// fn wait(word: WaitWord<'_>) {
+///     word.store(0);
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct WaitWord<'w>(&'w AtomicU32);
+
+impl WaitWord<'_> {
+    /// Its value now.
+    #[must_use]
+    pub fn load(self) -> u32 {
+        // Under loom, reading and writing in one reads the newest value, as a kernel's lock does.
+        #[cfg(loom)]
+        return self.0.fetch_or(0, super::atomic::Ordering::Relaxed);
+        #[cfg(not(loom))]
+        self.0.load(super::atomic::Ordering::Relaxed)
+    }
+
+    /// Its address, as [`Platform::wake`] gets it.
+    #[must_use]
+    pub fn as_ptr(self) -> *const AtomicU32 {
+        self.0
+    }
+}
+
+impl<'w> From<&'w AtomicU32> for WaitWord<'w> {
+    fn from(word: &'w AtomicU32) -> Self {
+        Self(word)
+    }
+}
 
 /// How threads of this system wait for each other.
 pub trait Platform: Sync {
@@ -38,21 +80,22 @@ pub trait Platform: Sync {
 
     /// Sleeps while `word` holds `expected`. May return early, without a reason. Must not miss a
     /// [`Platform::wake`] that comes after the word changed.
-    fn wait(&self, word: &AtomicU32, expected: u32);
+    fn wait(&self, word: WaitWord<'_>, expected: u32);
 
     /// Wakes the threads that sleep on `word`. The word may have been freed by now: use only its
     /// address. Must be callable wherever `try_` calls are made. If it panics it is called once
     /// more, because a thread sleeps.
     fn wake(&self, word: *const AtomicU32);
 
-    /// Runs `f`, once, with the controller's interrupt masked on this processor. Called only for a
-    /// bus with [`Pump::Interrupt`](super::Pump::Interrupt), from threads and from the handler
+    /// Runs `f` with the controller's interrupt masked on this processor. `f` acts once, however often it is
+    /// called. Called only for a bus with [`Pump::Interrupt`](super::Pump::Interrupt), from threads and from the handler
     /// itself, never nested.
     fn masked(&self, f: &mut dyn FnMut()) {
         f();
     }
 
-    /// Priority inheritance, if the platform has it. The bus then uses its locks.
+    /// Priority inheritance, if the platform has it. The bus then uses its locks. Called once, when the
+    /// bus is made.
     fn inheritance(&self) -> Option<&dyn Inheritance> {
         None
     }
@@ -68,7 +111,12 @@ pub const WAITERS: u32 = 1 << 31;
 /// [`Inheritance::unlock`]. The bus itself does the uncontended operations: a compare-and-swap from
 /// 0 to the id, and back. A bus has two such words, and a thread that owns the first may lock the
 /// second.
-pub trait Inheritance: Sync {
+///
+/// # Safety
+/// No two live threads have the same id, and a thread always the same one. When [`Inheritance::lock`] returns, the
+/// word holds the caller's id, and did not hold another thread's since: so no two threads have locked a word at once.
+/// [`Inheritance::unlock`] changes the caller's word only, as it says. Neither writes anything else into a word than it says.
+pub unsafe trait Inheritance: Sync {
     /// The caller's id: above 0, below 2³⁰.
     fn id(&self) -> u32;
 
@@ -87,7 +135,7 @@ pub trait Inheritance: Sync {
 pub struct Spin;
 
 impl Platform for Spin {
-    fn wait(&self, _word: &AtomicU32, _expected: u32) {
+    fn wait(&self, _word: WaitWord<'_>, _expected: u32) {
         self.relax();
     }
 

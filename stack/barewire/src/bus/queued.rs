@@ -281,7 +281,7 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
         let bus = self.device.bus();
         let run_here = bus.pump != Pump::Worker;
         let was_free = self.as_ref().get_ref().push(run_here)?;
-        if bus.platform.inheritance().is_some() {
+        if bus.inherits() {
             // The worker comes with its own priority; only ring for it.
             if !run_here {
                 bus.ring();

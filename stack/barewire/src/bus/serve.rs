@@ -379,7 +379,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     #[cold]
     fn wake_somebody(&mut self, Wakeup { sleeper, waker }: Wakeup) {
         self.bus.wake_sleeper(sleeper, self.panics);
-        if self.bus.platform.inheritance().is_some() {
+        if self.bus.inherits() {
             // The caller calls it after releasing the wire.
             self.waker = waker;
         } else if let Some(waker) = waker {

@@ -75,7 +75,7 @@ impl<C: Controller + ?Sized> Bus<C> {
                     .compare_exchange(bell, asleep, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()
             {
-                self.platform.wait(&self.bell, asleep);
+                self.platform.wait((&self.bell).into(), asleep);
                 spins = self.platform.spins();
             }
         }

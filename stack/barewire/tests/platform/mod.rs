@@ -4,11 +4,12 @@
 //! How threads sleep the test program says, in its module `sleep`: threads of the system do
 //! (`threads/sleep.rs`), or those of the model checker (`shuttle/sleep.rs`).
 #![allow(dead_code, reason = "each test file uses some of it")]
+#![allow(unsafe_code, reason = "it promises that its locks exclude threads from each other")]
 
 use std::sync::atomic::Ordering;
 
 use barewire::bus::Platform;
-use barewire::bus::platform::{AtomicU32, Inheritance, WAITERS};
+use barewire::bus::platform::{AtomicU32, Inheritance, WAITERS, WaitWord};
 
 use crate::sleep::{me, sleep_while, wake, yield_now};
 
@@ -85,7 +86,7 @@ impl<I: Interpose> Platform for Threads<I> {
         yield_now();
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         self.interposed.waits();
         if !self.interposed.sleeps() {
             return;
@@ -113,7 +114,9 @@ impl<I: Interpose> Platform for Threads<I> {
     }
 }
 
-impl<I: Interpose> Inheritance for Threads<I> {
+// SAFETY: a thread has its own number; a word is taken by a compare-and-swap from 0.
+
+unsafe impl<I: Interpose> Inheritance for Threads<I> {
     fn id(&self) -> u32 {
         me() as u32
     }
@@ -127,7 +130,7 @@ impl<I: Interpose> Inheritance for Threads<I> {
             let wanted = if seen == 0 { self.id() | WAITERS } else { seen | WAITERS };
             match word.compare_exchange(seen, wanted, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(0) => return,
-                Ok(_) => sleep_while(word, wanted),
+                Ok(_) => sleep_while(word.into(), wanted),
                 Err(_) => {}
             }
         }

@@ -8,7 +8,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::mpsc::{Sender, channel};
 use shuttle::thread;
 
-use barewire::bus::platform::AtomicU32;
+use barewire::bus::platform::{AtomicU32, WaitWord};
 
 use crate::platform::{Interpose, Threads};
 use crate::strict;
@@ -36,11 +36,11 @@ fn take_sleepers(is_it: impl Fn(&Sleeper) -> bool) -> Vec<Sleeper> {
 
 /// Sleeps as on a futex: nothing comes between the look at the word and a wake-up that is for it.
 /// Needs no lock, which an interrupt handler that wakes could find taken.
-pub(crate) fn sleep_while(word: &AtomicU32, expected: u32) {
+pub(crate) fn sleep_while(word: WaitWord<'_>, expected: u32) {
     let (bell, rung) = channel();
-    let sleeper = Sleeper { at: core::ptr::from_ref(word).addr(), thread: me(), bell };
+    let sleeper = Sleeper { at: word.as_ptr().addr(), thread: me(), bell };
     SLEEPERS.with_borrow_mut(|sleepers| sleepers.push(sleeper));
-    if word.load(Ordering::SeqCst) == expected {
+    if word.load() == expected {
         rung.recv().expect("a sleeper is dropped after it was woken");
     }
     drop(take_sleepers(|sleeper| sleeper.thread == me()));

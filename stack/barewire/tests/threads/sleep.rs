@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use barewire::bus::platform::WaitWord;
+
 use crate::threads::lock;
 
 pub(crate) use std::thread::yield_now;
@@ -12,10 +14,10 @@ pub(crate) use std::thread::yield_now;
 static SLEEP: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 
 /// Sleeps as on a futex.
-pub(crate) fn sleep_while(word: &AtomicU32, expected: u32) {
+pub(crate) fn sleep_while(word: WaitWord<'_>, expected: u32) {
     let asleep_since = Instant::now();
     let mut guard = lock(&SLEEP.0);
-    while word.load(Ordering::Relaxed) == expected {
+    while word.load() == expected {
         let slept = SLEEP.1.wait_timeout(guard, Duration::from_secs(60));
         guard = slept.unwrap_or_else(PoisonError::into_inner).0;
         assert!(asleep_since.elapsed().as_secs() < 60, "a thread sleeps that nobody woke");

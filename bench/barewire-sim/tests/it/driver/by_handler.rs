@@ -68,7 +68,7 @@ impl<C: Controller> Layer for ByHandler<C> {
         });
         let waiter = Thread::new("waiter", || {
             while done.load(Relaxed) == 0 {
-                SimPlatform.wait(&done, 0);
+                SimPlatform.wait((&done).into(), 0);
             }
         });
         // The caller goes first: of equals the one given first.

@@ -269,7 +269,7 @@ fn a_waiter_relaxes_by_the_bus_s_own_means() {
             RELAXED.fetch_add(1, Ordering::Relaxed);
             std::thread::yield_now();
         }
-        fn wait(&self, _: &platform::AtomicU32, _: u32) {
+        fn wait(&self, _: platform::WaitWord<'_>, _: u32) {
             self.relax();
         }
         fn wake(&self, _: *const platform::AtomicU32) {}

@@ -1,18 +1,20 @@
 //! A platform for tests: threads that sleep, and a lock that lends priorities, in the standard
 //! library's terms.
 
+#![allow(unsafe_code, reason = "it promises that its locks exclude threads from each other")]
+
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use crate::bus::platform::{AtomicU32, Inheritance, Platform, WAITERS};
+use crate::bus::platform::{AtomicU32, Inheritance, Platform, WAITERS, WaitWord};
 
 /// One condition variable for all words: it wakes too often, never too seldom.
 static SLEEP: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 
-fn sleep_while(word: &AtomicU32, expected: u32) {
+fn sleep_while(word: WaitWord<'_>, expected: u32) {
     let mut guard = SLEEP.0.lock().expect("no panic while locked");
-    while word.load(Ordering::Relaxed) == expected {
+    while word.load() == expected {
         let (after, timeout) =
             SLEEP.1.wait_timeout(guard, Duration::from_secs(60)).expect("no panic while locked");
         assert!(!timeout.timed_out(), "a thread sleeps that nobody woke");
@@ -45,7 +47,7 @@ impl Platform for Park {
         10
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         sleep_while(word, expected);
     }
 
@@ -62,7 +64,7 @@ impl Platform for ParkInheriting {
         Park.context()
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         Park.wait(word, expected);
     }
 
@@ -75,7 +77,9 @@ impl Platform for ParkInheriting {
     }
 }
 
-impl Inheritance for ParkInheriting {
+// SAFETY: stacks of live threads differ; a word is taken by a compare-and-swap from 0.
+
+unsafe impl Inheritance for ParkInheriting {
     fn id(&self) -> u32 {
         // Stacks of live threads are farther apart than this.
         (me() >> 4) as u32 & 0x3fff_ffff | 1
@@ -98,7 +102,7 @@ impl Inheritance for ParkInheriting {
                     .compare_exchange(seen, seen | WAITERS, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()
             {
-                sleep_while(word, seen | WAITERS);
+                sleep_while(word.into(), seen | WAITERS);
             }
         }
     }

@@ -13,7 +13,7 @@ use std::vec::Vec;
 use super::park::{Park, ParkInheriting};
 use super::queued::waker;
 use super::{SETTINGS, wired};
-use crate::bus::platform::{AtomicU32, Spin};
+use crate::bus::platform::{AtomicU32, Spin, WaitWord};
 use crate::bus::queued::Completed;
 use crate::bus::{Platform, Pump, Then};
 use crate::spi::{Error, Settings, Transfer};
@@ -310,7 +310,7 @@ impl Platform for Panicking {
         0
     }
 
-    fn wait(&self, word: &AtomicU32, expected: u32) {
+    fn wait(&self, word: WaitWord<'_>, expected: u32) {
         assert!(!PANICS.replace(false), "the platform panics");
         Park.wait(word, expected);
     }
