@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "promises that buffers outlive a message")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 
 use barewire::controller::null::Null;
@@ -43,6 +44,38 @@ fn the_bytes_are_changed_between_two_runs() {
     assert_eq!(locked.run_message(prepared.bound()), Ok(4));
     drop(locked);
     assert_eq!(prepared.rx(1), Some(&[0, 0, 0][..]), "the status");
+}
+
+/// What is lent may come back as another message: what is clocked was planned.
+#[test]
+fn a_message_that_was_changed_while_lent_is_planned_again() {
+    let bus = AnyBus::open("sim:imx8mp").expect("opened");
+    bus.start_worker().expect("a worker");
+    let device = bus.device(&Settings::new(0, 20_000_000)).expect("a device");
+    let of = |bytes: &[u8], shape| OwnedMessage::new().with_exchange(bytes, shape);
+    let mut queued = Box::pin(of(&ID, Shape::default()).queued(&device.device()).expect("planned"));
+    let refused = [
+        of(&ID, Shape { cs_change: true, ..Shape::default() }),
+        of(&ID[..3], Shape { bits_per_word: 16, ..Shape::default() }),
+        of(&ID, Shape { speed_hz: 1, ..Shape::default() }),
+    ];
+    for message in refused {
+        queued.as_mut().with_payload(|place| *place.get_mut() = message).expect("not queued");
+        let submitted = queued.as_mut().submit();
+        assert!(submitted.is_err(), "{submitted:?}");
+        assert_eq!(queued.as_mut().enqueue(), submitted, "it stays refused");
+        assert_eq!(queued.as_mut().result(), None, "nothing was clocked");
+    }
+    let longer =
+        of(&ID, Shape { speed_hz: 1_000_000, ..Shape::default() }).with_read(8, Shape::default());
+    queued.as_mut().with_payload(|place| *place.get_mut() = longer).expect("not queued");
+    let panicked =
+        catch_unwind(AssertUnwindSafe(|| queued.as_mut().with_payload(|_| panic!("ours"))));
+    assert!(panicked.is_err());
+    queued.as_mut().submit().expect("planned again");
+    assert_eq!(queued.as_mut().wait(), Some(Ok(12)));
+    let read = queued.as_mut().with_payload(|message| message.rx(0).map(<[u8]>::to_vec));
+    assert_eq!(read, Ok(Some(vec![0xff, 0xef, 0x40, 0x19])));
 }
 
 #[test]

@@ -41,7 +41,9 @@
 
 use core::fmt;
 use core::future::Future;
+use core::hash::{Hash, Hasher};
 use core::marker::PhantomPinned;
+use core::mem;
 use core::pin::Pin;
 use core::ptr;
 use core::task::{Context, Poll};
@@ -63,6 +65,10 @@ use crate::spi::{Error, MessageError, Transfer};
 /// the payload. A payload that may be moved (`Unpin`) returns transfers at an address that does not
 /// change with its own.
 pub unsafe trait Payload {
+    /// Whether nobody can change more of the message than its bytes. Otherwise [`Queued::with_payload`] looks
+    /// whether somebody did.
+    const FIXED: bool = false;
+
     /// The planned transfers.
     fn message(self: Pin<&mut Self>) -> *mut [Transfer<'static>];
 }
@@ -79,6 +85,8 @@ pub struct Exchange<const N: usize> {
 // SAFETY: the transfer points at `tx` and `rx`, which `tx_mut` and `rx` only reach through the
 // payload.
 unsafe impl<const N: usize> Payload for Exchange<N> {
+    const FIXED: bool = true;
+
     #[inline]
     fn message(self: Pin<&mut Self>) -> *mut [Transfer<'static>] {
         // SAFETY: nothing is moved out of `this`.
@@ -103,6 +111,8 @@ pub struct Fixed<const M: usize> {
 
 // SAFETY: the buffers are `'static`, and the transfers borrow them exclusively.
 unsafe impl<const M: usize> Payload for Fixed<M> {
+    const FIXED: bool = true;
+
     #[inline]
     fn message(self: Pin<&mut Self>) -> *mut [Transfer<'static>] {
         // SAFETY: nothing is moved out of `self`.
@@ -115,6 +125,8 @@ pub struct Queued<'b, C: Controller + ?Sized, P> {
     node: Node,
     device: Device<'b, C>,
     callback: Option<Callback>,
+    /// Whether the payload's plan is that of its transfers as they are.
+    planned: bool,
     payload: Cell<P>,
     _pinned: PhantomPinned,
 }
@@ -180,6 +192,7 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
             node: Node::new(Task::turn(0)),
             device,
             callback: None,
+            planned: true,
             payload: Cell::new(payload),
             _pinned: PhantomPinned,
         }
@@ -204,17 +217,6 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
             // SAFETY: the payload is pinned with the message.
             f(unsafe { Pin::new_unchecked(payload) })
         }))
-    }
-
-    /// Lends `f` the payload, to change or to read its bytes.
-    ///
-    /// # Errors
-    /// [`Error::Busy`] while the message is submitted and has not run.
-    pub fn with_payload<R>(
-        self: Pin<&mut Self>,
-        f: impl FnOnce(Pin<&mut P>) -> R,
-    ) -> Result<R, Error> {
-        self.as_ref().get_ref().own(f)
     }
 
     /// Takes the result, once; `None` if the message has not run or was not submitted.
@@ -270,17 +272,88 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
     }
 }
 
+/// All of a message that a plan depends on, and the plan: FNV-1a over it.
+fn form_of(message: &[Transfer<'_>]) -> u64 {
+    struct Form(u64);
+
+    impl Hasher for Form {
+        fn write(&mut self, bytes: &[u8]) {
+            for &byte in bytes {
+                self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+
+        fn finish(&self) -> u64 {
+            self.0
+        }
+    }
+
+    let mut form = Form(0xcbf2_9ce4_8422_2325);
+    for transfer in message {
+        let Transfer { data, plan, delay_ticks, inactive_ticks, .. } = transfer;
+        (data.len(), data.tx().is_some(), data.rx().is_some()).hash(&mut form);
+        (plan, delay_ticks, inactive_ticks).hash(&mut form);
+        (transfer.speed_hz, transfer.word_delay_ns, transfer.delay_ns).hash(&mut form);
+        (transfer.cs_change_delay_ns, transfer.bits_per_word, transfer.cs_change).hash(&mut form);
+    }
+    message.len().hash(&mut form);
+    form.finish()
+}
+
 impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
+    /// Lends `f` the payload, to change or to read its bytes. If more of the message changed than its bytes, the
+    /// next submission plans it again.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] while the message is submitted and has not run.
+    pub fn with_payload<R>(
+        self: Pin<&mut Self>,
+        f: impl FnOnce(Pin<&mut P>) -> R,
+    ) -> Result<R, Error> {
+        // SAFETY: nothing is moved out of `this`.
+        let this = unsafe { self.get_unchecked_mut() };
+        let before = this.form()?;
+        // `f` may panic.
+        let planned = mem::replace(&mut this.planned, P::FIXED);
+        let result = this.own(f)?;
+        this.planned = planned && this.form() == Ok(before);
+        Ok(result)
+    }
+
+    fn form(&self) -> Result<u64, Error> {
+        // SAFETY: the payload's promise: nothing else refers to its transfers.
+        self.own(|payload| if P::FIXED { 0 } else { form_of(unsafe { &*payload.message() }) })
+    }
+
+    /// Plans a message that was changed.
+    #[inline]
+    fn plan(&mut self) -> Result<(), Error> {
+        if P::FIXED || self.planned { Ok(()) } else { self.plan_again() }
+    }
+
+    #[cold]
+    fn plan_again(&mut self) -> Result<(), Error> {
+        let message = self.own(Payload::message)?;
+        // SAFETY: the payload's promise: nothing else refers to its transfers.
+        self.device.plan(unsafe { &mut *message }).map_err(|refused| refused.error)?;
+        self.planned = true;
+        Ok(())
+    }
+
     /// Submits the message; it runs after the messages submitted before it. If the [caller
     /// pumps](Pump::Caller) the bus and the bus is idle, it runs in this call.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the message is submitted and has not run.
+    /// [`Error::Busy`] if the message is submitted and has not run. Those of [`Device::queued_payload`], if
+    /// [`Queued::with_payload`] changed more than bytes; then this may wait for the bus, to plan the message.
     #[inline]
     pub fn submit(self: Pin<&mut Self>) -> Result<(), Error> {
-        let bus = self.device.bus();
+        // SAFETY: nothing is moved out of `this`.
+        let this = unsafe { self.get_unchecked_mut() };
+        this.plan()?;
+        let bus = this.device.bus();
         let run_here = bus.pump != Pump::Worker;
-        let was_free = self.as_ref().get_ref().push(run_here)?;
+        let was_free = this.push(run_here)?;
         if bus.inherits() {
             // The worker comes with its own priority; only ring for it.
             if !run_here {
@@ -303,10 +376,13 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
     /// The cheapest way to submit many messages.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the message is submitted and has not run.
+    /// As [`Queued::submit`].
     #[inline]
     pub fn enqueue(self: Pin<&mut Self>) -> Result<(), Error> {
-        self.as_ref().get_ref().push(false)?;
+        // SAFETY: nothing is moved out of `this`.
+        let this = unsafe { self.get_unchecked_mut() };
+        this.plan()?;
+        this.push(false)?;
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 /// A transfer as register values. Small and without padding: the sync path writes one for every
 /// transfer, in two stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Plan {
     /// The block's own value; only the driver knows its meaning.
