@@ -13,10 +13,10 @@ use std::vec::Vec;
 use super::park::{Park, ParkInheriting};
 use super::queued::waker;
 use super::{SETTINGS, wired};
-use crate::bus::platform::{AtomicU32, Spin, WaitWord};
+use crate::bus::platform::{AtomicU32, Inheritance, Spin, WAITERS, WaitWord};
 use crate::bus::queued::Completed;
 use crate::bus::{Platform, Pump, Then};
-use crate::spi::{Error, Settings, Transfer};
+use crate::spi::{Error, MessageError, Settings, Transfer};
 
 #[test]
 fn a_lock_spans_several_messages() {
@@ -51,6 +51,22 @@ fn a_lock_spans_several_messages() {
             }
         }
     }
+}
+
+/// A handler that interrupted its thread there could not lock the queue to release the bus.
+#[test]
+fn a_try_call_of_a_thread_that_has_the_queue_is_refused() {
+    let bus = wired(&ParkInheriting, |_| Ok(()));
+    let device = bus.device(&SETTINGS).expect("opens");
+    bus.queue_owner.store(ParkInheriting.id(), Ordering::Relaxed);
+    assert!(bus.try_lock().is_none());
+    let busy = MessageError::refused(Error::Busy, 0);
+    assert_eq!(device.try_sync(&mut [Transfer::write(&[1])]), Err(busy));
+    assert_eq!(bus.wire_owner.load(Ordering::Relaxed), 0, "and touches nothing");
+    bus.queue_owner.store(ParkInheriting.id() ^ 2 | WAITERS, Ordering::Relaxed);
+    assert!(bus.try_lock().is_some(), "another thread has it for some steps only");
+    bus.queue_owner.store(0, Ordering::Relaxed);
+    assert_eq!(bus.into_inner().sent, []);
 }
 
 #[test]
