@@ -22,7 +22,8 @@
 //!    no other caller: the queue is served first, then the panic is raised in the caller that ran
 //!    the code. If several panics occur in one call, the first is raised.
 //! 4. `try_` calls never block. They may be called from a signal or interrupt handler, even one
-//!    that interrupted a message on the same bus; they then return [`Error::Busy`]. A `try_` call
+//!    that interrupted a message on the same bus; they then return [`Error::Busy`]. One that fails has
+//!    touched nothing: it serves nobody and wakes nobody. A `try_` call
 //!    that runs its message polls the wire. If messages were submitted meanwhile, it hands the
 //!    queue to a waiting thread or to the worker; if there is neither, it runs them itself.
 //! 5. Every waiter is served. Messages of equal priority run first come, first served. At most 16
@@ -50,6 +51,10 @@
 //!
 //! In each case the messages of others run as if the dropped one had not been submitted. The code is
 //! `Drop` in `turn` and `queued`; the tests are `tests/worst_moments/futures.rs` and `holders.rs`.
+//!
+//! # Dropping what is the user's
+//! A waker, and what a panic carries, is dropped by the caller that cancelled, replaced or caught it, when this has no
+//! right of the bus. So their destructors may use the bus. (A callback runs while its bus is held: see below.)
 //!
 //! # Deadlocks
 //! A context that holds the bus, through a [lock](Bus::lock) or inside a
