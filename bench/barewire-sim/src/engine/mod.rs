@@ -86,6 +86,14 @@ pub(crate) use sleep::OUTSIDE_ID;
 /// What [`Engine::relax`] spends by default: a few instructions of a spin loop.
 pub const RELAX_PS: Ps = 10 * PS_PER_NS;
 
+#[cold]
+fn time_ends() {
+    assert!(
+        std::thread::panicking(),
+        "a simulated board's time ends 106 days after power-up: wait for less, or power a new board up"
+    );
+}
+
 /// The end of time, 106 days after power-up: so far from the end of [`Ps`] that models add without
 /// overflow.
 pub const END_OF_TIME_PS: Ps = Ps::MAX / 2;
@@ -216,12 +224,18 @@ impl Engine {
         self.0.now.get()
     }
 
-    /// Spends `ps` of the running thread's time. Returns when no other thread is earlier. Time
-    /// stops at [`END_OF_TIME_PS`].
+    /// Spends `ps` of the running thread's time. Returns when no other thread is earlier.
+    ///
+    /// # Panics
+    /// If time goes beyond [`END_OF_TIME_PS`]: with a time that stands still, nobody's deadline would ever come.
+    /// A thread that unwinds is let beyond.
     #[inline]
     pub fn spend_ps(&self, ps: Ps) {
-        let now = self.0.now.get().saturating_add(ps).min(END_OF_TIME_PS);
+        let now = self.0.now.get().saturating_add(ps);
         self.0.now.set(now);
+        if now > END_OF_TIME_PS {
+            time_ends();
+        }
         if now > self.0.until.get() {
             self.switch();
         }

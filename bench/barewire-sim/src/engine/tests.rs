@@ -10,8 +10,16 @@ fn outside_a_thread_time_only_adds() {
     engine.relax();
     relax_current();
     assert_eq!(engine.now_ps(), 7);
-    engine.spend_ps(Ps::MAX);
+    engine.spend_ps(END_OF_TIME_PS - 7);
     assert_eq!(engine.now_ps(), END_OF_TIME_PS);
+}
+
+/// It would go on for ever if it waited for a deadline then.
+#[test]
+#[should_panic(expected = "time ends 106 days after power-up")]
+fn time_does_not_stand_still_at_its_end() {
+    let engine = Engine::new();
+    engine.spend_ps(Ps::MAX);
 }
 
 fn trace(steps: [(&'static str, Ps); 3]) -> Vec<(Ps, &'static str)> {
