@@ -23,6 +23,8 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use barewire_linux::process_number;
+
 use crate::error::bw_error;
 use crate::failure::Failure;
 
@@ -67,6 +69,9 @@ impl<T> Slot<T> {
     }
 }
 
+/// No process's number.
+const CLOSING: u32 = u32::MAX;
+
 type Chunk<T> = [Slot<T>; CHUNK];
 
 /// The objects of one kind.
@@ -77,6 +82,8 @@ pub(crate) struct Table<T> {
     chunks: [AtomicPtr<Chunk<T>>; CHUNKS],
     /// The slot at which the search for a free one begins.
     next: AtomicU32,
+    /// The process whose objects these are; 0 before the first, [`CLOSING`] while a child closes its parent's.
+    process: AtomicU32,
     _objects: PhantomData<T>,
 }
 
@@ -100,6 +107,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             name,
             chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
             next: AtomicU32::new(0),
+            process: AtomicU32::new(0),
             _objects: PhantomData,
         }
     }
@@ -135,6 +143,7 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// Keeps `object`, and returns its handle.
     pub(crate) fn insert(&'static self, object: T) -> Result<*mut c_void, Failure> {
+        self.notice_fork();
         let object = Box::into_raw(Box::new(object));
         let begin = self.next.load(Ordering::Relaxed) as usize;
         for index in (begin..MAX).chain(0..begin) {
@@ -187,6 +196,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         number: usize,
         next: impl Fn(u64) -> Option<u64>,
     ) -> Result<Use<T>, Failure> {
+        self.notice_fork();
         let index = number & ((1 << INDEX_BITS) - 1);
         if number >> INDEX_BITS & ((1 << KIND_BITS) - 1) != self.kind {
             return Err(self.wrong(number, None));
@@ -247,8 +257,35 @@ impl<T: Send + Sync + 'static> Table<T> {
         Failure::new(bw_error::BW_ERROR_CLOSED, format!("this {name} was closed"))
     }
 
-    /// Closes all objects and frees none. In a child of fork: the only thread. Writes atomics and nothing else.
-    pub(crate) fn forked(&'static self) {
+    /// Closes the parent's objects, if this is a child with a copy of its memory.
+    #[inline]
+    fn notice_fork(&'static self) {
+        let process = process_number();
+        if self.process.load(Ordering::Acquire) != process {
+            self.enter_process(process);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_process(&'static self, process: u32) {
+        loop {
+            let seen = self.process.load(Ordering::Acquire);
+            if seen == process {
+                return;
+            }
+            let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+            if seen == CLOSING {
+                std::thread::yield_now();
+            } else if self.process.compare_exchange(seen, CLOSING, success, failure).is_ok() {
+                self.forked();
+                self.process.store(process, Ordering::Release);
+            }
+        }
+    }
+
+    /// Closes all objects and frees none: only the parent's other threads used them. Writes atomics and nothing else.
+    fn forked(&'static self) {
         for chunk in &self.chunks {
             // SAFETY: null, or leaked by `chunk`.
             let Some(chunk) = (unsafe { chunk.load(Ordering::Relaxed).as_ref() }) else { continue };

@@ -17,8 +17,9 @@
 //! they have returned. It costs a compare-and-swap to enter a call and a subtraction to leave it.
 //!
 //! # Fork
-//! In a child of `fork` the worker threads are missing, and a bus may be held by a thread that is not there. So a
-//! handler that runs in the child makes all handles of the parent fail with `BW_ERROR_FORKED`. It only writes atomics.
+//! In a child that has a copy of the memory the worker threads are missing, and a bus may be held by a thread that is not
+//! there. So the first call that uses a table of handles there makes all that it has fail with `BW_ERROR_FORKED`. It notices the child by the
+//! [process's number](barewire_linux::process_number), however the child was made.
 //!
 //! # Not supported
 //! Exceptions and `longjmp` that leave a callback. A C++ exception ends the program with a message;

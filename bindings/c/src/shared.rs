@@ -5,8 +5,8 @@
 //! it. A thread that ends with a lock releases it: each thread has a list of its locks, whose destructor does
 //! that.
 //!
-//! While a callback runs, its thread has a [`Frame`] that names the bus. A message that is freed then cannot be
-//! dropped, because that waits for the callback: it is kept, and dropped by a later call outside.
+//! While a callback runs, its thread has a [`Frame`] that names the bus. A message that is freed then, of whichever bus, cannot be
+//! dropped, because that may wait for the callback: it is kept, and dropped by a later call outside.
 //!
 //! # Safety
 //! `locked` is used only by the thread that `owner` names. References to the bus are `'static` where their holder keeps
@@ -16,11 +16,12 @@
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barewire::bus::{Bus, Locked, Platform};
 use barewire_linux::platform::FUTEX;
+use barewire_linux::process_number;
 use barewire_open::{AnyBus, AnyTimer, DynController};
 
 use crate::error::bw_error;
@@ -118,7 +119,7 @@ impl Shared {
         // SAFETY: whoever has the bus's lock is the only one here.
         unsafe { *self.locked.get() = Some(locked) };
         self.owner.store(context(), Ordering::Relaxed);
-        let held = Held { shared: Arc::clone(self), forks: FORKS.load(Ordering::Relaxed) };
+        let held = Held { shared: Arc::clone(self), process: process_number() };
         // In a thread that ends there is no list any more, and then no release at its end.
         let _ = HELD.try_with(|list| list.borrow_mut().push(held));
         Ok(())
@@ -161,7 +162,7 @@ impl Shared {
 
     /// Drops what callbacks freed, outside of them.
     pub(crate) fn sweep(&self) {
-        if !in_callback(self) {
+        if !in_any_callback() {
             let freed = mem::take(&mut *self.freed.lock().unwrap_or_else(PoisonError::into_inner));
             drop(freed);
         }
@@ -171,13 +172,13 @@ impl Shared {
 /// A lock of this thread.
 struct Held {
     shared: Arc<Shared>,
-    forks: u32,
+    process: u32,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         // In a child, the parent has the bus.
-        if self.forks == FORKS.load(Ordering::Relaxed) {
+        if self.process == process_number() {
             self.shared.release();
         }
     }
@@ -208,6 +209,11 @@ pub(crate) fn within_callback<R>(shared: &Shared, run: impl FnOnce() -> R) -> R 
     run()
 }
 
+/// Whether a callback runs in this thread.
+pub(crate) fn in_any_callback() -> bool {
+    !FRAME.get().is_null()
+}
+
 /// Whether a callback of that bus runs in this thread.
 pub(crate) fn in_callback(shared: &Shared) -> bool {
     let mut frame = FRAME.get();
@@ -220,9 +226,6 @@ pub(crate) fn in_callback(shared: &Shared) -> bool {
     }
     false
 }
-
-/// How often this process is the child of one that had a bus open: counted by `calls::fork`.
-pub(crate) static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Refuses what would wait for the callback that makes the call.
 pub(crate) fn outside_callback(shared: &Shared, doing: &str) -> Result<(), Failure> {

@@ -5,7 +5,7 @@
 //!   drivers.
 //! * `bus`: buses by name, devices, prepared exchanges, asyncio, locks. `chip`: the drivers. `registers`: by name.
 //! * `spidev`: py-spidev's class, over the same buses.
-//! * `buffer`: bytes from Python's objects and back. `error`: exceptions. `fork`: a bus is its process's.
+//! * `buffer`: bytes from Python's objects and back. `error`: exceptions.
 //!
 //! The Python half of the package is in `python/barewire`: exceptions, maps from the environment, NumPy.
 //!
@@ -20,7 +20,6 @@ mod buffer;
 mod bus;
 mod chip;
 mod error;
-mod fork;
 mod port;
 mod registers;
 mod shared;
@@ -35,8 +34,6 @@ mod _barewire {
     use crate::bus::{Bus, Device, EmptyCall, Lock, Prepared, PyTransfer};
     #[pymodule_export]
     use crate::chip::{CanFrame, Flash, Mcp251xFd, Mcp3008};
-    #[pymodule_export]
-    use crate::fork::forked;
     #[pymodule_export]
     use crate::registers::Registers;
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import signal
 import subprocess
 import sys
@@ -130,6 +131,32 @@ print("the parent's is in order")
 def test_a_child_is_told_to_open_its_own() -> None:
     ran = script(CHILD)
     assert ran.stdout == "the parent's is in order\n", ran.stderr
+
+
+# A child by the system call clone, of which neither Python nor libc hears. No other thread may have a lock of theirs then.
+CLONED = """
+import ctypes, os, platform, signal
+import barewire
+bus = barewire.Bus("null:")
+device = bus.device(0, speed_hz=1_000_000)
+device.transfer(b"x")
+clone = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+child = ctypes.PyDLL(None).syscall(clone, int(signal.SIGCHLD), 0, 0, 0, 0)
+if child == 0:
+    try:
+        device.transfer(b"x")
+    except barewire.ForkedError:
+        os._exit(7)
+    os._exit(1)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), len(device.transfer(b"x")))
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the system call's number is not known here")
+def test_a_child_that_python_does_not_know_is_told_too() -> None:
+    ran = script(CLONED)
+    assert ran.stdout == "7 1\n", ran.stderr
 
 
 def test_multiprocessing_by_fork_exits_in_order() -> None:

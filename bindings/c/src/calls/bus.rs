@@ -11,7 +11,6 @@ use barewire::time::Timer;
 use barewire_open::{AnyBus, OpenError, OpenOptions, name};
 
 use crate::border::{give, guard, put_text, text};
-use crate::calls::fork;
 use crate::error::bw_error;
 use crate::failure::Failure;
 use crate::shared::{BUSES, Shared};
@@ -43,7 +42,6 @@ pub unsafe extern "C" fn bw_bus_open(
                 unsafe { note(user, text.as_ptr()) };
             }
         };
-        fork::watch();
         let name = name::parse(name).map_err(OpenError::Name)?;
         let opened = AnyBus::open_with(&name, OpenOptions::default(), &mut tell)?;
         let handle = BUSES.insert(Shared::new(opened))?;

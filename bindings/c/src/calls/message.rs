@@ -30,7 +30,7 @@ use crate::calls::prepared::message_of;
 use crate::error::bw_error;
 use crate::failure::{Failure, keep};
 use crate::handle::{Table, Use};
-use crate::shared::{Shared, in_callback, outside_callback, within_callback};
+use crate::shared::{Shared, in_any_callback, outside_callback, within_callback};
 use crate::types::{BW_AGAIN, bw_callback, bw_device, bw_message, bw_transfer};
 
 /// The messages.
@@ -110,8 +110,9 @@ impl Drop for Message {
     fn drop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
         let shared = Arc::clone(&inner.called.shared);
-        if in_callback(&shared) {
-            // Dropping it may wait for this callback.
+        if in_any_callback() {
+            // Dropping it may wait for this callback; if it is of another bus, by a callback there that waits for
+            // this one.
             shared.keep(Box::new(inner));
         } else {
             drop(inner);

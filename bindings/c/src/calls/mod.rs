@@ -2,7 +2,6 @@
 
 pub(crate) mod bus;
 pub(crate) mod device;
-mod fork;
 pub(crate) mod general;
 pub(crate) mod lock;
 pub(crate) mod message;

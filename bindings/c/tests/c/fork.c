@@ -1,7 +1,11 @@
-/* A child of fork: what the parent opened fails there and does not hang, and the child may open its own. */
+/* A child of fork, and one of the system call, of which no library hears: what the parent opened fails there and does not
+ * hang, and the child may open its own. */
+#define _GNU_SOURCE
 #include <barewire.h>
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,7 +49,7 @@ int main(void)
     bw_device *device = open_device(&bus);
     bw_prepared *prepared;
     bw_message *message;
-    int status = 0;
+    int status = 0, way;
     pid_t child;
 
     EXPECT(bw_prepare(device, &transfer, 1, &prepared), BW_OK);
@@ -54,8 +58,15 @@ int main(void)
     EXPECT(bw_submit(message), BW_OK);
     EXPECT(bw_wait(message, NULL), BW_OK);
     EXPECT(bw_lock(bus), BW_OK);
-    child = fork();
-    if (child == 0) {
+    for (way = 0; way < 2; way++) {
+        child = way ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+        if (child != 0) {
+            if (waitpid(child, &status, 0) != child || status != 0) {
+                fprintf(stderr, "the child ended with %#x\n", status);
+                return 1;
+            }
+            continue;
+        }
         bw_bus *own;
         bw_device *own_device;
 
@@ -71,10 +82,6 @@ int main(void)
         own_device = open_device(&own);
         use(own, own_device);
         _exit(0);
-    }
-    if (waitpid(child, &status, 0) != child || status != 0) {
-        fprintf(stderr, "the child ended with %#x\n", status);
-        return 1;
     }
     EXPECT(bw_prepared_run(prepared, NULL), BW_OK);
     EXPECT(bw_unlock(bus), BW_OK);

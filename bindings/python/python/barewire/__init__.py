@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import atexit as _atexit
-import os as _os
 
 from barewire import _barewire, _maps
 from barewire._barewire import (
@@ -110,7 +109,6 @@ for _name in __all__:
             # A class of the extension module has it.
             pass
 
-_os.register_at_fork(after_in_child=_barewire._forked)
 # Boards that are still there end in order.
 _atexit.register(unmap)
 _maps.load()

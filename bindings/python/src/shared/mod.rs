@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use barewire::spi::{Error, MessageError, Settings, Transfer};
+use barewire_linux::process_number;
 use barewire_open::name::{self, BusName};
 use barewire_open::{AnyBus, AnyDevice, OpenOptions};
 use pyo3::prelude::*;
 
 use crate::error::{self, Class};
-use crate::fork;
 use queue::Queue;
 use turnstile::Turnstile;
 
@@ -79,7 +79,7 @@ impl Shared {
             any,
             full_name: full_name.to_owned(),
             parsed,
-            born: fork::forks(),
+            born: process_number(),
             swift,
             busy: AtomicU32::new(0),
             queue: Queue::default(),
@@ -89,12 +89,12 @@ impl Shared {
     /// Fails in a child of the process that opened it.
     #[inline]
     pub(crate) fn check_process(&self, py: Python<'_>) -> PyResult<()> {
-        if self.born == fork::forks() { Ok(()) } else { Err(self.of_another_process(py)) }
+        if self.born == process_number() { Ok(()) } else { Err(self.of_another_process(py)) }
     }
 
     /// Whether a child of the process that opened it asks.
     pub(crate) fn is_forked(&self) -> bool {
-        self.born != fork::forks()
+        self.born != process_number()
     }
 
     #[cold]

@@ -251,7 +251,8 @@ impl Mapped {
         let shared_warning = (spec.unsafe_shared && facts.written_whole).then(|| {
             "the GPIO bank of a chip select is shared without protection (unsafe-shared): a write of the kernel to any other pin of it puts the chip select back to what it was when the kernel started".to_owned()
         });
-        let (block, board, watch) = (spec.block, spec.board(), watch.searching(search));
+        let watch = watch.searching(search).locked_by(lock.lock_file().map_err(MapError::Lock)?);
+        let (block, board) = (spec.block, spec.board());
         let (watched, lock) = (Cell::new(false), Some(lock));
         Ok(Self {
             block,

@@ -15,7 +15,7 @@
 //! ([`Watch::INTERVAL`]), and once more at the end, before it trusts the data.
 //!
 //! # Not supported
-//! Undoing damage: what was transferred between the driver's binding and the next check may be
+//! A file of the lock that was replaced within a check's time and put back. Undoing damage: what was transferred between the driver's binding and the next check may be
 //! wrong, in this process and in the kernel.
 
 use std::fs;
@@ -28,6 +28,7 @@ use super::device::{PlatformDevice, devices_in};
 use super::stranger::Search;
 use crate::gpio::CsFault;
 use crate::root::Root;
+use crate::shared::LockFile;
 
 /// Checks whether a controller is still ours.
 #[derive(Clone, Debug)]
@@ -40,6 +41,7 @@ pub struct Watch {
     /// Where the controller learns that its messages must fail.
     fault: CsFault,
     search: Option<Search>,
+    lock: Option<LockFile>,
 }
 
 impl Watch {
@@ -59,7 +61,20 @@ impl Watch {
             });
             devices.push((device, begun.ok()));
         }
-        Self { root: root.clone(), address, len, devices, fault: CsFault::default(), search: None }
+        Self {
+            root: root.clone(),
+            address,
+            len,
+            devices,
+            fault: CsFault::default(),
+            search: None,
+            lock: None,
+        }
+    }
+
+    /// Watches the lock's file too.
+    pub(super) fn locked_by(self, lock: LockFile) -> Self {
+        Self { lock: Some(lock), ..self }
     }
 
     /// Makes the final check look for a process without the lock, too.
@@ -72,13 +87,15 @@ impl Watch {
         Self { fault, ..self }
     }
 
-    /// Fails if a driver was bound since [`Watch::new`]. The controller's next message then fails
-    /// too, with [`Error::Os`](barewire::spi::Error::Os) (`EBUSY`).
+    /// Fails if a driver was bound since [`Watch::new`], or the file of the lock was replaced, so that a process
+    /// that opens the bus now gets another lock. The controller's next message then fails too, with [`Error::Os`](barewire::spi::Error::Os) (`EBUSY`).
     ///
     /// # Errors
-    /// [`MapError::TakenBack`].
+    /// [`MapError::TakenBack`]; [`MapError::Lock`].
     pub fn still_ours(&self) -> Result<(), MapError> {
         let looked = self.devices.iter().try_for_each(|(device, begun)| self.look(device, *begun));
+        let lock = || self.lock.as_ref().map_or(Ok(()), LockFile::still_there);
+        let looked = looked.and_then(|()| lock().map_err(MapError::Lock));
         looked.inspect_err(|_| self.fault.told(Err(Errno::BUSY)))
     }
 
@@ -86,7 +103,7 @@ impl Watch {
     /// beginning, and a process that has the controller without the lock: it reads whole directories.
     ///
     /// # Errors
-    /// [`MapError::TakenBack`]; [`MapError::Stranger`].
+    /// Those of [`Watch::still_ours`]; [`MapError::Stranger`].
     pub fn final_check(&self) -> Result<(), MapError> {
         self.still_ours()?;
         let mut now = devices_in(&self.root, self.address, self.len).into_iter();

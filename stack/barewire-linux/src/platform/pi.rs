@@ -35,16 +35,15 @@ pub struct FutexPi;
 pub static FUTEX_PI: FutexPi = FutexPi;
 
 thread_local! {
-    /// The thread's id, and the fork count when it was asked for: a child of fork has another id,
-    /// but a copy of this.
+    /// The thread's id, and the process's number when it was asked for: a child has another id, but a
+    /// copy of this.
     static ID: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
 #[cold]
 fn ask_id() -> u32 {
-    sys::fork::watch();
     let id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    ID.set((id, sys::fork::forks()));
+    ID.set((id, sys::process_number()));
     id
 }
 
@@ -76,7 +75,7 @@ unsafe impl Inheritance for FutexPi {
     /// The thread's id, asked for once per thread.
     fn id(&self) -> u32 {
         match ID.get() {
-            (id, forks) if id != 0 && forks == sys::fork::forks() => id,
+            (id, process) if id != 0 && process == sys::process_number() => id,
             _ => ask_id(),
         }
     }

@@ -109,8 +109,8 @@ pub struct ChipLock {
     /// None for a node.
     claim: Option<Claim>,
     at: At,
-    /// The fork count of the process that opened the file.
-    forks: u32,
+    /// The process that opened the file.
+    process: u32,
     on_wait: Option<OnWait>,
 }
 
@@ -164,13 +164,12 @@ impl ChipLocks {
             }
             Self::Node(path) => At::Node(path.clone()),
         };
-        sys::fork::watch();
         let file = at.open()?;
         let claim = match &at {
             At::Lock { .. } => Claim::map(&file),
             At::Node(_) => None,
         };
-        Ok(ChipLock { file, claim, at, forks: sys::fork::forks(), on_wait: None })
+        Ok(ChipLock { file, claim, at, process: sys::process_number(), on_wait: None })
     }
 }
 
@@ -208,13 +207,13 @@ impl ChipLock {
         &mut self,
         on_wait: &mut Option<impl FnMut(Duration) -> ControlFlow<()>>,
     ) -> Result<(), Errno> {
-        if self.forks != sys::fork::forks() {
+        if self.process != sys::process_number() {
             // The open file, and so the lock, is shared with the parent.
             self.file = self.at.open().map_err(|error| match error {
                 SharedError::Os { errno, .. } => errno,
                 _ => Errno::STALE,
             })?;
-            self.forks = sys::fork::forks();
+            self.process = sys::process_number();
         }
         let file = &self.file;
         let mut begun = None;
@@ -261,7 +260,7 @@ impl ChipLock {
     /// Step 3: releases the lock.
     pub fn release(&mut self) {
         // A child that was forked within the operation does not own the lock.
-        if self.forks == sys::fork::forks() {
+        if self.process == sys::process_number() {
             self.claim(false);
             // Cannot fail for an open file; closing the file would release the lock too.
             let _ = flock(&self.file, FlockOperation::Unlock);

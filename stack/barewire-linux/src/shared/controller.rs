@@ -31,8 +31,8 @@ pub struct ProcessShared<C> {
 struct Opener {
     /// Its number.
     user: u32,
-    /// The fork count of the process that has the number.
-    forks: u32,
+    /// The process that has the number.
+    process: u32,
     times: Arc<AtomicU32>,
     on_recovered: Option<Box<dyn FnMut(Recovered) + Send>>,
     on_wait: Option<OnWait>,
@@ -77,10 +77,9 @@ impl Recoveries {
 
 impl Opener {
     fn new(lock: &mut SharedLock) -> Self {
-        sys::fork::watch();
         Self {
             user: lock.new_user(),
-            forks: sys::fork::forks(),
+            process: sys::process_number(),
             times: Arc::default(),
             on_recovered: None,
             on_wait: lock.take_on_wait(),
@@ -101,7 +100,7 @@ impl Opener {
     fn was_last(&self, lock: &SharedLock, found: MutexState) -> bool {
         found == MutexState::Free
             && lock.last_user().load(Ordering::Relaxed) == self.user
-            && self.forks == sys::fork::forks()
+            && self.process == sys::process_number()
     }
 
     /// Step 2 of the module; `reclaim` brings the block to a known state.
@@ -120,10 +119,10 @@ impl Opener {
             self.times.fetch_add(1, Ordering::Relaxed);
             held.make_consistent()?;
         }
-        if self.forks != sys::fork::forks() {
+        if self.process != sys::process_number() {
             // The number is the parent's.
             self.user = lock.new_user();
-            self.forks = sys::fork::forks();
+            self.process = sys::process_number();
         }
         let reclaimed = reclaim();
         lock.last_user().store(self.user, Ordering::Relaxed);

@@ -106,6 +106,11 @@ pub enum SharedError {
         /// Why.
         errno: Errno,
     },
+    /// The file was removed, replaced or overwritten while this process uses the bus.
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
     /// The system has no such mutex, or the one in the file cannot be acquired.
     Mutex {
         /// The file.
@@ -194,6 +199,11 @@ impl fmt::Display for SharedError {
             Self::NoNamespace { path, errno } => write!(
                 f,
                 "the lock {} cannot be shared by a process whose PID namespace is unknown (/proc/self/ns/pid: {errno}): mount /proc",
+                path.display()
+            ),
+            Self::Replaced { path } => write!(
+                f,
+                "the lock {} was removed, replaced or overwritten while the bus is in use: processes that open the bus now do not see this one; end all of them, and open the bus again",
                 path.display()
             ),
             Self::Mutex { path, errno: Errno::NOTRECOVERABLE } => write!(

@@ -84,6 +84,37 @@ pub struct SharedLock {
     on_wait: Option<OnWait>,
 }
 
+/// A lock's file as it was when the lock was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct LockFile {
+    path: PathBuf,
+    id: (u64, u64),
+    header: [u8; HEADER_BYTES],
+}
+
+impl LockFile {
+    fn of(file: &File, path: &Path) -> io::Result<Self> {
+        let (metadata, mut header) = (file.metadata()?, [0; HEADER_BYTES]);
+        file.read_exact_at(&mut header, 0)?;
+        if metadata.len() != FILE_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(Self { path: path.to_owned(), id: (metadata.dev(), metadata.ino()), header })
+    }
+
+    /// Fails if another opener would not find this file, or not as it was.
+    ///
+    /// # Errors
+    /// [`SharedError::Replaced`].
+    pub(crate) fn still_there(&self) -> Result<(), SharedError> {
+        let now = open_existing(&self.path).and_then(|file| Self::of(&file, &self.path));
+        match now {
+            Ok(now) if (now.id, now.header) == (self.id, self.header) => Ok(()),
+            _ => Err(SharedError::Replaced { path: self.path.clone() }),
+        }
+    }
+}
+
 /// Describes what the mutex's layout depends on.
 pub(super) fn layout() -> String {
     layout_of(LIBC, MUTEX_BYTES)
@@ -221,6 +252,18 @@ impl SharedLock {
             held.make_consistent().map_err(|errno| self.mutex_error(errno))?;
         }
         Ok(())
+    }
+
+    /// Its file as it is now, to see later whether it was replaced.
+    ///
+    /// # Errors
+    /// [`SharedError::Os`].
+    pub(crate) fn lock_file(&self) -> Result<LockFile, SharedError> {
+        LockFile::of(&self.file, &self.path).map_err(|error| SharedError::Os {
+            path: self.path.clone(),
+            what: "read",
+            errno: errno(&error),
+        })
     }
 
     /// Its file: the lock's identity to the kernel.

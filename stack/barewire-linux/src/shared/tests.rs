@@ -387,6 +387,25 @@ fn another_namespace_is_refused_while_it_is_there_and_leaves_nothing() {
     assert_eq!(words(&lock)[1].load(Relaxed), ours);
 }
 
+/// As after a power cut: the file says that a thread holds the lock, and by now its number may be any thread's.
+#[test]
+fn a_held_lock_s_file_that_outlives_its_holder_is_free() {
+    let place = Place::new();
+    let lock = place.open().expect("made");
+    let (held, _) = lock.mutex().acquire().expect("free");
+    let later = place.directory.path().join("later");
+    fs::copy(lock.path(), &later).expect("copied");
+    drop(held);
+    let later = SharedLock::open(&later, &place.device()).expect("opened");
+    let found = later.mutex().acquire().map(|(_, found)| found);
+    assert_eq!(found, Ok(crate::sys::owner::MutexState::Free));
+    assert_eq!(
+        later.deaths().load(std::sync::atomic::Ordering::Relaxed),
+        0,
+        "nobody died in this boot"
+    );
+}
+
 #[test]
 fn a_file_that_was_removed_and_made_anew_is_not_taken_for_the_first() {
     let place = Place::new();

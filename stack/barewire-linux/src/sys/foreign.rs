@@ -39,8 +39,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use libc::{c_long, c_void};
 use rustix::io::Errno;
 
-use super::fork;
 use super::owner::{ASK_EVERY, FUTEX_OWNER_DIED, FUTEX_TID_MASK, MutexState};
+use super::process_number;
 
 /// The mark of an entry whose mutex has priority inheritance.
 const INHERITS: usize = 1;
@@ -65,7 +65,7 @@ struct Head {
 pub(super) struct Own {
     head: NonNull<Head>,
     thread: u32,
-    forks: u32,
+    process: u32,
 }
 
 thread_local! {
@@ -76,7 +76,7 @@ impl Own {
     #[inline(always)]
     fn get() -> Result<Self, Errno> {
         match OWN.get() {
-            Some(own) if own.forks == fork::forks() => Ok(own),
+            Some(own) if own.process == process_number() => Ok(own),
             _ => Self::look(),
         }
     }
@@ -84,7 +84,6 @@ impl Own {
     /// Asks the kernel.
     #[cold]
     fn look() -> Result<Self, Errno> {
-        fork::watch();
         let mut head: *mut Head = ptr::null_mut();
         let mut len = 0_usize;
         // SAFETY: the kernel fills the two, for the calling thread.
@@ -98,7 +97,7 @@ impl Own {
             return Err(Errno::NOSYS);
         }
         let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-        let own = Self { head, thread, forks: fork::forks() };
+        let own = Self { head, thread, process: process_number() };
         OWN.set(Some(own));
         Ok(own)
     }

@@ -407,6 +407,41 @@ fn a_driver_that_comes_back_is_seen_and_fails_the_next_message() {
     drop(tree);
 }
 
+/// Who opens the bus afterwards has another lock: of the two, one must not go on.
+#[test]
+fn a_lock_that_is_replaced_is_seen_and_fails_the_next_message() {
+    type Change = fn(&std::path::Path);
+    let changes: [(&str, Change); 4] = [
+        ("removed", |lock| std::fs::remove_file(lock).expect("removed")),
+        ("replaced", |lock| {
+            let copy = lock.with_extension("copy");
+            std::fs::copy(lock, &copy).expect("copied");
+            std::fs::rename(copy, lock).expect("renamed");
+        }),
+        ("overwritten", |lock| std::fs::write(lock, [7; 4096]).expect("written")),
+        ("shortened", |lock| {
+            let file = std::fs::OpenOptions::new().write(true).open(lock).expect("opened");
+            // To all but a byte: what is mapped stays readable.
+            file.set_len(4095).expect("shortened");
+        }),
+    ];
+    for (how, change) in changes {
+        let tree = with_nodes(None);
+        let mapped = Mapped::open(&tree.root(), &alone(mem(MEM))).expect("mapped");
+        let watch = mapped.watch();
+        let bus = Bus::new(mapped.start());
+        Registers::of(&tree, "/dev/mem").set(ECSPI1 + STATREG, RR);
+        let device = bus.device(&Settings::new(1, 20_000_000)).expect("settings");
+        let message = || device.sync(&mut [Transfer::in_place(&mut [1])]);
+        assert_eq!((message(), watch.still_ours()), (Ok(1), Ok(())), "{how}");
+        change(&tree.root().path("/run/lock/barewire-30820000.lock"));
+        let text = watch.still_ours().expect_err(how).to_string();
+        assert!(text.contains("was removed, replaced or overwritten"), "{how}: {text}");
+        assert!(message().is_err(), "{how}");
+        assert!(watch.final_check().is_err(), "{how}");
+    }
+}
+
 #[test]
 fn a_device_that_the_kernel_learns_of_later_is_seen_at_the_end() {
     let tree = Tree::new().sparse("/dev/mem", ECSPI1 + 0x1_0000);
