@@ -567,7 +567,8 @@ typedef struct {
  or BW_AGAIN.
 
  It may submit other messages and free any. It must not wait for the bus: those calls return
- BW_ERROR_WOULD_DEADLOCK. No exception and no longjmp may leave it; a C++ exception ends the program.
+ BW_ERROR_WOULD_DEADLOCK. No exception, no longjmp and no pthread_exit may leave it; a C++ exception and
+ pthread_exit end the program.
  */
 typedef int (*bw_callback)(void *user, bw_message *message, bw_error result, size_t length);
 

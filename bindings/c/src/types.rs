@@ -71,7 +71,8 @@ pub type bw_note_fn = Option<unsafe extern "C-unwind" fn(user: *mut c_void, note
 /// or `BW_AGAIN`.
 ///
 /// It may submit other messages and free any. It must not wait for the bus: those calls return
-/// `BW_ERROR_WOULD_DEADLOCK`. No exception and no `longjmp` may leave it; a C++ exception ends the program.
+/// `BW_ERROR_WOULD_DEADLOCK`. No exception, no `longjmp` and no `pthread_exit` may leave it; a C++ exception and
+/// `pthread_exit` end the program.
 pub type bw_callback = Option<
     unsafe extern "C-unwind" fn(
         user: *mut c_void,

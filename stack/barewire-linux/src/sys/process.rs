@@ -67,7 +67,8 @@ fn ask() -> u32 {
 
 /// A page that holds 0, and does again in each child. `None` if the kernel has none.
 fn cleared_page() -> Option<*mut AtomicU32> {
-    let (len, rights) = (rustix::param::page_size(), ProtFlags::READ | ProtFlags::WRITE);
+    // The kernel makes whole pages of it.
+    let (len, rights) = (size_of::<AtomicU32>(), ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: a new mapping, where the kernel wants it.
     let page = unsafe { mmap_anonymous(ptr::null_mut(), len, rights, MapFlags::PRIVATE) }.ok()?;
     // SAFETY: the page, of which nobody knows yet.
