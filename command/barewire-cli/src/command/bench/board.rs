@@ -19,7 +19,7 @@ use barewire::chip::spi_nor::SpiNor;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
 use barewire_linux::Monotonic;
-use barewire_linux::map::{CsLineAt, MapSpec, MappedUser, Watch};
+use barewire_linux::map::{CsLineAt, MapSpec, MappedUser};
 use barewire_linux::shared::{ProcessShared, SharedLock};
 use barewire_linux::spidev::Spidev;
 use serde::Serialize;
@@ -61,9 +61,6 @@ struct Report {
     rounds: u32,
     calls_per_round: u32,
     rows: Vec<Row>,
-    /// Of a mapped controller: asked between rounds, where it costs no call anything.
-    #[serde(skip)]
-    watch: Option<Watch>,
 }
 
 impl Report {
@@ -75,7 +72,6 @@ impl Report {
             rounds,
             calls_per_round: CALLS,
             rows: Vec::new(),
-            watch: None,
         }
     }
 
@@ -106,7 +102,6 @@ impl Report {
     ) -> Result<(), Failure> {
         let mut rounds = Vec::with_capacity(self.rounds as usize);
         for round in 0..=self.rounds {
-            self.watch.as_ref().map_or(Ok(()), Watch::still_ours).map_err(failed)?;
             let begun = Instant::now();
             for _ in 0..CALLS {
                 op().map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
@@ -335,7 +330,6 @@ fn time_mapped(spec: &MapSpec, options: &Options) -> Result<Report, Failure> {
     let lock = mapped.take_lock();
     let is_shared = lock.is_some();
     let watch = mapped.silent_watch();
-    report.watch = Some(watch.clone());
     let timed = mapped.start_each(Timing { report: &mut report, settings, syscalls, lock });
     // A kernel driver that came back is why messages failed, or what they were timed beside.
     watch.final_check().map_err(failed).and(timed)?;
