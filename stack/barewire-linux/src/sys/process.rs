@@ -36,8 +36,9 @@ extern "C" fn in_the_child() {
 /// The process's number, above 0. Two loads. May be called from a signal handler, after the first time.
 #[inline]
 pub fn process_number() -> u32 {
+    // Relaxed: nothing but the word itself is read by the address.
     // SAFETY: null, or a place that stays (module, Safety).
-    let number = unsafe { NUMBER.load(Ordering::Acquire).as_ref() };
+    let number = unsafe { NUMBER.load(Ordering::Relaxed).as_ref() };
     match number.map(|number| number.load(Ordering::Relaxed)) {
         Some(number) if number > 0 => number,
         _ => ask(),
