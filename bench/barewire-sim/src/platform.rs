@@ -113,7 +113,6 @@ impl Platform for InheritingPlatform {
 }
 
 // SAFETY: a simulated thread has its own id, and one runs at a time; a word is taken when it is 0.
-
 unsafe impl Inheritance for InheritingPlatform {
     fn id(&self) -> u32 {
         engine::current().map_or(engine::OUTSIDE_ID, |engine| engine.lock_id())

@@ -70,7 +70,6 @@ impl Platform for FutexPi {
 }
 
 // SAFETY: ids are thread ids, which the kernel gives to one live thread each; its PI futexes are the protocol.
-
 unsafe impl Inheritance for FutexPi {
     /// The thread's id, asked for once per thread.
     fn id(&self) -> u32 {

@@ -115,7 +115,6 @@ impl<I: Interpose> Platform for Threads<I> {
 }
 
 // SAFETY: a thread has its own number; a word is taken by a compare-and-swap from 0.
-
 unsafe impl<I: Interpose> Inheritance for Threads<I> {
     fn id(&self) -> u32 {
         me() as u32

@@ -78,7 +78,6 @@ impl Platform for ParkInheriting {
 }
 
 // SAFETY: stacks of live threads differ; a word is taken by a compare-and-swap from 0.
-
 unsafe impl Inheritance for ParkInheriting {
     fn id(&self) -> u32 {
         // Stacks of live threads are farther apart than this.
