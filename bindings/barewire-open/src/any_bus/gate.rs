@@ -57,6 +57,10 @@ impl Layer for DynController {
         &mut *self.inner
     }
 
+    fn may_use_its_bus_layer(&self) -> bool {
+        self.inner().may_use_its_bus()
+    }
+
     #[inline]
     fn run_layer(
         &mut self,
@@ -70,11 +74,10 @@ impl Layer for DynController {
     fn run_exchange_layer(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.pass()?.run_exchange(preset, plan, tx, rx)
+        self.pass()?.run_exchange(preset, tx, rx)
     }
 }
 
@@ -87,6 +90,10 @@ const GONE: Unfinished = Unfinished::os(0, libc::ESHUTDOWN);
 impl Controller for ClosedController {
     fn limits(&self) -> Limits {
         Limits::new(0, 0, 0, 1)
+    }
+
+    fn may_use_its_bus(&self) -> bool {
+        false
     }
 
     fn configure(&self, _: &Settings) -> Result<(Preset, Effective), Error> {

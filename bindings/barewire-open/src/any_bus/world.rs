@@ -224,6 +224,10 @@ impl Controller for Elsewhere {
         self.0.with(|world| world.controller().limits())
     }
 
+    fn may_use_its_bus(&self) -> bool {
+        false
+    }
+
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         self.0.with(|world| world.controller().configure(settings))
     }
@@ -239,11 +243,10 @@ impl Controller for Elsewhere {
     fn run_exchange(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        let run = |controller: &mut dyn Controller| controller.run_exchange(preset, plan, tx, rx);
+        let run = |controller: &mut dyn Controller| controller.run_exchange(preset, tx, rx);
         self.0.with(|world| world.message(run))
     }
 

@@ -82,6 +82,10 @@ impl<C: Controller> Layer for GatedController<C> {
         &mut self.inner
     }
 
+    fn may_use_its_bus_layer(&self) -> bool {
+        self.inner().may_use_its_bus()
+    }
+
     #[inline(always)]
     fn run_layer(
         &mut self,
@@ -95,10 +99,9 @@ impl<C: Controller> Layer for GatedController<C> {
     fn run_exchange_layer(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.pass()?.run_exchange(preset, plan, tx, rx)
+        self.pass()?.run_exchange(preset, tx, rx)
     }
 }

@@ -91,8 +91,10 @@ impl Node {
         good::read(tx_buf, tx).ok()?;
         let mut turn = self.turn(&transfer, false)?;
         let (controller, last) = turn.parts();
-        let plan = last.preset.exchange_plan(len).filter(|_| last.is_whole(&transfer))?;
-        let ran = controller.run_exchange(&last.preset, plan, tx, rx);
+        if !last.preset.takes_exchange(len) || !last.is_whole(&transfer) {
+            return None;
+        }
+        let ran = controller.run_exchange(&last.preset, tx, rx);
         drop(turn);
         match ran {
             Ok(_) => match good::write(rx_buf, rx) {

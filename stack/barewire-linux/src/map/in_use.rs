@@ -60,6 +60,10 @@ impl<C: Controller> Layer for MappedBlock<C> {
         &mut self.controller
     }
 
+    fn may_use_its_bus_layer(&self) -> bool {
+        self.inner().may_use_its_bus()
+    }
+
     #[inline(always)]
     fn run_layer(
         &mut self,
@@ -74,11 +78,10 @@ impl<C: Controller> Layer for MappedBlock<C> {
     fn run_exchange_layer(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller.run_exchange(preset, plan, tx, rx);
+        let ran = self.controller.run_exchange(preset, tx, rx);
         self.judged(ran)
     }
 
@@ -164,7 +167,11 @@ macro_rules! controllers {
                 match self { $(Self::$variant(block) => block,)+ }
             }
 
-            fn run_layer(
+            fn may_use_its_bus_layer(&self) -> bool {
+                self.inner().may_use_its_bus()
+            }
+
+fn run_layer(
                 &mut self,
                 preset: &Preset,
                 message: &mut [Transfer<'_>],
@@ -175,11 +182,10 @@ macro_rules! controllers {
             fn run_exchange_layer(
                 &mut self,
                 preset: &Preset,
-                plan: &Plan,
                 tx: &[u8],
                 rx: &mut [u8],
             ) -> Result<usize, Unfinished> {
-                self.inner_mut().run_exchange(preset, plan, tx, rx)
+                self.inner_mut().run_exchange(preset, tx, rx)
             }
 
             fn start_layer(

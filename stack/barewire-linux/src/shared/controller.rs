@@ -248,6 +248,10 @@ impl<C: Controller> Layer for ProcessShared<C> {
         &mut self.inner
     }
 
+    fn may_use_its_bus_layer(&self) -> bool {
+        self.inner().may_use_its_bus()
+    }
+
     /// Runs a planned message; waits for other processes' messages first.
     ///
     /// # Errors
@@ -268,12 +272,11 @@ impl<C: Controller> Layer for ProcessShared<C> {
     fn run_exchange_layer(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
         let (_held, inner) = self.locked()?;
-        inner.run_exchange(preset, plan, tx, rx)
+        inner.run_exchange(preset, tx, rx)
     }
 
     /// Does nothing if the lock cannot be acquired: the next message reports why.

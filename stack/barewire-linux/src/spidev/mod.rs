@@ -401,6 +401,10 @@ impl<I: Ioctl, T: Timer> Controller for Spidev<I, T> {
         settings::LIMITS.with_max_message_bytes(self.room.longest())
     }
 
+    fn may_use_its_bus(&self) -> bool {
+        false
+    }
+
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         settings::configure(settings, self.kept_mode).map_err(|refused| match refused.whole {
             Some(whole) => self.keep(whole, refused.nearest),

@@ -20,7 +20,7 @@ use super::Bus;
 use super::atomic::Ordering;
 use super::lock::{Held, Pump, QueueRight, WireRight};
 use super::node::{Node, Stage, Task};
-use super::panics::{Panics, contain};
+use super::panics::{Panics, abort, contain};
 use super::queue::SERVE_MAX;
 use super::statistics::Path;
 use super::word::{
@@ -276,14 +276,41 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Gets a pushed node back: removes it from the queue if its turn has not come, else waits
     /// until it is settled. Waits at most for the message on the wire.
-    pub(super) fn take_out(&self, node: &Node, panics: &mut Panics) -> Stage {
+    ///
+    /// Ends the program if that is the node's own message, and the caller's context runs it: its bytes
+    /// are in use further up the stack.
+    pub(super) fn take_out(&self, node: &Node, is_message: bool, panics: &mut Panics) -> Stage {
         let (stage, waker) = node.set_cancelled();
         if stage == Stage::Queued {
-            self.tend(node, panics);
+            let runs_here = match self.user_tends() {
+                true => {
+                    self.tend_own(panics);
+                    true
+                }
+                false => {
+                    self.tend(node, panics);
+                    self.inherits() && self.is_ours()
+                }
+            };
+            if runs_here && is_message && node.stage() == Stage::Queued {
+                abort("a queued message is cancelled or dropped in its own callback");
+            }
         }
         let settled = self.wait_settled(node, panics);
         panics.contain(|| drop(waker));
         settled
+    }
+
+    /// Removes cancelled nodes from the queue that the caller's own context has, further up its stack.
+    fn tend_own(&self, panics: &mut Panics) {
+        // An interrupt handler leaves the queue alone meanwhile.
+        self.set_user(false);
+        // SAFETY: the queue is this context's, which runs user code and so uses no `QueueRight`.
+        let mut tended = unsafe { self.tended() };
+        let _ = tended.gather(panics);
+        tended.sweep(panics);
+        tended.tell_backlog();
+        self.set_user(true);
     }
 
     /// Removes a cancelled node from the queue, or has the queue's owner remove it.

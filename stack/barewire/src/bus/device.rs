@@ -45,11 +45,19 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// context has the bus.
     pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
         let held = self.acquire()?;
-        let controller = held.wire.controller();
-        let (configured, limits) = (controller.configure(settings), controller.limits());
+        let opened = held.wire.open(settings);
         held.release();
+        opened
+    }
+}
+
+impl<'b, C: Controller + ?Sized> WireRight<'b, C> {
+    /// Opens a device, and keeps the bus.
+    pub(super) fn open(&self, settings: &Settings) -> Result<Device<'b, C>, Error> {
+        let (configured, limits) =
+            self.ask(|controller| (controller.configure(settings), controller.limits()));
         let (preset, effective) = configured?;
-        Ok(Device::new(self, *settings, preset, effective, limits))
+        Ok(Device::new(self.bus, *settings, preset, effective, limits))
     }
 }
 
@@ -127,8 +135,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         if let [transfer] = &mut *message
             && let Some((tx, rx)) = plain_exchange(&self.preset, transfer)
         {
-            let (preset, plan) = (&self.preset, &self.preset.plan);
-            let ran = held.wire.run_exchange(preset, plan, tx, rx);
+            let ran = held.wire.run_exchange(&self.preset, tx, rx);
             held.release_for(|| self.priority_waited_for());
             return ran.map_err(|unfinished| unfinished.explain(&[]));
         }
@@ -163,11 +170,11 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     }
 
     /// The priority, read only under contention. A function of its own: inlined, the compiler loads
-    /// it for every message.
+    /// it for every message. So it does if it can pass the byte in place of the device.
     #[cold]
     #[inline(never)]
     fn priority_waited_for(&self) -> u8 {
-        self.priority
+        core::hint::black_box(self).priority
     }
 
     /// Runs a message that is not one plain exchange. Not inlined, so that each caller contains the
@@ -251,9 +258,14 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
             return Ok(());
         }
         let held = self.bus.acquire().map_err(|error| MessageError::refused(error, 0))?;
-        let planned = held.wire.controller().plan(&self.preset, message);
+        let planned = held.wire.ask(|controller| controller.plan(&self.preset, message));
         held.release();
         planned
+    }
+
+    /// The device for one exchange of that plan: its other messages need another.
+    pub(super) fn with_plan(self, plan: Plan) -> Self {
+        Self { preset: Preset { plan, ..self.preset }, ..self }
     }
 
     /// The plan of one exchange that sends `tx`.

@@ -92,7 +92,7 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
         let Job { preset, message, .. } = entry.job();
-        let polled = wire.controller_mut().start(preset, message);
+        let polled = wire.drive(|controller| controller.start(preset, message));
         if self.land(polled).is_ready() {
             return self.end();
         }
@@ -106,7 +106,7 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
         let Job { preset, message, .. } = entry.job();
-        let polled = wire.controller_mut().resume(preset, message);
+        let polled = wire.drive(|controller| controller.resume(preset, message));
         if self.land(polled).is_pending() {
             self.fly();
         }
@@ -114,19 +114,19 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
 
     /// Records the outcome of a message, if it ended.
     fn land(&mut self, polled: Poll<Result<usize, Unfinished>>) -> Poll<()> {
-        let wire = self.wire();
         polled.map(|ran| {
             if let Some(entry) = &mut self.entry {
-                let Job { preset, message, path } = entry.job();
-                wire.count(preset, message, path, ran);
                 entry.with_task(|task| task.ran = ran);
+                if self.bus.is_counting() {
+                    self.count();
+                }
             }
         })
     }
 
     /// Leaves the message in flight. The caller has masked the interrupt (Ordering 2).
     fn fly(&mut self) {
-        self.wire().controller_mut().arm();
+        self.wire().drive(C::arm);
         let node = self.entry.take().map_or(ptr::null(), Entry::into_node);
         self.bus.flying.with_mut(|flying| {
             // SAFETY: the flight belongs to the holder.

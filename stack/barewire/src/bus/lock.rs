@@ -24,7 +24,7 @@ use super::platform::{Inheritance, Platform, Spin};
 use super::queue::{Queue, SERVE_MAX};
 use super::statistics::{Counters, Path, Statistics};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
-use crate::controller::{Controller, Plan, Preset, Unfinished};
+use crate::controller::{Controller, Preset, Unfinished};
 use crate::spi::{Error, MessageError, Transfer};
 
 /// The code that runs submitted messages for which no caller waits.
@@ -56,8 +56,14 @@ pub struct Bus<C: ?Sized> {
     pub(super) pump: Pump,
     /// Whether the platform identifies contexts.
     contexts: bool,
-    /// The context whose lock or callback has the bus; 0 if there is none or it is unknown.
+    /// Whether each message's context is noted, because the [controller may use the
+    /// bus](Controller::may_use_its_bus).
+    noting: bool,
+    /// The context that has the bus while code of users runs in it: a lock, a callback, a controller of
+    /// theirs. 0 if there is none or it is unknown.
     user: AtomicUsize,
+    /// Whether that context has the queue too. A lock has not.
+    user_tends: AtomicBool,
     /// The worker's context; 0 if there is no worker or it is unknown.
     pub(super) worker: AtomicUsize,
     /// Rung to wake the worker; odd while it sleeps.
@@ -71,7 +77,7 @@ pub struct Bus<C: ?Sized> {
     /// The message in flight, while no thread attends to it.
     pub(super) flying: Cell<*const Node>,
     pub(super) queue: Cell<Queue>,
-    counters: Counters,
+    pub(super) counters: Counters,
     pub(super) controller: UnsafeCell<C>,
 }
 
@@ -95,7 +101,7 @@ impl<C: ?Sized> fmt::Debug for Bus<C> {
 }
 
 macro_rules! bus {
-    ($controller:expr, $platform:expr, $locks:expr, $word:expr, $contexts:expr) => {
+    ($controller:expr, $platform:expr, $locks:expr, $word:expr, $contexts:expr, $noting:expr) => {
         Self {
             word: AtomicPtr::new($word),
             counting: AtomicBool::new(false),
@@ -103,7 +109,9 @@ macro_rules! bus {
             locks: $locks,
             pump: Pump::Caller,
             contexts: $contexts,
+            noting: $noting,
             user: AtomicUsize::new(0),
+            user_tends: AtomicBool::new(false),
             worker: AtomicUsize::new(0),
             bell: AtomicU32::new(0),
             wire_owner: AtomicU32::new(0),
@@ -121,20 +129,26 @@ impl<C> Bus<C> {
     /// A bus over `controller` whose waiting callers spin.
     #[cfg(not(any(loom, shuttle)))]
     pub const fn new(controller: C) -> Self {
-        bus!(controller, &Spin, None, IDLE, false)
+        bus!(controller, &Spin, None, IDLE, false, false)
     }
 
     /// [`Bus::new`] under a model checker, whose atomics cannot be constructed in a constant.
     #[cfg(any(loom, shuttle))]
     pub fn new(controller: C) -> Self {
-        bus!(controller, &Spin, None, IDLE, false)
+        bus!(controller, &Spin, None, IDLE, false, false)
     }
 
     /// A bus whose callers wait through `platform`; with priority inheritance if the platform has
     /// it.
-    pub fn with_platform(controller: C, platform: &'static dyn Platform) -> Self {
+    pub fn with_platform(controller: C, platform: &'static dyn Platform) -> Self
+    where
+        C: Controller,
+    {
         let locks = platform.inheritance();
-        bus!(controller, platform, locks, if locks.is_some() { INHERITED } else { IDLE }, true)
+        let word = if locks.is_some() { INHERITED } else { IDLE };
+        // With inheritance, the wire's word names its owner.
+        let noting = locks.is_none() && controller.may_use_its_bus();
+        bus!(controller, platform, locks, word, true, noting)
     }
 
     /// Selects what runs submitted messages. The default is [`Pump::Caller`].
@@ -164,6 +178,12 @@ impl<C: ?Sized> Bus<C> {
         self.controller.get_mut()
     }
 
+    /// Whether it counts.
+    #[inline(always)]
+    pub(super) fn is_counting(&self) -> bool {
+        self.counting.load(Ordering::Relaxed)
+    }
+
     /// Turns counting on or off. The counters keep their values.
     pub fn set_counting(&self, counting: bool) {
         self.counting.store(counting, Ordering::Relaxed);
@@ -188,10 +208,12 @@ impl<C: ?Sized> Bus<C> {
         if self.contexts { self.platform.context() } else { 0 }
     }
 
-    /// Records that the caller's context has the bus while user code runs.
-    pub(super) fn set_user(&self) {
+    /// Records that the caller's context has the bus while user code runs, and whether it has the queue
+    /// too. No context has the bus already.
+    pub(super) fn set_user(&self, tends: bool) {
         if self.contexts {
             self.user.store(self.platform.context(), Ordering::Relaxed);
+            self.user_tends.store(tends, Ordering::Relaxed);
         }
     }
 
@@ -208,6 +230,12 @@ impl<C: ?Sized> Bus<C> {
         }
         let user = self.user.load(Ordering::Relaxed);
         user != 0 && user == self.context()
+    }
+
+    /// Whether the caller's own context has the queue, further up its stack. Never with inheritance,
+    /// where a holder has the wire only.
+    pub(super) fn user_tends(&self) -> bool {
+        !self.inherits() && self.is_ours() && self.user_tends.load(Ordering::Relaxed)
     }
 
     /// The wire, for the thread that owns it.
@@ -260,7 +288,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     pub fn with_controller<R>(&self, with: impl FnOnce(&mut C) -> R) -> Result<R, Error> {
         let mut held = self.acquire()?;
         let user = User::new(self);
-        let result = with(held.wire.controller_mut());
+        let result = held.wire.drive(with);
         drop(user);
         held.release();
         Ok(result)
@@ -276,13 +304,20 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 }
 
-/// [`Bus::set_user`] for as long as it lives, also if user code panics.
-struct User<'b, C: ?Sized>(&'b Bus<C>);
+/// [`Bus::set_user`] of a holder for as long as it lives, also if user code panics.
+pub(super) struct User<'b, C: ?Sized>(&'b Bus<C>);
 
 impl<'b, C: ?Sized> User<'b, C> {
-    fn new(bus: &'b Bus<C>) -> Self {
-        bus.set_user();
+    pub(super) fn new(bus: &'b Bus<C>) -> Self {
+        bus.set_user(true);
         Self(bus)
+    }
+
+    /// For code of a controller that may use the bus. `None` if it is noted already: by a lock, which
+    /// has no queue.
+    #[inline]
+    fn of_controller(bus: &'b Bus<C>) -> Option<Self> {
+        (bus.noting && bus.user.load(Ordering::Relaxed) == 0).then(|| Self::new(bus))
     }
 }
 
@@ -298,14 +333,23 @@ pub(super) struct WireRight<'b, C: ?Sized> {
 }
 
 impl<C: ?Sized> WireRight<'_, C> {
-    #[inline]
-    pub(super) fn controller(&self) -> &C {
+    /// Asks the controller.
+    pub(super) fn ask<R>(&self, ask: impl FnOnce(&C) -> R) -> R {
+        let _user = User::of_controller(self.bus);
         // SAFETY: this is the only `WireRight` of the bus (module, Safety), and it is borrowed.
-        unsafe { &*self.bus.controller.get() }
+        ask(unsafe { &*self.bus.controller.get() })
     }
 
+    /// Drives the controller.
     #[inline]
-    pub(super) fn controller_mut(&mut self) -> &mut C {
+    pub(super) fn drive<R>(&mut self, drive: impl FnOnce(&mut C) -> R) -> R {
+        let _user = User::of_controller(self.bus);
+        drive(self.controller_mut())
+    }
+
+    /// The controller, if it never uses its bus.
+    #[inline]
+    fn controller_mut(&mut self) -> &mut C {
         // SAFETY: this is the only `WireRight` of the bus (module, Safety), borrowed mutably.
         unsafe { &mut *self.bus.controller.get() }
     }
@@ -320,7 +364,7 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
         message: &mut [Transfer<'_>],
         path: Path,
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller_mut().run(preset, message);
+        let ran = self.drive(|controller| controller.run(preset, message));
         self.count(preset, message, path, ran);
         ran
     }
@@ -334,11 +378,24 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
         message: &mut [Transfer<'_>],
         path: Path,
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller_mut().run(preset, message);
-        if self.bus.counting.load(Ordering::Relaxed) {
+        let ran = self.run_uncounted(preset, message);
+        if self.bus.is_counting() {
             self.bus.counters.count_apart(path, preset, message, ran);
         }
         ran
+    }
+
+    /// Runs a planned message for a caller that counts it.
+    #[inline(always)]
+    pub(super) fn run_uncounted(
+        &mut self,
+        preset: &Preset,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        if self.bus.noting {
+            return self.drive(|controller| controller.run(preset, message));
+        }
+        self.controller_mut().run(preset, message)
     }
 
     /// Runs a planned exchange of `tx` and `rx` at once; counts as [`WireRight::run_prepared`] does.
@@ -346,15 +403,28 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
     pub(super) fn run_exchange(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        let ran = self.controller_mut().run_exchange(preset, plan, tx, rx);
-        if self.bus.counting.load(Ordering::Relaxed) {
-            self.bus.counters.count_exchange_apart(preset, tx, rx, ran);
+        if self.bus.noting {
+            return self.run_noted(preset, tx, rx);
+        }
+        let ran = self.controller_mut().run_exchange(preset, tx, rx);
+        if self.bus.is_counting() {
+            self.bus.counters.count_exchange_apart(preset, ran);
         }
         ran
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_noted(
+        &mut self,
+        preset: &Preset,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        self.run(preset, &mut [Transfer::of_plan(tx, rx, preset.plan)], Path::Immediate)
     }
 
     /// [`WireRight::run`] for a caller that must not sleep: polls the wire even if interrupts were
@@ -391,7 +461,7 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
     ) -> Result<usize, MessageError> {
         run_or_join(message, |message| {
             if !planned {
-                self.controller().plan(preset, message)?;
+                self.ask(|controller| controller.plan(preset, message))?;
             }
             // The joined message needs a plan of its own.
             planned = false;
@@ -405,14 +475,14 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
 
     /// Counts a message that was run, if the bus counts.
     #[inline]
-    pub(super) fn count(
+    fn count(
         &self,
         preset: &Preset,
         message: &[Transfer<'_>],
         path: Path,
         ran: Result<usize, Unfinished>,
     ) {
-        if self.bus.counting.load(Ordering::Relaxed) {
+        if self.bus.is_counting() {
             self.bus.counters.count(path, preset, message, ran);
         }
     }

@@ -86,6 +86,22 @@ mod unwinding {
 
 pub(super) use unwinding::{Payload, contain};
 
+/// Ends the program: the caller can neither go on nor return.
+#[cold]
+pub(super) fn abort(why: &str) -> ! {
+    struct Abort;
+
+    impl Drop for Abort {
+        fn drop(&mut self) {
+            // The second panic of the thread.
+            panic!("the program ends here");
+        }
+    }
+
+    let _abort = Abort;
+    panic!("{why}");
+}
+
 /// The panics caught during a call. The first is raised at its end, when the call has no right of the bus.
 #[must_use = "a panic is raised, or dropped on purpose"]
 pub(super) struct Panics {

@@ -40,8 +40,8 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
 /// It owns its buffers: the bytes to send can be changed in place, the received bytes are read
 /// after each run.
 pub struct Prepared<'b, C: ?Sized, const N: usize> {
+    /// The device, with the exchange's plan as that of its preset.
     device: Device<'b, C>,
-    plan: Plan,
     tx: [u8; N],
     rx: [u8; N],
 }
@@ -57,8 +57,8 @@ impl<C: ?Sized, const N: usize> fmt::Debug for Prepared<'_, C, N> {
 }
 
 impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
-    pub(super) fn new(device: Device<'b, C>, plan: Plan, tx: [u8; N]) -> Self {
-        Self { device, plan, tx, rx: [0; N] }
+    fn new(device: Device<'b, C>, plan: Plan, tx: [u8; N]) -> Self {
+        Self { device: device.with_plan(plan), tx, rx: [0; N] }
     }
 
     /// Runs the exchange, waits for the bus if necessary, and returns the received bytes.
@@ -77,8 +77,8 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     // Passes the buffers as values: no transfer is built in memory.
     #[inline(always)]
     fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
-        let Self { device, plan, tx, rx } = self;
-        let ran = held.wire.run_exchange(device.preset(), plan, tx, rx);
+        let Self { device, tx, rx } = self;
+        let ran = held.wire.run_exchange(device.preset(), tx, rx);
         held.release_for(|| device.priority());
         match ran {
             Ok(_) => Ok(rx),
@@ -89,7 +89,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[cold]
     #[inline(never)]
     fn run_waiting(&mut self) -> Result<&[u8; N], MessageError> {
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.device.preset().plan)];
         self.device.run_planned(&mut message)?;
         Ok(&self.rx)
     }
@@ -101,7 +101,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     /// [`Error::Busy`](crate::spi::Error::Busy), or those of [`Prepared::run`].
     #[inline]
     pub fn try_run(&mut self) -> Result<&[u8; N], MessageError> {
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.device.preset().plan)];
         self.device.try_run(&mut message, true)?;
         Ok(&self.rx)
     }
@@ -111,7 +111,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         &mut self,
         wire: &mut WireRight<'_, C>,
     ) -> Result<&[u8; N], MessageError> {
-        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.plan)];
+        let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.device.preset().plan)];
         let ran = wire.run(self.device.preset(), &mut message, Path::Immediate);
         ran.map_err(|unfinished| unfinished.explain(&message))?;
         Ok(&self.rx)

@@ -262,7 +262,7 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
         let mut stage = self.node.stage();
         let mut panics = Panics::none();
         if stage == Stage::Queued {
-            stage = self.device.bus().take_out(&self.node, &mut panics);
+            stage = self.device.bus().take_out(&self.node, true, &mut panics);
         }
         if stage == Stage::Removed {
             self.node.set_free();

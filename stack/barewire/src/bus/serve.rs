@@ -25,7 +25,7 @@ use core::task::Waker;
 use super::Bus;
 use super::atomic::{AtomicU32, Ordering};
 use super::callback::{Callback, Completed, Then};
-use super::lock::{Held, Pump, QueueRight, WireRight};
+use super::lock::{Held, Pump, QueueRight, User, WireRight};
 use super::node::{Entry, Job, Node, Wakeup};
 use super::panics::{Panics, contain};
 use super::queue::{Queue, SERVE_MAX};
@@ -64,11 +64,18 @@ impl<'b, C: Controller + ?Sized> QueueRight<'b, C> {
         }
     }
 
+    /// Notes in the word that something is queued, if so: the holder may not look at the queue itself.
+    pub(super) fn tell_backlog(&mut self) {
+        if !self.queue(|queue| queue.is_empty()) {
+            let tell = |seen| Some(tagged(seen, BACKLOG));
+            let _ = self.bus.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
+        }
+    }
+
     /// Whether the word asks the tender to look: something was pushed or cancelled.
     #[inline]
     fn is_called(&self) -> bool {
-        let word = self.bus.word.load(Ordering::Relaxed);
-        !pushed(word).is_null() || tags(word) & SWEEP != 0
+        untagged(self.bus.word.load(Ordering::Relaxed), RIGHTS | BACKLOG) != IDLE
     }
 
     /// Releases the bus with what is queued. Returns false if something was pushed since the queue
@@ -222,12 +229,18 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
 
     /// Whether the server is the holder, or could acquire the bus again.
     fn has_bus(&mut self) -> bool {
-        if self.right == Right::Aside {
-            self.own.map(Node::set_present);
-            let again = self.bus.acquire_left().map(Held::pass_on);
-            self.right = if again.is_some() { Right::Holds } else { Right::Gone };
+        if self.right == Right::Holds {
+            return true;
         }
-        self.right == Right::Holds
+        let again = match self.right {
+            Right::Aside => {
+                self.own.map(Node::set_present);
+                self.bus.acquire_left().map(Held::pass_on)
+            }
+            _ => None,
+        };
+        self.right = if again.is_some() { Right::Holds } else { Right::Gone };
+        again.is_some()
     }
 
     /// Hands the bus to a thread that is present in the queue, or leaves it to the worker. If there
@@ -302,10 +315,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
             return;
         }
         // The new holder must not release the bus before the rest of the queue is served.
-        if !self.tended().queue(|queue| queue.is_empty()) {
-            let tell = |seen| Some(tagged(seen, BACKLOG));
-            let _ = self.bus.word.fetch_update(Ordering::Release, Ordering::Relaxed, tell);
-        }
+        self.tended().tell_backlog();
         let (granted, wakeup) = entry.settle_turn();
         if granted {
             self.right = Right::Gone;
@@ -314,14 +324,29 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     }
 
     /// Runs a message.
-    #[inline]
+    // Always: a call costs a tenth of a message in a batch.
+    #[inline(always)]
     pub(super) fn run(&mut self, entry: Entry) {
         let mut wire = self.wire();
         let entry = self.entry.insert(entry);
-        let Job { preset, message, path } = entry.job();
-        let ran = wire.run_prepared(preset, message, path);
+        let Job { preset, message, .. } = entry.job();
+        let ran = wire.run_uncounted(preset, message);
         entry.with_task(|task| task.ran = ran);
+        if self.bus.is_counting() {
+            self.count();
+        }
         self.end();
+    }
+
+    /// Counts the message that ran.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn count(&mut self) {
+        if let Some(entry) = &mut self.entry {
+            let ran = entry.with_task(|task| task.ran);
+            let Job { preset, message, path } = entry.job();
+            self.bus.counters.count(path, preset, message, ran);
+        }
     }
 
     /// The message has its outcome: runs the callback, then settles the node or queues it again.
@@ -346,10 +371,9 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     fn call_back(&mut self, entry: &mut Entry, callback: Callback) -> bool {
         let outcome = entry.with_task(|task| task.outcome());
         let then = self.panics.contain(|| {
-            self.bus.set_user();
+            let _user = User::new(self.bus);
             callback(&mut Completed::new(outcome, entry.job().message))
         });
-        self.bus.clear_user();
         if then != Some(Then::Again) || entry.is_cancelled() {
             return false;
         }
@@ -363,7 +387,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
             if self.bus.pump == Pump::Interrupt {
                 // The message may have been started: take the controller back.
                 let mut wire = self.wire();
-                self.panics.contain(|| wire.controller_mut().reclaim());
+                self.panics.contain(|| wire.drive(C::reclaim));
             }
             self.wake(entry.settle_done());
         }

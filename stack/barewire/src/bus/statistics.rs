@@ -188,25 +188,20 @@ impl Counters {
         });
     }
 
-    /// Counts a message of one exchange of `tx` and `rx` that took no place in the queue; a cold
-    /// function of its own, for callers that seldom count.
+    /// Counts a message of one exchange that took no place in the queue; a cold function of its own,
+    /// for callers that seldom count. What a call passes on is in registers.
     #[cold]
     #[inline(never)]
-    pub(super) fn count_exchange_apart(
-        &self,
-        preset: &Preset,
-        tx: &[u8],
-        rx: &mut [u8],
-        ran: Result<usize, Unfinished>,
-    ) {
+    pub(super) fn count_exchange_apart(&self, preset: &Preset, ran: Result<usize, Unfinished>) {
+        let (path, direction) = (Path::Immediate, Direction::Both);
         match ran {
-            Ok(len) if len <= preset.max_transfer_bytes => {
-                self.count_one(Path::Immediate, Direction::Both, len);
-            }
-            _ => {
-                let message = [Transfer::of_plan(tx, rx, preset.plan)];
-                self.count_any(Path::Immediate, preset, &message, ran);
-            }
+            Ok(len) if len <= preset.max_transfer_bytes => self.count_one(path, direction, len),
+            // Its one transfer is the one that failed, so it is not counted.
+            Err(_) => self.count_any(path, preset, &[], ran),
+            Ok(len) => self.in_both(|counters| {
+                counters[path as usize].add(1);
+                count_transfer(counters, preset, direction, len);
+            }),
         }
     }
 
@@ -281,11 +276,20 @@ pub(super) fn count_in(
     }
     for transfer in clocked {
         let data = transfer.data();
-        counters[HISTO + bucket(data.len())].add(1);
-        counters[BYTES + data.direction() as usize].add(data.len());
-        if data.len() > preset.max_transfer_bytes {
-            counters[SPLIT].add(1);
-        }
+        count_transfer(counters, preset, data.direction(), data.len());
+    }
+}
+
+fn count_transfer(
+    counters: &[Counter; COUNTERS],
+    preset: &Preset,
+    direction: Direction,
+    len: usize,
+) {
+    counters[HISTO + bucket(len)].add(1);
+    counters[BYTES + direction as usize].add(len);
+    if len > preset.max_transfer_bytes {
+        counters[SPLIT].add(1);
     }
 }
 

@@ -94,7 +94,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     fn new(wire: WireRight<'b, C>) -> Self {
         let bus = wire.bus;
         let lock = Self { wire: Some(wire), _of_one_thread: PhantomData };
-        bus.set_user();
+        bus.set_user(false);
         lock
     }
 
@@ -113,9 +113,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     /// As [`Bus::device`].
     pub fn device(&mut self, settings: &Settings) -> Result<Device<'b, C>, Error> {
         let wire = self.wire.as_ref().expect("a lock has its bus until it is dropped");
-        let (preset, effective) = wire.controller().configure(settings)?;
-        let limits = wire.controller().limits();
-        Ok(Device::new(wire.bus, *settings, preset, effective, limits))
+        wire.open(settings)
     }
 
     /// Runs any message as [`Device::sync`] does, and keeps the bus.
@@ -315,7 +313,7 @@ impl<C: Controller + ?Sized> Drop for Transact<'_, '_, '_, C> {
     fn drop(&mut self) {
         if self.node.stage() == Stage::Queued {
             let mut panics = Panics::none();
-            self.device.bus().take_out(&self.node, &mut panics);
+            self.device.bus().take_out(&self.node, false, &mut panics);
             panics.raise();
         }
     }

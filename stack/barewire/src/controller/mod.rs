@@ -222,6 +222,14 @@ pub trait Controller {
     /// sleep, or has the other polarity.
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error>;
 
+    /// Whether its code may call the bus that has this controller, for example because it calls a
+    /// user's tracer. The bus then notes whose context runs a message, which costs some instructions,
+    /// and such a call returns [`Error::WouldDeadlock`] where it would wait for ever. Asked once, when
+    /// the bus is [made](crate::bus::Bus::with_platform).
+    fn may_use_its_bus(&self) -> bool {
+        true
+    }
+
     /// Validates a message and writes each transfer's plan.
     ///
     /// # Errors
@@ -237,9 +245,9 @@ pub trait Controller {
     /// afterwards.
     fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished>;
 
-    /// Runs a message that is one planned exchange of `tx` and `rx`, of equal length, and returns
-    /// that length in bytes: the prepared access of a chip driver. Calls [`Controller::run`] unless
-    /// the driver has a shorter path.
+    /// Runs a message that is one exchange of `tx` and `rx`, of equal length, planned as
+    /// [`Preset::plan`] is, and returns that length in bytes: the prepared access of a chip driver.
+    /// Calls [`Controller::run`] unless the driver has a shorter path.
     ///
     /// # Errors
     /// As [`Controller::run`].
@@ -247,11 +255,10 @@ pub trait Controller {
     fn run_exchange(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.run(preset, &mut [Transfer::of_plan(tx, rx, *plan)])
+        self.run(preset, &mut [Transfer::of_plan(tx, rx, preset.plan)])
     }
 
     /// Starts a planned message that [`Controller::resume`] continues. The block's interrupt stays

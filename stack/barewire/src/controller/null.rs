@@ -84,6 +84,10 @@ impl Controller for Null {
         Limits::new(1, u32::MAX, 1 << 7 | 1 << 15 | 1 << 31, TIMER_HZ)
     }
 
+    fn may_use_its_bus(&self) -> bool {
+        false
+    }
+
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         if settings.speed_hz == 0 {
             return Err(Error::SpeedZero);
@@ -106,14 +110,13 @@ impl Controller for Null {
     fn run_exchange(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
         // As the drivers do: without a transfer in memory.
         let mut selected = SelectedChip::new(self, preset);
         let mut data = Data::exchange(tx, rx);
-        if let Err(stopped) = selected.wire.exchange(preset, plan, &mut data) {
+        if let Err(stopped) = selected.wire.exchange(preset, &preset.plan, &mut data) {
             return Err(Unfinished::stopped(0, stopped));
         }
         selected.unsettled = false;

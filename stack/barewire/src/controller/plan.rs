@@ -56,15 +56,14 @@ impl Preset {
         ))
     }
 
-    /// The plan of an exchange of `len` bytes with the device's settings, for
-    /// [`Controller::run_exchange`](super::Controller::run_exchange). `None` if the controller must plan it.
+    /// Whether [`Controller::run_exchange`](super::Controller::run_exchange) takes an exchange of `len` bytes with the
+    /// device's settings. If not, the controller must plan it.
     ///
     /// For callers of a controller that no [`Bus`](crate::bus::Bus) has.
     #[inline(always)]
     #[must_use]
-    pub fn exchange_plan(&self, len: usize) -> Option<&Plan> {
-        let plain = self.plan.is_direct_bytes() && !self.asks;
-        (plain && len != 0 && len <= self.poll_bytes_max).then_some(&self.plan)
+    pub fn takes_exchange(&self, len: usize) -> bool {
+        self.plan.is_direct_bytes() && !self.asks && len != 0 && len <= self.poll_bytes_max
     }
 
     /// The preset of a device whose messages leave the chip selected; `None` if its line cannot stay active.

@@ -2,7 +2,7 @@
 
 use core::task::Poll;
 
-use crate::controller::{Controller, Limits, Plan, Preset, Unfinished};
+use crate::controller::{Controller, Limits, Preset, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// A wrapper of a controller. Everything but running a message goes to the wrapped controller.
@@ -15,6 +15,12 @@ pub trait Layer {
 
     /// The wrapped controller, mutable.
     fn inner_mut(&mut self) -> &mut Self::Inner;
+
+    /// As [`Controller::may_use_its_bus`]. A layer that calls nothing but the wrapped controller answers
+    /// as that does.
+    fn may_use_its_bus_layer(&self) -> bool {
+        true
+    }
 
     /// Runs a planned message, as [`Controller::run`].
     ///
@@ -35,11 +41,10 @@ pub trait Layer {
     fn run_exchange_layer(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.run_layer(preset, &mut [Transfer::of_plan(tx, rx, *plan)])
+        self.run_layer(preset, &mut [Transfer::of_plan(tx, rx, preset.plan)])
     }
 
     /// Begins a planned message, as [`Controller::start`]. The provided method runs the whole
@@ -76,6 +81,10 @@ impl<L: Layer + ?Sized> Controller for L {
         self.inner().limits()
     }
 
+    fn may_use_its_bus(&self) -> bool {
+        self.may_use_its_bus_layer()
+    }
+
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         self.inner().configure(settings)
     }
@@ -93,11 +102,10 @@ impl<L: Layer + ?Sized> Controller for L {
     fn run_exchange(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.run_exchange_layer(preset, plan, tx, rx)
+        self.run_exchange_layer(preset, tx, rx)
     }
 
     fn start(
@@ -161,12 +169,11 @@ mod tests {
         fn run_exchange_layer(
             &mut self,
             preset: &Preset,
-            plan: &Plan,
             tx: &[u8],
             rx: &mut [u8],
         ) -> Result<usize, Unfinished> {
             self.1.push("exchange");
-            self.0.run_exchange(preset, plan, tx, rx)
+            self.0.run_exchange(preset, tx, rx)
         }
 
         fn reclaim_layer(&mut self) {

@@ -5,7 +5,7 @@ use core::ops::DerefMut;
 use core::task::Poll;
 
 use super::Layer;
-use crate::controller::{Controller, Plan, Preset, Unfinished};
+use crate::controller::{Controller, Preset, Unfinished};
 use crate::spi::Transfer;
 
 /// A controller behind a pointer, as `Box<dyn Controller>` where the type is known only when the program runs. It passes
@@ -29,6 +29,10 @@ impl<P: DerefMut<Target: Controller>> Layer for Pointer<P> {
         &mut self.0
     }
 
+    fn may_use_its_bus_layer(&self) -> bool {
+        self.inner().may_use_its_bus()
+    }
+
     fn run_layer(
         &mut self,
         preset: &Preset,
@@ -40,11 +44,10 @@ impl<P: DerefMut<Target: Controller>> Layer for Pointer<P> {
     fn run_exchange_layer(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.0.run_exchange(preset, plan, tx, rx)
+        self.0.run_exchange(preset, tx, rx)
     }
 
     fn start_layer(

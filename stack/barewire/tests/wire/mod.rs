@@ -48,6 +48,11 @@ pub(crate) trait Script {
     /// The controller is called about the message of this byte.
     fn at(&self, _hook: Hook, _byte: u8) {}
 
+    /// As [`Controller::may_use_its_bus`].
+    fn may_use_its_bus(&self) -> bool {
+        false
+    }
+
     /// CS becomes active or inactive.
     fn select(&mut self, _active: bool) {}
 
@@ -151,6 +156,10 @@ impl<S: Script> Stepped for ScriptedController<S> {
 impl<S: Script> Controller for ScriptedController<S> {
     fn limits(&self) -> Limits {
         Null::new().limits()
+    }
+
+    fn may_use_its_bus(&self) -> bool {
+        self.script.may_use_its_bus()
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {

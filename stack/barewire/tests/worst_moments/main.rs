@@ -3,12 +3,14 @@
 //! Each of these once hung, lost a message or freed what was still queued. `wakers` has tasks that
 //! panic or poll inside their waker, `futures` tasks that are woken and not polled, `platforms`
 //! a platform that panics, `callbacks` callbacks that do, `interrupts` a level-triggered interrupt
-//! on one core, and `holders` a context that holds the bus and asks for it again.
+//! on one core, `holders` a context that holds the bus and asks for it again, and `inside` code of users
+//! that the bus calls and that uses the bus.
 #![cfg(not(any(loom, shuttle)))]
 
 mod callbacks;
 mod futures;
 mod holders;
+mod inside;
 mod interrupts;
 #[path = "../shuttle/nested.rs"]
 mod nested;
@@ -54,6 +56,10 @@ struct Keeper {
 type Wired = ScriptedController<Keeper>;
 
 impl Script for Keeper {
+    fn may_use_its_bus(&self) -> bool {
+        true
+    }
+
     fn send(&mut self, bytes: &[u8]) {
         (self.hook)(bytes);
         lock(&self.sent).extend(bytes);

@@ -7,7 +7,7 @@ use crate::controller::gpio::GpioBank;
 use crate::controller::lines::Rest;
 use crate::controller::waits::plan_waits;
 use crate::controller::{
-    Controller, Interrupt, Limits, Plan, Preset, Unfinished, plan_message, resume_message,
+    Controller, Interrupt, Limits, Preset, Unfinished, plan_message, resume_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
@@ -49,6 +49,10 @@ where
         self.config.limits(self.timer.frequency_hz())
     }
 
+    fn may_use_its_bus(&self) -> bool {
+        false
+    }
+
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         let timer_hz = self.timer.frequency_hz();
         let (mut preset, effective) = self.config.configure(settings, timer_hz)?;
@@ -77,13 +81,12 @@ where
     fn run_exchange(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        match self.run_short(preset, *plan, tx.len(), Some(tx), Some(&mut *rx)) {
+        match self.run_short(preset, preset.plan, tx.len(), Some(tx), Some(&mut *rx)) {
             Some(ran) => ran,
-            None => self.run_any_exchange(preset, plan, tx, rx),
+            None => self.run_any_exchange(preset, tx, rx),
         }
     }
 

@@ -13,9 +13,7 @@ use core::task::Poll;
 use super::{Block, BlockDriver, InFlight, State};
 use crate::controller::gpio::GpioBank;
 use crate::controller::waits::waits;
-use crate::controller::{
-    Controller, Interrupt, Plan, Preset, Unfinished, run_message, start_message,
-};
+use crate::controller::{Controller, Interrupt, Preset, Unfinished, run_message, start_message};
 use crate::reg::Registers;
 use crate::spi::Transfer;
 use crate::time::Timer;
@@ -44,11 +42,10 @@ where
     pub(super) fn run_any_exchange(
         &mut self,
         preset: &Preset,
-        plan: &Plan,
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        self.run_any(preset, &mut [Transfer::of_plan(tx, rx, *plan)])
+        self.run_any(preset, &mut [Transfer::of_plan(tx, rx, preset.plan)])
     }
 
     /// The body of [`Controller::start`].
