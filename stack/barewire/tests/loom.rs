@@ -23,7 +23,9 @@ use loom::thread::{self, Thread};
 use barewire::bus::platform::{AtomicU32, WaitWord};
 use barewire::bus::{Platform, Pump};
 use mixes::{Client, model_bus};
-use ops::Op::{self, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transact, Try, Wait};
+use ops::Op::{
+    self, Abandon, Async, Cancel, Enqueue, Lock, Prepared, Race, Sync, Transact, Try, Wait,
+};
 
 loom::lazy_static! {
     /// The sleeping threads, each with the address it waits on. Not loom's mutex: the lock is never
@@ -174,6 +176,12 @@ fn two_threads_one_operation_each_those_that_wait_for_others() {
 fn two_futures_of_one_thread_and_one_operation_of_another() {
     let mixes: Vec<_> = ALL.iter().map(|&op| one_each(&[op, Race])).collect();
     check_all("two futures of a thread", &mixes, Some(3));
+}
+
+#[test]
+fn a_future_dropped_with_a_waker_that_uses_the_bus_and_one_operation_of_another() {
+    let mixes: Vec<_> = ALL.iter().chain(&[Abandon]).map(|&op| one_each(&[op, Abandon])).collect();
+    check_all("a waker that uses the bus", &mixes, Some(3));
 }
 
 #[test]

@@ -42,21 +42,23 @@ use shuttle::{Config, Runner};
 use barewire::bus::Pump;
 use mixes::{Client, Leaked, model_bus};
 use ops::Op::{
-    self, Async, Await, Cancel, Enqueue, Lock, Prepared, Race, Statistics, Sync, Transact, Try,
-    Wait,
+    self, Abandon, Async, Await, Cancel, Enqueue, Lock, Prepared, Race, Statistics, Sync, Transact,
+    Try, Wait,
 };
 use platform::Threads;
 use sleep::{PARK, PARK_INHERITING, Shuttle};
 use strict::{Priorities, Strict};
 
 /// What threads do.
-const THREADS: [Op; 12] =
-    [Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Await, Try, Statistics, Race];
+const THREADS: [Op; 13] = [
+    Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Await, Try, Statistics, Race,
+    Abandon,
+];
 /// What tasks do: mostly what they can await. They go from thread to thread, and messages of two
 /// threads are in no order: so they leave nothing in the queue.
-const TASKS: [Op; 13] = [
+const TASKS: [Op; 14] = [
     Transact, Transact, Transact, Await, Await, Await, Sync, Prepared, Lock, Cancel, Wait, Try,
-    Race,
+    Race, Abandon,
 ];
 
 /// Schedules of a test: its share of two million, or of `BAREWIRE_SCHEDULES`.
@@ -96,9 +98,11 @@ impl Server {
     }
 }
 
-/// The controller's interrupt handler: it looks at what was counted, and goes on with the queue.
+/// The controller's interrupt handler: it looks at what was counted, locks the bus if that is idle, and goes
+/// on with the queue.
 fn handle_interrupt(bus: Leaked) -> bool {
     ops::assert_one_moment(&bus.get().statistics());
+    drop(bus.get().try_lock());
     bus.get().interrupt()
 }
 

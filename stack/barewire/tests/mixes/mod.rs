@@ -6,7 +6,10 @@ use loom::cell::Cell;
 #[cfg(not(loom))]
 use std::cell::Cell;
 
-use barewire::bus::{Bus, Platform, Pump};
+use std::sync::Arc;
+use std::task::Wake;
+
+use barewire::bus::{Bus, Device, Platform, Pump};
 
 use crate::ops::{self, Op, Operation};
 use crate::wire::{PLAIN, Script, ScriptedController};
@@ -67,6 +70,19 @@ impl Script for WatchedWire {
     }
 }
 
+/// A waker whose last copy, when it is dropped, waits for the bus: its user does so.
+struct LocksWhenDropped(Device<'static, ScriptedController<WatchedWire>>);
+
+impl Wake for LocksWhenDropped {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for LocksWhenDropped {
+    fn drop(&mut self) {
+        drop(self.0.bus().lock());
+    }
+}
+
 /// A bus for threads that want it `'static`.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaked(*mut Bus<ScriptedController<WatchedWire>>);
@@ -95,6 +111,9 @@ impl Leaked {
         let device = self.get().device(&PLAIN).expect("opens");
         let mut client = Client::new(number << 4, ops, [device; 2]);
         client.plan(|_| None);
+        for op in client.ops.iter_mut().filter(|op| op.op == Op::Abandon) {
+            op.waker = Some(Arc::new(LocksWhenDropped(device)).into());
+        }
         client
     }
 

@@ -14,7 +14,7 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::{fmt, mem};
 
 use barewire::bus::queued::{Callback, Exchange};
@@ -52,6 +52,9 @@ pub(crate) enum Op {
     /// Two futures over borrowed bytes in one task, the second dropped while the first may have been
     /// offered its turn.
     Race,
+    /// One submitted message, as a future that is polled once, and dropped with its waker: the last of the
+    /// waker to be dropped locks the bus.
+    Abandon,
     /// A look at what was counted.
     Statistics,
 }
@@ -59,13 +62,13 @@ pub(crate) enum Op {
 impl Op {
     /// Whether its message is planned before it is given.
     fn is_planned(self) -> bool {
-        use Op::{Again, Async, Await, Callback, Cancel, Enqueue, Wait};
-        matches!(self, Async | Enqueue | Wait | Cancel | Await | Callback | Again)
+        use Op::{Abandon, Again, Async, Await, Callback, Cancel, Enqueue, Wait};
+        matches!(self, Async | Enqueue | Wait | Cancel | Await | Callback | Again | Abandon)
     }
 
     /// Whether it cannot begin while its thread has the bus locked.
     fn needs_the_bus(self) -> bool {
-        matches!(self, Op::Prepared | Op::Sync | Op::Lock | Op::Try)
+        matches!(self, Op::Prepared | Op::Sync | Op::Lock | Op::Try | Op::Abandon)
     }
 }
 
@@ -127,6 +130,8 @@ pub(crate) struct Operation<'b, C: Controller + ?Sized> {
     bytes: Vec<u8>,
     device: Device<'b, C>,
     state: State<'b, C>,
+    /// The waker of [`Op::Abandon`].
+    pub(crate) waker: Option<Waker>,
     /// What went wrong first.
     wrong: Option<String>,
     /// Whether it runs before whatever its client gives later.
@@ -169,7 +174,16 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
     fn new(op: Op, byte: u8, device: Device<'b, C>) -> Self {
         let has_two = matches!(op, Op::Lock | Op::Race);
         let bytes = if has_two { vec![byte, byte | 0x80] } else { vec![byte] };
-        Self { op, byte, bytes, device, state: State::New, wrong: None, keeps_its_place: true }
+        Self {
+            op,
+            byte,
+            bytes,
+            device,
+            state: State::New,
+            waker: None,
+            wrong: None,
+            keeps_its_place: true,
+        }
     }
 
     pub(crate) fn is_given(&self) -> bool {
@@ -253,6 +267,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
                 self.submit(false);
                 self.cancel();
             }
+            Op::Abandon => self.abandon(),
             Op::Transact => self.state = State::Pending(Box::pin(transact(device, byte))),
             Op::Race => {
                 self.state = State::Pending(Box::pin(race(device, [byte, self.bytes[1]])));
@@ -282,6 +297,19 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         if let Ok(Err(error)) = called {
             self.fail(format_args!("submitted with {error:?}"));
         }
+    }
+
+    fn abandon(&mut self) {
+        let (Some(queued), Some(waker)) = (self.take_planned(), self.waker.take()) else { return };
+        let mut future = Box::pin(run_queued(queued, self.byte));
+        let polled = caught(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
+        // Dropped before it ended, it ran or not.
+        self.state = match polled {
+            Ok(Poll::Ready((_, result))) => State::Ended(result),
+            _ => State::Lost,
+        };
+        let _ = caught(|| drop(future));
+        let _ = caught(|| drop(waker));
     }
 
     fn cancel(&mut self) {
