@@ -52,8 +52,8 @@ impl<'c> Completed<'c> {
 
 /// Called after a message ran, by the thread that ran it, which holds the bus.
 ///
-/// A callback may submit other messages. It must not wait for the bus: sync fails with
-/// [`Error::WouldDeadlock`], lock panics, and cancelling or dropping a queued message waits for
-/// ever. If it panics, the message is done with the result it had. It is not called for a message
+/// A callback may submit, cancel and drop other messages. It must not wait for the bus: sync fails with
+/// [`Error::WouldDeadlock`], and lock panics. Cancelling or dropping the message that ran ends the program. (On a
+/// platform that does not tell contexts apart, all of these wait for ever.) If it panics, the message is done with the result it had. It is not called for a message
 /// whose controller panicked.
 pub type Callback = &'static (dyn Fn(&mut Completed<'_>) -> Then + Sync);

@@ -52,19 +52,23 @@
 //! In each case the messages of others run as if the dropped one had not been submitted. The code is
 //! `Drop` in `turn` and `queued`; the tests are `tests/worst_moments/futures.rs` and `holders.rs`.
 //!
-//! # Dropping what is the user's
-//! A waker, and what a panic carries, is dropped by the caller that cancelled, replaced or caught it, when this has no
-//! right of the bus. So their destructors may use the bus. (A callback runs while its bus is held: see below.)
+//! # Code of users inside the bus
+//! A waker, and what a panic carries, is woken or dropped by the caller that cancelled, replaced or caught it, when this
+//! has no right of the bus. So they may use the bus in any way.
 //!
-//! # Deadlocks
-//! A context that holds the bus, through a [lock](Bus::lock) or inside a
-//! [callback](queued::Callback), must not wait for that bus.
+//! A callback and a controller (a tracer in it, for example) run while their context has the bus: the bytes are the
+//! message's, and no other message may come between a callback and the message that it asks to run again. They may
+//! submit, cancel and drop other messages. They must not wait for that bus, and no more must a context that holds a
+//! [lock](Bus::lock):
 //!
 //! - If the [platform](Platform::context) tells threads apart, sync, a prepared access and
-//!   [`Bus::device`] return [`Error::WouldDeadlock`], and [`Bus::lock`] panics.
-//! - If it does not (a bus from [`Bus::new`], for example), these calls wait for ever.
-//! - On every platform, dropping or cancelling a queued message waits for ever inside a callback,
-//!   and in an interrupt handler that interrupted a user of the same bus.
+//!   [`Bus::device`] return [`Error::WouldDeadlock`], and [`Bus::lock`] panics. (For a controller, if it says that it [may
+//!   use its bus](crate::controller::Controller::may_use_its_bus).)
+//! - If it does not (a bus from [`Bus::new`], for example), these calls wait for ever. So does dropping or cancelling a
+//!   queued message inside a callback.
+//! - A message that is cancelled or dropped in its own callback ends the program: its bytes are in use.
+//! - On every platform, dropping or cancelling a queued message waits for ever in an interrupt handler
+//!   that interrupted a user of the same bus.
 //!
 //! # No unbounded spinning
 //! A thread that waits sleeps through the [platform](Platform::wait). No loop in this module spins

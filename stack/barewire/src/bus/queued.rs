@@ -253,7 +253,7 @@ impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
     /// Cancels the message: removes it from the queue, or waits until it ran. Returns whether it
     /// was removed without running.
     ///
-    /// Waits at most for the message on the wire. Must not be called in a [callback](Callback).
+    /// Waits at most for the message on the wire. A [callback](Callback) may cancel other messages than its own.
     pub fn cancel(self: Pin<&mut Self>) -> bool {
         self.as_ref().get_ref().take_back() == Stage::Removed
     }
