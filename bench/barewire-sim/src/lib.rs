@@ -23,6 +23,7 @@
 //! leave out of their blocks.
 
 pub mod board;
+pub mod bound;
 pub mod bring_up;
 pub mod check;
 pub mod chip;

@@ -16,8 +16,8 @@ use barewire_linux::map::Block;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use command::{
-    adc, bench, can, completions, demo, doctor, flash, iommu, lab, list, man, regs, restore, run,
-    selftest, serve, xfer,
+    adc, bench, bound, can, completions, demo, doctor, flash, iommu, lab, list, man, regs, restore,
+    run, selftest, serve, xfer,
 };
 use shared::failure::Failure;
 use shared::interrupt;
@@ -103,6 +103,7 @@ Examples:
   barewire run --map /dev/spidev0.0=sim:rpi3,cs=1 -- flashrom -p linux_spi:dev=/dev/spidev0.0 -r chip.bin
   barewire serve --serprog 127.0.0.1:3333 --bus sim:rpi3,flash=chip.bin
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7  (must fail)
+  barewire bound examples/canecho.toml --bus sim:imx8mp --schedules 100000
   barewire lab explain jander-rfc-cs2clk-A
   barewire lab sweep --path spidev-4.4 --board rpi3 --delay 0..12us
   barewire lab report --out lab.html
@@ -169,6 +170,8 @@ enum Command {
     Selftest(selftest::Args),
     /// Time the bus paths on this machine, without any wire, or with --board those to a chip
     Bench(bench::Args),
+    /// Bound the worst time from call to return of each task that shares a bus, and say what shortens it
+    Bound(bound::Args),
     /// Say where the page tables' verbs are
     #[command(hide = true, disable_help_flag = true)]
     Iommu(iommu::Args),
@@ -197,6 +200,7 @@ impl Command {
             Command::Serve(_) => "serve",
             Command::Selftest(_) => "selftest",
             Command::Bench(_) => "bench",
+            Command::Bound(_) => "bound",
             Command::Iommu(_) => "iommu",
             Command::Lab(args) => args.name(),
             Command::Completions(_) => "completions",
@@ -210,6 +214,7 @@ impl Command {
             Command::List(args) => list::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Restore(args) => restore::run(args),
+            Command::Bound(args) => bound::run(args),
             Command::Xfer(args) => xfer::run(args),
             Command::Flash(args) => flash::run(args),
             Command::Adc(args) => adc::run(args),

@@ -7,6 +7,7 @@ mod accesses_page;
 mod atmel;
 mod bcm2835;
 mod blocks;
+mod bound;
 mod bring_up;
 mod can;
 mod conformance;

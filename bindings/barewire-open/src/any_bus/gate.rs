@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use barewire::controller::{Controller, Limits, Plan, Preset, Unfinished};
+use barewire::controller::{Controller, Limits, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use barewire::controller::{Controller, Limits, Plan, Preset, Unfinished};
+use barewire::controller::{Controller, Limits, Preset, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use barewire::time::Timer;
 use barewire_sim::Board;

@@ -1,6 +1,6 @@
 //! Decides, under the lock between processes, whether a message may be clocked here.
 
-use barewire::controller::{Controller, Plan, Preset, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 use barewire_linux::SharedWords;

@@ -3,7 +3,7 @@
 
 use std::task::Poll;
 
-use barewire::controller::{Controller, Plan, Preset, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::middleware::Layer;
 use barewire::spi::Transfer;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use barewire::controller::{Controller, Plan, Preset, Unfinished};
+use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::middleware::Layer;
 #[cfg(doc)]
 use barewire::spi::Error;

@@ -146,7 +146,7 @@ impl<C: Controller + ?Sized> Bus<C> {
         // The interrupt handler expects messages in flight only: leave the block's interrupt off.
         let polled = self.pump == Pump::Interrupt;
         let ran = held.wire.plan_and_run(preset, message, planned, path, polled);
-        held.release();
+        held.release_for(|| priority);
         ran
     }
 

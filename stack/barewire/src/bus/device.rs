@@ -203,7 +203,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
         let ran = self.run_planning(&mut held.wire, message);
-        held.release();
+        held.release_for(|| self.priority);
         ran
     }
 
