@@ -13,6 +13,7 @@ mod clients;
 mod console;
 mod context;
 mod dist;
+mod faults;
 mod guests;
 mod linted;
 mod linux_on_sim;
@@ -85,6 +86,8 @@ enum Command {
         #[command(flatten)]
         install: Install,
     },
+    /// Plant ten faults in the bus, one at a time in a copy of the tree: the judge of `barewire bound` has to find each
+    Faults,
     /// Static binaries, archives, Debian packages and Python wheels, with checksums, in target/dist
     Dist {
         #[command(flatten)]
@@ -153,6 +156,7 @@ fn execute(command: &Command) -> Result<End, String> {
         Command::Guests { options, install } => guests::run(options, &cx(install)),
         Command::LinuxOnSim { options, install } => linux_on_sim::run(options, &cx(install)),
         Command::Clients { options, install } => Ok(clients::run(options, &cx(install))),
+        Command::Faults => faults::run(&root, console),
         Command::Dist { options, install } => dist::run(options, &cx(install)),
         Command::C(options) => c_library::run(options, &cx(&Install::default())),
     }

@@ -65,8 +65,12 @@ pub(super) fn read(path: &Path, spec: &BoardSpec) -> Result<Traffic, Failure> {
 }
 
 fn parse(text: &str, spec: &BoardSpec) -> Result<Traffic, String> {
+    let told = |error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+    };
     let File { inheritance, wake_up_ns, task, interruption } =
-        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        toml::from_str(text).map_err(told)?;
     if task.is_empty() {
         return Err("it has no [[task]]".into());
     }
@@ -152,7 +156,7 @@ mod tests {
     #[test]
     fn each_mistake_is_named() {
         for (from, to, said) in [
-            ("name", "nam", "unknown field `nam`"),
+            ("name", "nam", "line 2: unknown field `nam`"),
             ("speed_hz = 1000000\n", "", "missing field `speed_hz`"),
             ("\"sync\"", "\"async\"", "unknown variant `async`"),
             ("chip_select = 0", "chip_select = 77", "has chip selects 0 to"),
