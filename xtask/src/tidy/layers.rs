@@ -37,7 +37,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "bench/barewire-sim/src/",
-        line: "barewire-sim: scenario > bring_up > board > model > wire > line, platform, profile, vcd > \
+        line: "barewire-sim: bound, scenario > bring_up > board > model > wire > line, platform, profile, vcd > \
                check, engine, run, selection > chip, random",
     },
     Layers {
