@@ -43,10 +43,11 @@ const FAULTS: [Fault; 10] = [
         new: "SERVE_MAX: usize = 4_000",
     },
     Fault {
-        what: "a holder does not look for new messages before its queue is empty",
-        file: "serve.rs",
-        old: "if self.tended().is_called() {",
-        new: "if false {",
+        what: "the newest message goes first",
+        file: "queue.rs",
+        old: "                ends.tail.set_next(first);\n                ends.head",
+        new: "                tail.set_next(Some(ends.head));\n                self.ends = Some(Ends { \
+              head: first.unwrap_or(tail), tail: ends.tail });\n                return first;",
     },
     Fault {
         what: "a holder does not count what it runs",
@@ -67,10 +68,10 @@ const FAULTS: [Fault; 10] = [
         new: "let _ = word;",
     },
     Fault {
-        what: "a waiter looks once in 5,000 relaxes",
+        what: "a lock that is dropped leaves those who wait",
         file: "acquire.rs",
-        old: "                spins -= 1;\n                self.platform.relax();",
-        new: "                spins -= 1;\n                (0..5_000).for_each(|_| self.platform.relax());",
+        old: "unsafe { bus.held() }.release_contended(SERVE_MAX);",
+        new: "unsafe { bus.held() }.pass_on();",
     },
     Fault {
         what: "an urgent message that waited for the bus runs others' before it returns",
