@@ -174,11 +174,10 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     /// lock for each block of 8 KiB at the top and then at the bottom, each from its upper end; the 32 KiB below
     /// the top and above the bottom; then the blocks of 64 KiB from the top.
     fn locked_blocks(&mut self) -> Result<Option<LockedBlocks>, NorError> {
-        const KIB: u64 = 1 << 10;
         let size = self.geometry.size;
         let mut register = [0; BPR_MAX];
-        let (blocks, ends) = ((size / (64 * KIB)) as usize, 4 * ENDS);
-        let bits = blocks + ends;
+        let blocks = (size / (64 * KIB)) as usize;
+        let bits = blocks + LOCKS_OF_ENDS;
         // The family has 2 to 8 MiB. Of another size the register's form is not known.
         if !size.is_multiple_of(64 * KIB) || blocks < 2 || bits > 8 * BPR_MAX {
             return Ok(None);
@@ -188,22 +187,51 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         if register.iter().all(|&byte| byte == 0xff) {
             return Ok(None);
         }
-        let place = |bit: usize| -> Range<u64> {
-            let at = |start: u64, len: u64| start..start + len;
-            match bit {
-                _ if bit < ends / 2 => at(size - 8 * KIB * (bit as u64 / 2 + 1), 8 * KIB),
-                _ if bit < ends => at(8 * KIB * ((ends - 1 - bit) as u64 / 2), 8 * KIB),
-                _ if bit == ends => at(size - 64 * KIB, 32 * KIB),
-                _ if bit == ends + 1 => at(32 * KIB, 32 * KIB),
-                _ => at(size - 64 * KIB * (bit - ends) as u64, 64 * KIB),
-            }
-        };
         // Of the pairs the second is the write lock.
-        let locks = |bit: &usize| *bit >= ends || bit % 2 == 1;
+        let locks = |bit: &usize| *bit >= LOCKS_OF_ENDS || bit % 2 == 1;
         let set = |bit: &usize| register[bit / 8] >> (7 - bit % 8) & 1 == 1;
-        let locked = (0..bits).filter(locks).filter(set).map(place);
+        let locked = (0..bits).filter(locks).filter(set).map(|bit| locked_block(size, bit));
         let around = |a: Range<u64>, b: Range<u64>| a.start.min(b.start)..a.end.max(b.end);
         let range = locked.reduce(around).unwrap_or(0..0);
         Ok(Some(LockedBlocks { range, all: (0..bits).filter(locks).all(|bit| set(&bit)) }))
+    }
+}
+
+const KIB: u64 = 1 << 10;
+/// The locks of the blocks of 8 KiB, two for each.
+const LOCKS_OF_ENDS: usize = 4 * ENDS;
+
+/// The block of a chip of `size` bytes that lock `bit` of the register is for.
+fn locked_block(size: u64, bit: usize) -> Range<u64> {
+    let at = |start: u64, len: u64| start..start + len;
+    match bit {
+        _ if bit < LOCKS_OF_ENDS / 2 => at(size - 8 * KIB * (bit as u64 / 2 + 1), 8 * KIB),
+        _ if bit < LOCKS_OF_ENDS => at(8 * KIB * ((LOCKS_OF_ENDS - 1 - bit) as u64 / 2), 8 * KIB),
+        LOCKS_OF_ENDS => at(size - 64 * KIB, 32 * KIB),
+        _ if bit == LOCKS_OF_ENDS + 1 => at(32 * KIB, 32 * KIB),
+        _ => at(size - 64 * KIB * (bit - LOCKS_OF_ENDS) as u64, 64 * KIB),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SST26VF064B datasheet, table *Block-Protection Register*, its first and last bits of each kind.
+    #[test]
+    fn each_lock_is_that_of_the_datasheets_block() {
+        for (bit, first, last) in [
+            (0, 0x7f_e000, 0x7f_ffff),
+            (1, 0x7f_e000, 0x7f_ffff),
+            (7, 0x7f_8000, 0x7f_9fff),
+            (8, 0x6000, 0x7fff),
+            (15, 0x0000, 0x1fff),
+            (16, 0x7f_0000, 0x7f_7fff),
+            (17, 0x8000, 0xffff),
+            (18, 0x7e_0000, 0x7e_ffff),
+            (143, 0x1_0000, 0x1_ffff),
+        ] {
+            assert_eq!(locked_block(8 << 20, bit), first..last + 1, "{bit}");
+        }
     }
 }

@@ -278,3 +278,24 @@ fn chip_erase_time_ns(word: u32) -> u64 {
     let unit_ns = [16 * MS, 256 * MS, 4 * S, 64 * S][(word >> 29 & 3) as usize];
     (u64::from(word >> 24 & 0x1f) + 1) * unit_ns
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_that_would_reach_into_a_neighbour_is_left_out_of_both() {
+        let erase = |size| EraseType { size, opcode: 0x20, typical_ns: 1, max_ns: 1 };
+        let types = [Some(erase(0x1000)), Some(erase(0x8000)), None, None];
+        let left = |border: u64| {
+            let region = |start, end| Some(Region { start, end, erase_types: 0b11 });
+            let mut regions = [None; REGIONS_MAX];
+            (regions[0], regions[1]) = (region(0, border), region(border, 0x2_0000));
+            leave_out_unclear_ends(&types, &mut regions);
+            [0, 1].map(|at| regions[at].expect("two regions").erase_types)
+        };
+        assert_eq!(left(0x1_0000), [0b11; 2], "blocks of both sizes end there");
+        assert_eq!(left(0x1_4000), [0b01; 2]);
+        assert_eq!(left(0x1_4800), [0; 2]);
+    }
+}
