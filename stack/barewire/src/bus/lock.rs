@@ -294,6 +294,41 @@ impl<C: Controller + ?Sized> Bus<C> {
         Ok(result)
     }
 
+    /// Runs a message on a bus that notes each message's context.
+    ///
+    /// # Safety
+    /// As [`Bus::wire`], for as long as this runs.
+    // A function of its own, so that the driver's code stands once in its caller; of the bus and not of a borrowed
+    // `WireRight`, which would have to be in memory then.
+    #[cold]
+    #[inline(never)]
+    unsafe fn run_noted(
+        &self,
+        preset: &Preset,
+        message: &mut [Transfer<'_>],
+    ) -> Result<usize, Unfinished> {
+        // SAFETY: the caller's promise.
+        let mut wire = unsafe { self.wire() };
+        wire.drive(|controller| controller.run(preset, message))
+    }
+
+    /// [`Bus::run_noted`] for one exchange, which it counts.
+    ///
+    /// # Safety
+    /// As [`Bus::run_noted`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn run_noted_exchange(
+        &self,
+        preset: &Preset,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<usize, Unfinished> {
+        // SAFETY: the caller's promise.
+        let mut wire = unsafe { self.wire() };
+        wire.run(preset, &mut [Transfer::of_plan(tx, rx, preset.plan)], Path::Immediate)
+    }
+
     /// The bus, for its holder.
     ///
     /// # Safety
@@ -364,7 +399,7 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
         message: &mut [Transfer<'_>],
         path: Path,
     ) -> Result<usize, Unfinished> {
-        let ran = self.drive(|controller| controller.run(preset, message));
+        let ran = self.run_uncounted(preset, message);
         self.count(preset, message, path, ran);
         ran
     }
@@ -393,7 +428,8 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
         if self.bus.noting {
-            return self.drive(|controller| controller.run(preset, message));
+            // SAFETY: the wire is ours, and this returns before it is used again.
+            return unsafe { self.bus.run_noted(preset, message) };
         }
         self.controller_mut().run(preset, message)
     }
@@ -407,24 +443,14 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
         if self.bus.noting {
-            return self.run_noted(preset, tx, rx);
+            // SAFETY: the wire is ours, and this returns before it is used again.
+            return unsafe { self.bus.run_noted_exchange(preset, tx, rx) };
         }
         let ran = self.controller_mut().run_exchange(preset, tx, rx);
         if self.bus.is_counting() {
             self.bus.counters.count_exchange_apart(preset, ran);
         }
         ran
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn run_noted(
-        &mut self,
-        preset: &Preset,
-        tx: &[u8],
-        rx: &mut [u8],
-    ) -> Result<usize, Unfinished> {
-        self.run(preset, &mut [Transfer::of_plan(tx, rx, preset.plan)], Path::Immediate)
     }
 
     /// [`WireRight::run`] for a caller that must not sleep: polls the wire even if interrupts were
