@@ -104,6 +104,10 @@ impl<C: Controller> Layer for Noted<C> {
         &mut self.inner
     }
 
+    fn may_use_its_bus_layer(&self) -> bool {
+        self.inner().may_use_its_bus()
+    }
+
     fn run_layer(
         &mut self,
         preset: &Preset,

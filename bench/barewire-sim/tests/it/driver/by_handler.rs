@@ -33,6 +33,10 @@ impl<C: Controller> Layer for ByHandler<C> {
         &mut self.inner
     }
 
+    fn may_use_its_bus_layer(&self) -> bool {
+        self.inner().may_use_its_bus()
+    }
+
     fn run_layer(
         &mut self,
         preset: &Preset,

@@ -121,6 +121,10 @@ impl Layer for Memory {
         &mut self.inner
     }
 
+    fn may_use_its_bus_layer(&self) -> bool {
+        self.inner().may_use_its_bus()
+    }
+
     fn run_layer(
         &mut self,
         preset: &Preset,

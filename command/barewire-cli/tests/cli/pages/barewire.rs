@@ -21,7 +21,8 @@ const BUSES: [&str; 6] = ["sim:", "null:", "qemu:", "spidev:", "mem:", "uio:"];
 const NOT_RUN: &str =
     "run, serve, doctor, restore, bench, iommu, can bridge, lab fit, lab report, lab sweep";
 /// Numbers that take long, and what is run instead.
-const SHORTER: [(&str, u64); 3] = [("--frames", 300), ("--samples", 2_000), ("--messages", 10_000)];
+const SHORTER: [(&str, u64); 4] =
+    [("--frames", 300), ("--samples", 2_000), ("--messages", 10_000), ("--schedules", 10_000)];
 
 /// A command to run, and how it must end.
 pub(super) struct Run {
@@ -88,8 +89,9 @@ pub(super) fn code(remark: &str) -> i32 {
     number.unwrap_or_else(|| i32::from(remark.contains("must fail")))
 }
 
-/// Makes the files that pages write to chips.
-pub(super) fn fixtures(dir: &Path) {
+/// Makes the files that pages write to chips, and a reader's `examples` of the tree at `root`.
+pub(super) fn fixtures(root: &Path, dir: &Path) {
+    std::os::unix::fs::symlink(root.join("examples"), dir.join("examples")).expect("a new name");
     for (file, len) in [("firmware.bin", 64 << 10), ("boot.bin", 4 << 10)] {
         std::fs::write(dir.join(file), noise(len, 7)).expect("a file is written");
     }

@@ -127,10 +127,11 @@ impl Findings {
     fn run(&mut self) -> usize {
         let (pages, wrong) = (Mutex::new(self.runs.iter()), Mutex::new(Vec::new()));
         let next = || pages.lock().expect("no thread panics").next();
+        let root = &self.root;
         let work = || {
             while let Some(runs) = next() {
                 let dir = tempfile::tempdir().expect("a temporary directory");
-                barewire::fixtures(dir.path());
+                barewire::fixtures(root, dir.path());
                 let found: Vec<_> = runs.iter().filter_map(|run| run.run(dir.path())).collect();
                 wrong.lock().expect("no thread panics").extend(found);
             }
