@@ -52,5 +52,5 @@ pub use rights::Group;
 pub use root::Root;
 pub use rustix::io::Errno;
 pub use spidev::Node;
-pub use sys::{MappedRegisters, SharedWords, process_number};
+pub use sys::{MappedRegisters, SharedWords, is_memory_borrowed, process_number};
 pub use timer::Monotonic;

@@ -16,8 +16,7 @@ use rustix::io::Errno;
 use super::error::SharedError;
 use super::lock::{Holder, NO_USER, OnWait, SharedLock};
 use crate::sys;
-use crate::sys::mutex::Held;
-use crate::sys::owner::MutexState;
+use crate::sys::robust::{Held, MutexState};
 
 /// A controller that other processes use too.
 pub struct ProcessShared<C> {
@@ -109,15 +108,13 @@ impl Opener {
     fn settle<T>(
         &mut self,
         lock: &SharedLock,
-        held: &Held<'_>,
         found: MutexState,
         reclaim: impl FnOnce() -> T,
-    ) -> Result<T, Errno> {
+    ) -> T {
         lock.last_user().store(NO_USER, Ordering::Relaxed);
         if found == MutexState::OwnerDied {
             lock.deaths().fetch_add(1, Ordering::Relaxed);
             self.times.fetch_add(1, Ordering::Relaxed);
-            held.make_consistent()?;
         }
         if self.process != sys::process_number() {
             // The number is the parent's.
@@ -132,7 +129,7 @@ impl Opener {
             let times = self.times.load(Ordering::Relaxed);
             tell(Recovered { times, total: lock.deaths().load(Ordering::Relaxed) });
         }
-        Ok(reclaimed)
+        reclaimed
     }
 }
 
@@ -188,9 +185,8 @@ impl<C> ProcessShared<C> {
     ) -> Result<Self, SharedError> {
         let mut opener = Opener::new(&mut lock);
         let (held, found) = acquire(&mut opener, &lock).map_err(|errno| lock.mutex_error(errno))?;
-        let settled = opener.settle(&lock, &held, found, controller);
+        let inner = opener.settle(&lock, found, controller);
         drop(held);
-        let inner = settled.map_err(|errno| lock.mutex_error(errno))?;
         Ok(Self { lock: Arc::new(lock), opener, inner })
     }
 
@@ -230,7 +226,7 @@ impl<C: Controller> ProcessShared<C> {
         let (held, found) = opener.acquire(lock).map_err(refused)?;
         // Step 2: another opener used the block last, or its user died.
         if !opener.was_last(lock, found) {
-            opener.settle(lock, &held, found, || inner.reclaim()).map_err(refused)?;
+            opener.settle(lock, found, || inner.reclaim());
         }
         Ok((held, inner))
     }
@@ -255,7 +251,7 @@ impl<C: Controller> Layer for ProcessShared<C> {
     /// Runs a planned message; waits for other processes' messages first.
     ///
     /// # Errors
-    /// The controller's error; or [`Error::Os`] with libc's error about the lock, with nothing
+    /// The controller's error; or [`Error::Os`] with the kernel's error about the lock, with nothing
     /// clocked.
     #[inline]
     fn run_layer(
@@ -282,8 +278,8 @@ impl<C: Controller> Layer for ProcessShared<C> {
     /// Does nothing if the lock cannot be acquired: the next message reports why.
     fn reclaim_layer(&mut self) {
         let Self { lock, opener, inner } = self;
-        if let Ok((held, found)) = opener.acquire(lock) {
-            let _ = opener.settle(lock, &held, found, || inner.reclaim());
+        if let Ok((_held, found)) = opener.acquire(lock) {
+            opener.settle(lock, found, || inner.reclaim());
         }
     }
 }

@@ -98,9 +98,20 @@ pub enum SharedError {
     Namespace {
         /// The file.
         path: PathBuf,
+        /// The user who opened it first.
+        user: u32,
     },
-    /// This process's PID namespace is not known.
-    NoNamespace {
+    /// The processes that have the bus open are of another boot: of another machine that shares the file system.
+    Boot {
+        /// The file.
+        path: PathBuf,
+        /// The user who opened it first.
+        user: u32,
+    },
+    /// This process is a child that shares its parent's memory (vfork).
+    Borrowed,
+    /// This process's boot or PID namespace is not known.
+    NoOrigin {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -111,11 +122,11 @@ pub enum SharedError {
         /// The file.
         path: PathBuf,
     },
-    /// The system has no such mutex, or the one in the file cannot be acquired.
+    /// The system has no such lock, or the one in the file cannot be acquired.
     Mutex {
         /// The file.
         path: PathBuf,
-        /// libc's error.
+        /// The system's error.
         errno: Errno,
     },
     /// Any other error of the system.
@@ -191,14 +202,22 @@ impl fmt::Display for SharedError {
                 UserNames(users),
                 path.display()
             ),
-            Self::Namespace { path } => write!(
+            Self::Namespace { path, user } => write!(
                 f,
-                "the bus is in use by processes of another PID namespace (a container), which cannot share a lock with this one (lock {}): end them, or run this program in their namespace (nsenter --pid, docker --pid)",
+                "the bus is in use by processes of another PID namespace (a container; first by user {user}), which cannot share a lock with this one (lock {}): end them, or run this program in their namespace (nsenter --pid, docker --pid)",
                 path.display()
             ),
-            Self::NoNamespace { path, errno } => write!(
+            Self::Boot { path, user } => write!(
                 f,
-                "the lock {} cannot be shared by a process whose PID namespace is unknown (/proc/self/ns/pid: {errno}): mount /proc",
+                "the lock {} is in use by processes of another boot or machine (first by user {user}), which cannot share a lock with this one: put it on a file system of this machine (shared=/PATH in the bus's name)",
+                path.display()
+            ),
+            Self::Borrowed => f.write_str(
+                "this process is a child that shares its parent's memory (vfork, CLONE_VM): a bus is opened in the parent, or after exec",
+            ),
+            Self::NoOrigin { path, errno } => write!(
+                f,
+                "the lock {} cannot be shared by a process whose boot and PID namespace are unknown (/proc/sys/kernel/random/boot_id, /proc/self/ns/pid: {errno}): mount /proc",
                 path.display()
             ),
             Self::Replaced { path } => write!(
@@ -206,14 +225,14 @@ impl fmt::Display for SharedError {
                 "the lock {} was removed, replaced or overwritten while the bus is in use: processes that open the bus now do not see this one; end all of them, and open the bus again",
                 path.display()
             ),
-            Self::Mutex { path, errno: Errno::NOTRECOVERABLE } => write!(
+            Self::Mutex { path, errno: Errno::SRCH } => write!(
                 f,
-                "the lock {} was released in an inconsistent state by another program: end all processes that use the bus",
+                "the lock {} is held by a thread that there is not: another program wrote into it; end all processes that use the bus, the next one repairs it",
                 path.display()
             ),
             Self::Mutex { path, errno } => write!(
                 f,
-                "{} cannot hold a robust mutex with priority inheritance: {errno}",
+                "the lock {} cannot be acquired by this thread: {errno}",
                 path.display()
             ),
             Self::Os { path, what, errno } => {

@@ -4,12 +4,12 @@
 //! | bytes | |
 //! |---|---|
 //! | 0 | `barewire lock`, a space, the version, a newline |
-//! | 16 | what the mutex's layout depends on, as text: architecture, libc, size in bytes |
-//! | 64 | the mutex |
+//! | 16 | what the lock's layout depends on, as text: architecture, byte order, bits of an address |
+//! | 64 | the lock: the kernel's word, and room for the entry in its holder's list ([`crate::sys::robust`]) |
 //! | 112 | the controller's last user; 0 means no user |
 //! | 116 | how many openers there were |
 //! | 120 | how many owners died |
-//! | 124 | the PID namespace of those who have the file open: see `presence` |
+//! | 124 | the PID namespace, the boot and the first user of those who have the file open: see `origin` |
 //!
 //! and zeros up to [`FILE_BYTES`]. Numbers are in the machine's byte order; the text excludes
 //! machines with another one.
@@ -33,25 +33,25 @@ use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::Errno;
 
 use super::error::SharedError;
+use super::origin::{ORIGIN_WORDS, Origin};
 use super::presence::{self, Gate};
-use crate::sys::SharedWords;
-use crate::sys::mutex::{MUSL_MUTEX_BYTES, MUTEX_BYTES, SharedMutex};
-use crate::sys::owner::MutexState;
+use crate::sys::robust::{MutexState, ROOM_WORDS, SharedMutex};
+use crate::sys::{self, SharedWords};
 
 pub(super) const FILE_BYTES: u64 = 4096;
 /// Without the last two bytes: the version and a newline.
 pub(super) const MAGIC: &[u8; 14] = b"barewire lock ";
-const VERSION: char = '2';
+const VERSION: char = '3';
 const LAYOUT_AT: usize = 16;
 const HEADER_BYTES: usize = 64;
-/// Indices of 4-byte words: the mutex and the words it guards, in one cache line.
+/// Indices of 4-byte words: the lock and the words it guards, in one cache line.
 const MUTEX_AT: usize = 16;
 const LAST_USER_AT: usize = 28;
 const OPENERS_AT: usize = 29;
 const DEATHS_AT: usize = 30;
-const NAMESPACE_AT: usize = 31;
+const ORIGIN_AT: usize = 31;
 
-const _: () = assert!(MUTEX_BYTES <= (LAST_USER_AT - MUTEX_AT) * 4, "the mutex has its room");
+const _: () = assert!(MUTEX_AT + ROOM_WORDS <= LAST_USER_AT, "the lock has its room");
 
 /// The end of the error's text if another opener keeps the gate.
 const ENTERED: &str = "entered, because a process that opens it does not go on (is it stopped?)";
@@ -115,32 +115,14 @@ impl LockFile {
     }
 }
 
-/// Describes what the mutex's layout depends on.
+/// Describes what the lock's layout depends on. No C library: see [`crate::sys::robust`].
 pub(super) fn layout() -> String {
-    layout_of(LIBC, MUTEX_BYTES)
-}
-
-/// The layout of a musl program's mutex, if this program can acquire it.
-fn layout_of_musl() -> Option<String> {
-    Some(layout_of("musl", MUSL_MUTEX_BYTES?))
-}
-
-/// The C library of this program.
-const LIBC: &str = if cfg!(target_env = "gnu") {
-    "gnu"
-} else if cfg!(target_env = "musl") {
-    "musl"
-} else {
-    "other"
-};
-
-fn layout_of(libc: &str, mutex_bytes: usize) -> String {
     let order = if cfg!(target_endian = "little") { "le" } else { "be" };
-    let (arch, bits) = (std::env::consts::ARCH, usize::BITS);
-    format!("{arch} {order}{bits} {libc} mutex {mutex_bytes}")
+    format!("{} {order}{}", std::env::consts::ARCH, usize::BITS)
 }
 
-fn header(layout: &str) -> [u8; HEADER_BYTES] {
+fn header() -> [u8; HEADER_BYTES] {
+    let layout = layout();
     let mut header = [0; HEADER_BYTES];
     header[..MAGIC.len()].copy_from_slice(MAGIC);
     header[MAGIC.len()] = VERSION as u8;
@@ -161,9 +143,9 @@ impl SharedLock {
     /// * [`SharedError::NotALock`], [`SharedError::Version`], [`SharedError::Layout`],
     ///   [`SharedError::Size`] if the existing file cannot be used.
     /// * [`SharedError::Exclusive`] if another opener has it alone.
-    /// * [`SharedError::Namespace`] if those who have it open are in another PID namespace,
-    ///   [`SharedError::NoNamespace`] if this process's is unknown.
-    /// * [`SharedError::Mutex`] if libc or the kernel has no such mutex; [`SharedError::Os`].
+    /// * [`SharedError::Namespace`], [`SharedError::Boot`] if those who have it open are in another PID namespace
+    ///   or of another boot, [`SharedError::NoOrigin`] if this process's are unknown.
+    /// * [`SharedError::Borrowed`] in a child that shares its parent's memory; [`SharedError::Os`].
     pub fn open(path: &Path, like: &Path) -> Result<Self, SharedError> {
         Self::enter(path, like, false)
     }
@@ -180,9 +162,13 @@ impl SharedLock {
     /// Step 3; the numbers are those of `presence`.
     fn enter(path: &Path, like: &Path, exclusive: bool) -> Result<Self, SharedError> {
         let os = |what| move |errno| SharedError::Os { path: path.to_owned(), what, errno };
-        let namespace = presence::namespace();
-        if let (Err(errno), false) = (namespace, exclusive) {
-            return Err(SharedError::NoNamespace { path: path.to_owned(), errno });
+        let path_owned = || path.to_owned();
+        if sys::is_memory_borrowed() {
+            return Err(SharedError::Borrowed);
+        }
+        let here = Origin::here();
+        if let (Err(errno), false) = (here, exclusive) {
+            return Err(SharedError::NoOrigin { path: path_owned(), errno });
         }
         for _ in 0..ATTEMPTS {
             let file = open_file(path, like)?;
@@ -193,14 +179,15 @@ impl SharedLock {
             }
             let mutex = map(&file, path)?;
             let kept = mutex.words().words();
-            let ours = namespace.unwrap_or_default();
+            let origin = &kept[ORIGIN_AT..][..ORIGIN_WORDS];
             // Step 2: reset the file if nobody has it.
             let alone = gate.try_lock(true).map_err(os("locked"))?;
             if alone {
-                let reset = mutex.reset();
-                reset.map_err(|errno| SharedError::Mutex { path: path.to_owned(), errno })?;
+                mutex.reset();
                 kept[LAST_USER_AT].store(NO_USER, Ordering::Relaxed);
-                kept[NAMESPACE_AT].store(ours, Ordering::Relaxed);
+                if let Ok(here) = here {
+                    here.store(origin);
+                }
                 follow_rights(&file, path, like);
             }
             // Step 3: beside others, or alone.
@@ -211,15 +198,23 @@ impl SharedLock {
             if !exclusive && !gate.try_lock(false).map_err(os("locked"))? {
                 return Err(SharedError::Exclusive { path: path.to_owned(), users: users() });
             }
-            // Step 4: compare the namespace.
-            if kept[NAMESPACE_AT].load(Ordering::Relaxed) != ours {
-                return Err(SharedError::Namespace { path: path.to_owned() });
+            // Step 4: compare the origin. One who is alone compares it with nobody's.
+            let there = Origin::load(origin);
+            match here {
+                Ok(here) if here.boot != there.boot => {
+                    return Err(SharedError::Boot { path: path_owned(), user: there.user });
+                }
+                Ok(here) if here.namespace != there.namespace => {
+                    return Err(SharedError::Namespace { path: path_owned(), user: there.user });
+                }
+                _ => {}
             }
             drop(gate);
-            return Ok(Self { mutex, path: path.to_owned(), file, on_wait: None });
+            return Ok(Self { mutex, path: path_owned(), file, on_wait: None });
         }
         Err(os("kept")(Errno::STALE))
     }
+
     /// Sets a callback that runs every 100 ms while another process has the lock. It may stop the
     /// waiting: the message is then refused with `EINTR`, and nothing was clocked.
     ///
@@ -238,18 +233,16 @@ impl SharedLock {
         self.on_wait.take()
     }
 
-    /// Acquires and releases the lock: the cost of libc's mutex itself, which every message under
-    /// the lock pays at least.
+    /// Acquires and releases the lock: the cost of the lock itself, which every message under it pays at least.
     ///
     /// # Errors
     /// [`SharedError::Mutex`].
     #[inline]
     pub fn acquire_and_release(&self) -> Result<(), SharedError> {
-        let (held, found) = self.mutex.acquire().map_err(|errno| self.mutex_error(errno))?;
+        let (_held, found) = self.mutex.acquire().map_err(|errno| self.mutex_error(errno))?;
         if found == MutexState::OwnerDied {
             // The next message reclaims the block.
             self.last_user().store(NO_USER, Ordering::Relaxed);
-            held.make_consistent().map_err(|errno| self.mutex_error(errno))?;
         }
         Ok(())
     }
@@ -315,16 +308,11 @@ impl fmt::Debug for SharedLock {
     }
 }
 
-/// The mutex in the file.
+/// The lock in the file.
 fn map(file: &File, path: &Path) -> Result<SharedMutex, SharedError> {
-    let os = |what, errno| SharedError::Os { path: path.to_owned(), what, errno };
     let words = SharedWords::map(file, FILE_BYTES as usize / 4);
-    let words = words.map_err(|errno| os("mapped", errno))?;
-    let mut found = [0; HEADER_BYTES];
-    file.read_exact_at(&mut found, 0).map_err(|error| os("read", errno(&error)))?;
-    let mutex = SharedMutex::at(words, MUTEX_AT);
-    let of_musl = layout_of_musl().is_some_and(|layout| found == header(&layout));
-    Ok(if of_musl { mutex.of_musl() } else { mutex })
+    let os = |errno| SharedError::Os { path: path.to_owned(), what: "mapped", errno };
+    Ok(SharedMutex::at(words.map_err(os)?, MUTEX_AT))
 }
 
 /// Opens the lock's file at `path`: creates it if there is none, checks it if there is one.
@@ -392,7 +380,7 @@ fn check(file: &File, path: &Path, like: &Path, device: &Metadata) -> Result<(),
         return Err(SharedError::NotALock { path });
     }
     file.read_exact_at(&mut found, 0).map_err(io)?;
-    let ours = header(&layout());
+    let ours = header();
     if found[..MAGIC.len()] != ours[..MAGIC.len()] {
         return Err(SharedError::NotALock { path });
     }
@@ -400,8 +388,7 @@ fn check(file: &File, path: &Path, like: &Path, device: &Metadata) -> Result<(),
         let found = String::from_utf8_lossy(&found[MAGIC.len()..LAYOUT_AT]).trim_end().to_owned();
         return Err(SharedError::Version { path, found, ours: VERSION });
     }
-    let of_musl = layout_of_musl().map(|layout| header(&layout));
-    if found != ours && Some(found) != of_musl {
+    if found != ours {
         let found = String::from_utf8_lossy(&found[LAYOUT_AT..]);
         let found = found.trim_end_matches('\0').to_owned();
         return Err(SharedError::Layout { path, found, ours: layout() });
@@ -457,9 +444,7 @@ fn create(path: &Path, like: &Path, device: &Metadata) -> Result<File, SharedErr
 
     give(&file, path, device)?;
     file.set_len(FILE_BYTES).map_err(|error| os("made", errno(&error)))?;
-    file.write_all_at(&header(&layout()), 0).map_err(|error| os("written", errno(&error)))?;
-    let initialised = map(&file, path)?.init();
-    initialised.map_err(|errno| SharedError::Mutex { path: path.to_owned(), errno })?;
+    file.write_all_at(&header(), 0).map_err(|error| os("written", errno(&error)))?;
 
     fs::hard_link(&temporary.0, path).map_err(|error| os("made", errno(&error)))?;
     Ok(file)

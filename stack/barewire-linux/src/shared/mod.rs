@@ -42,8 +42,6 @@
 //! * [`Bus::lock`](barewire::bus::Bus) locks the bus of this process only. Messages of other
 //!   processes may run between its messages, even to its chip, unless the driver has a
 //!   [`ChipPort`].
-//! * `ENOTRECOVERABLE` means that a program other than this crate released the lock without
-//!   repairing it. Close it in all processes: the next opener repairs it.
 //! * An opener is seen by those who open the lock, not only by those who wait for it: one that wants the
 //!   controller for itself ([`SharedLock::open_exclusive`]) is refused while another has the lock open, and refuses
 //!   others. Both learn each other's processes.
@@ -57,7 +55,9 @@
 //! Processes of different PID namespaces (containers) on one lock: the kernel identifies a robust
 //! mutex's owner by its thread id. The second namespace is refused at opening; a process that changes
 //! its namespace afterwards, by unshare(2) and a fork, is not noticed. Programs with another word size or architecture: the lock
-//! refuses to open. Programs with another libc, but for glibc's of 64 bits on a lock that musl's made. Emulated programs (qemu-user), whose kernel keeps no list of robust mutexes.
+//! refuses to open. Programs whose C library is neither glibc nor musl, and emulated ones (qemu-user): they have no list of robust futexes
+//! of which the kernel knows. A child that shares its parent's memory (vfork): it is refused when it opens a lock, but a lock that its
+//! parent opened must not be used in it.
 //! Messages that finish by interrupt: `start` runs them completely, because only the thread that
 //! acquired the lock may release it. Network file systems.
 //!
@@ -83,10 +83,11 @@
 mod chip;
 mod controller;
 mod error;
-#[cfg(all(test, target_env = "gnu", target_pointer_width = "64"))]
-mod foreign_tests;
 mod lifeline;
 mod lock;
+#[cfg(test)]
+mod lock_tests;
+mod origin;
 mod presence;
 mod retry;
 #[cfg(test)]

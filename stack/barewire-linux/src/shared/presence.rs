@@ -5,16 +5,15 @@
 //! # How it works
 //! An opener holds a flock(2) on the file until it closes the file or ends. The flock is shared, or exclusive for
 //! an opener that wants the controller for itself. An opener that finds no other resets the state that the last
-//! users left: the mutex, and the number of the PID namespace whose thread ids the mutex has. So a namespace
-//! without users left does not exclude anyone. A namespace with users excludes all others, because in another
-//! namespace the mutex's thread ids would name other threads, or none.
+//! users left: the lock, and the [origin](super::origin) whose thread ids it has. So a holder that a power cut ended, or a
+//! namespace without users left, does not exclude anyone. A namespace with users excludes all others.
 //!
 //! # Ordering
 //! 1. Acquire the gate, an open file description lock, which each opener holds while it enters. So the steps below
 //!    are one step to other openers, and flock(2) may release one kind before it gives the other.
 //! 2. Try the exclusive lock. If it is free, reset the file.
 //! 3. Change it to a shared one, unless the opener wants to be alone.
-//! 4. Compare the namespace. From here on no other opener resets it.
+//! 4. Compare the origin. From here on no other opener resets it.
 //! 5. Release the gate.
 
 use std::fmt;
@@ -106,17 +105,6 @@ impl Drop for Gate<'_> {
         // Cannot fail for an open file; closing the file would release it too.
         let _ = record::release(self.0);
     }
-}
-
-/// The number of this process's PID namespace.
-///
-/// # Errors
-/// Without `/proc`, or with one that does not show this process.
-pub(super) fn namespace() -> Result<u32, Errno> {
-    let found = fs::metadata("/proc/self/ns/pid");
-    let found = found.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    // The kernel counts them in 32 bits.
-    Ok(found.ino() as u32)
 }
 
 /// Whether `path` names that file: it may have been removed, and made anew.

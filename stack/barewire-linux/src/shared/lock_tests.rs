@@ -1,51 +1,34 @@
-//! A lock made by a musl program, used in this glibc program. The guests test the reverse: there the command
-//! uses musl, and the programs that it runs use glibc.
+//! The lock between processes, as threads see it: to the kernel, a thread that ends is like a process that does.
+//! The guests test it between a program of musl's and those of glibc's.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::lock::{FILE_BYTES, layout};
 use super::*;
-use crate::sys::owner::MutexState;
+use crate::sys::of_libc::OfLibc;
+use crate::sys::robust::MutexState;
 
-/// The first word of musl's mutex: robust, inherits priorities, between processes, checks errors.
-const MUSLS_TYPE: u32 = 4 | 8 | 128 | 2;
-
-/// A lock as musl's programs make it: a free mutex.
-fn of_musl(directory: &tempfile::TempDir) -> SharedLock {
+fn lock_in(directory: &tempfile::TempDir) -> SharedLock {
     let (path, device) = (directory.path().join("lock"), directory.path().join("device"));
     File::create(&device).expect("made");
-    drop(SharedLock::open(&path, &device).expect("made"));
-    let file = File::options().write(true).open(&path).expect("ours");
-    let ours = layout();
-    let (arch, _) = ours.split_once(" gnu ").expect("this is glibc's");
-    let text = format!("{arch} musl mutex 40");
-    file.write_all_at(&[0; 48], 16).expect("written");
-    file.write_all_at(text.as_bytes(), 16).expect("written");
-    file.write_all_at(&vec![0; FILE_BYTES as usize - 64], 64).expect("written");
-    file.write_all_at(&MUSLS_TYPE.to_ne_bytes(), 64).expect("written");
-    SharedLock::open(&path, &device).expect("of musl's")
+    SharedLock::open(&path, &device).expect("made")
 }
 
-/// The word that the kernel knows. The words that musl's own code reads are as that left them: its type, its
-/// waiters, and its count.
+/// The word that the kernel knows.
 fn word(lock: &SharedLock) -> u32 {
     let mutex = lock.mutex();
-    let of_musl = [16, 18, 21].map(|at: usize| mutex.words().words()[at].load(Ordering::Relaxed));
-    assert_eq!(of_musl, [MUSLS_TYPE, 0, 0]);
     mutex.words().words()[mutex.word_index()].load(Ordering::Relaxed)
 }
 
 #[test]
 fn its_word_has_the_owner_and_nothing_else() {
     let directory = tempfile::tempdir().expect("a directory");
-    let lock = of_musl(&directory);
-    assert_eq!(lock.mutex().word_index(), 17, "not where glibc has it");
+    let lock = lock_in(&directory);
+    assert_eq!(lock.mutex().word_index(), 16, "where every program looks");
     let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
     for _ in 0..3 {
         let (held, found) = lock.mutex().acquire().expect("free");
@@ -57,23 +40,9 @@ fn its_word_has_the_owner_and_nothing_else() {
 }
 
 #[test]
-fn what_is_left_in_it_is_reset_once_nobody_has_it() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let lock = of_musl(&directory);
-    // Waiters of musl's, of a thread that is gone with its namespace.
-    for at in [17, 18] {
-        lock.mutex().words().words()[at].store(0x8000_0001, Ordering::Relaxed);
-    }
-    let (path, device) = (lock.path().to_owned(), directory.path().join("device"));
-    drop(lock);
-    let lock = SharedLock::open(&path, &device).expect("of musl's");
-    assert_eq!(word(&lock), 0);
-}
-
-#[test]
 fn one_thread_has_it_at_a_time() {
     let directory = tempfile::tempdir().expect("a directory");
-    let lock = of_musl(&directory);
+    let lock = lock_in(&directory);
     let (inside, turns) = (AtomicU32::new(0), AtomicU32::new(0));
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -95,7 +64,7 @@ fn one_thread_has_it_at_a_time() {
 #[test]
 fn a_thread_that_ends_with_it_is_told_to_the_next() {
     let directory = tempfile::tempdir().expect("a directory");
-    let lock = of_musl(&directory);
+    let lock = lock_in(&directory);
     for _ in 0..3 {
         thread::scope(|scope| {
             let end = || std::mem::forget(lock.mutex().acquire().expect("free"));
@@ -103,7 +72,6 @@ fn a_thread_that_ends_with_it_is_told_to_the_next() {
         });
         let (held, found) = lock.mutex().acquire().expect("its owner ended");
         assert_eq!(found, MutexState::OwnerDied);
-        held.make_consistent().expect("held");
         drop(held);
         let (_held, found) = lock.mutex().acquire().expect("free");
         assert_eq!(found, MutexState::Free);
@@ -113,7 +81,7 @@ fn a_thread_that_ends_with_it_is_told_to_the_next() {
 #[test]
 fn a_waiter_gets_it_from_a_thread_that_ends_and_can_be_stopped() {
     let directory = tempfile::tempdir().expect("a directory");
-    let lock = of_musl(&directory);
+    let lock = lock_in(&directory);
     let held = lock.mutex().acquire().expect("free");
     let asked = AtomicU32::new(0);
     thread::scope(|scope| {
@@ -139,49 +107,75 @@ fn a_waiter_gets_it_from_a_thread_that_ends_and_can_be_stopped() {
         told.recv().expect("it has it");
         let (held, found) = lock.mutex().acquire().expect("its owner ended");
         assert_eq!(found, MutexState::OwnerDied);
-        held.make_consistent().expect("held");
+        drop(held);
     });
     assert_eq!(word(&lock), 0);
 }
 
 #[test]
 fn it_shares_the_threads_list_with_mutexes_of_libcs() {
-    let (one, other) = (tempfile::tempdir().expect("one"), tempfile::tempdir().expect("two"));
-    let foreign = of_musl(&one);
-    let device = other.path().join("device");
-    File::create(&device).expect("made");
-    let own = [0, 1].map(|number| {
-        SharedLock::open(&other.path().join(format!("lock{number}")), &device).expect("made")
-    });
-    let [first, second] = &own;
-    // Released in each order, among others that are held.
-    for order in 0..6 {
-        let mut held = [
-            Some(first.mutex().acquire().expect("free")),
-            Some(foreign.mutex().acquire().expect("free")),
-            Some(second.mutex().acquire().expect("free")),
-        ];
-        let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-        for index in orders[order] {
-            drop(held[index].take());
-        }
-        assert_eq!(word(&foreign), 0);
-    }
-    // One that ends with all three.
-    thread::scope(|scope| {
-        let end = || {
-            for lock in [first, &foreign, second] {
-                std::mem::forget(lock.mutex().acquire().expect("free"));
+    let directory = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    let [one, other] = &directory;
+    let locks = [lock_in(one), lock_in(other)];
+    let libcs = [false, true].map(|inherits| OfLibc::new(inherits).expect("made"));
+    // Taken in turns, and released in each order, among others that are held.
+    let orders: Vec<[usize; 4]> = (0..256)
+        .map(|n| [n & 3, n >> 2 & 3, n >> 4 & 3, n >> 6])
+        .filter(|order| (0..4).all(|index| order.contains(&index)))
+        .collect();
+    assert_eq!(orders.len(), 24);
+    for (taken, given) in
+        orders.iter().flat_map(|taken| orders.iter().map(move |given| (taken, given)))
+    {
+        let mut held = [None, None];
+        for &index in taken {
+            match index {
+                0 | 1 => held[index] = Some(locks[index].mutex().acquire().expect("free")),
+                _ => assert_eq!(libcs[index - 2].lock(), Ok(())),
             }
-            assert_eq!(foreign.mutex().acquire().err(), Some(Errno::DEADLK));
-        };
-        scope.spawn(end).join().expect("it ends");
-    });
-    for lock in [first, &foreign, second] {
-        let (held, found) = lock.mutex().acquire().expect("its owner ended");
-        assert_eq!(found, MutexState::OwnerDied);
-        held.make_consistent().expect("held");
+        }
+        for &index in given {
+            match index {
+                0 | 1 => drop(held[index].take()),
+                _ => assert_eq!(libcs[index - 2].unlock(), Ok(())),
+            }
+        }
+        assert_eq!(locks.each_ref().map(word), [0, 0]);
     }
+    // A thread that ends with all four.
+    for order in &orders {
+        let end = || {
+            for &index in order {
+                match index {
+                    0 | 1 => std::mem::forget(locks[index].mutex().acquire().expect("free")),
+                    _ => assert_eq!(libcs[index - 2].lock(), Ok(())),
+                }
+            }
+            assert_eq!(locks[0].mutex().acquire().err(), Some(Errno::DEADLK));
+        };
+        thread::scope(|scope| scope.spawn(end).join().expect("it ends"));
+        for lock in &locks {
+            let (_held, found) = lock.mutex().acquire().expect("its owner ended");
+            assert_eq!(found, MutexState::OwnerDied);
+        }
+        for mutex in &libcs {
+            assert_eq!(mutex.lock(), Err(Errno::from_raw_os_error(libc::EOWNERDEAD)));
+            assert_eq!(mutex.unlock(), Ok(()));
+        }
+    }
+}
+
+/// The one who repairs may end too: the next one is told again.
+#[test]
+fn whoever_ends_while_repairing_is_an_owner_that_died() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lock = lock_in(&directory);
+    for _ in 0..3 {
+        let end = || std::mem::forget(lock.mutex().acquire().expect("free or dead"));
+        thread::scope(|scope| scope.spawn(end).join().expect("it ends"));
+    }
+    assert_eq!(lock.mutex().acquire().expect("dead").1, MutexState::OwnerDied);
+    assert_eq!(lock.mutex().acquire().expect("released").1, MutexState::Free);
 }
 
 #[test]

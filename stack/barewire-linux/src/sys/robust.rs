@@ -1,0 +1,399 @@
+//! A lock in shared memory that outlives its holder: a robust futex with priority inheritance, by the kernel's
+//! interface alone.
+//!
+//! Read first: futex(2), *Priority-inheritance futexes*; get_robust_list(2); the kernel's
+//! `Documentation/locking/robust-futex-ABI.rst`.
+//!
+//! # Why not libc's mutex
+//! The command is a static program of musl's, and the programs that `barewire run` starts are glibc's. Their mutexes
+//! have one word in common, the kernel's, and differ in the rest. This lock has that word alone, so the programs of
+//! all C libraries share it; and it costs half the instructions of glibc's.
+//!
+//! # How it works
+//! A thread has one list of the robust futexes that it holds. libc made it and told the kernel where it is, and how far
+//! an entry is from its word. So the entry of a lock lies where the holder's libc would have it for that word
+//! ([`ENTRY_BEHIND`]). When the thread ends, in whatever way, the kernel marks each word in the list. The next one to
+//! acquire the lock is told [`MutexState::OwnerDied`], and clears the mark; if that one ends before it released the lock, the kernel marks it
+//! again. The list has libc's own entries too.
+//!
+//! # Ordering
+//! The kernel reads the list when the thread ends, at whatever instruction:
+//! 1. Name the lock as the one that is being acquired or released (`pending`).
+//! 2. Change the word; enter the lock in the list, or take it out before the word is changed.
+//! 3. Name none.
+//!
+//! Nothing else reads the list, so fences for the compiler are enough.
+//!
+//! # Not supported
+//! A child that shares its parent's memory and thread-local storage (vfork) has the parent's thread id here. It must not acquire a lock; see
+//! [`super::is_memory_borrowed`].
+//!
+//! # Safety
+//! 1. The list belongs to the calling thread. [`Own`] is read from thread-local storage, and never leaves its thread. A signal
+//!    handler that uses robust mutexes of libc's in the middle finds a list that is whole: each store leaves it so.
+//! 2. A lock's word has [`ROOM_WORDS`] from it on, which [`SharedMutex::at`] checks, at addresses that the holder may write.
+//! 3. An entry may lie at a multiple of 4 and not of 8: it is read and written unaligned. The kernel reads it so too, which the
+//!    architectures here allow.
+//! 4. A held lock is in its thread's list, so that thread must release it before it is unmapped: [`Held`] borrows the
+//!    lock and cannot leave its thread.
+//! 5. A user who may write the file can write anything there. The entry's pointers are followed by the holder, which wrote
+//!    them. As for a device's registers, the owner of the machine answers for the file's content.
+#![allow(unsafe_code, reason = "the list of robust futexes, which libc and the kernel share")]
+
+use std::cell::Cell;
+use std::io;
+use std::ops::ControlFlow;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use libc::{c_long, c_void};
+use rustix::io::Errno;
+
+use super::pages::SharedWords;
+use super::process_number;
+
+/// The words that a lock takes.
+pub(crate) const ROOM_WORDS: usize = 12;
+/// How often a waiter is asked whether to continue.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// futex(2): the bits of the word that are the owner's thread id.
+const FUTEX_TID_MASK: u32 = 0x3fff_ffff;
+/// futex(2): the owner ended while it held the lock.
+const FUTEX_OWNER_DIED: u32 = 0x4000_0000;
+
+const POINTER: usize = size_of::<*mut c_void>();
+/// How far behind a word this C library has the pointer to the next entry, in bytes: the kernel knows it as an offset
+/// from entry to word.
+const ENTRY_BEHIND: usize = match (cfg!(target_env = "musl"), POINTER) {
+    (true, 8) => 28,
+    (true, _) => 12,
+    (false, 8) => 32,
+    (false, _) => 20,
+};
+/// Whether an entry has a pointer to the previous one too, before that to the next. glibc's of 32 bits has not.
+const HAS_PREVIOUS: bool = cfg!(target_env = "musl") || POINTER == 8;
+/// The mark of an entry whose lock has priority inheritance. musl sets none, and would take it for a part of the address; the
+/// kernel needs none to mark the word, and wakes the waiters of such a lock by itself.
+const INHERITS: usize = if cfg!(target_env = "musl") { 0 } else { 1 };
+
+const _: () = assert!(ENTRY_BEHIND + POINTER <= ROOM_WORDS * 4, "an entry is in the lock's room");
+
+/// The state in which a lock was found when it was acquired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MutexState {
+    /// Its last owner released it.
+    Free,
+    /// Its last owner ended while it held the lock.
+    OwnerDied,
+}
+
+/// The list's head, as the kernel defines it.
+#[repr(C)]
+struct Head {
+    /// The first entry, or the head itself.
+    next: *mut c_void,
+    /// From an entry to its lock's word.
+    futex_offset: c_long,
+    pending: *mut c_void,
+}
+
+/// The calling thread's id, and the place of its list. It stays in that thread.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    head: NonNull<Head>,
+    thread: u32,
+    process: u32,
+}
+
+thread_local! {
+    static OWN: Cell<Option<Own>> = const { Cell::new(None) };
+}
+
+impl Own {
+    #[inline(always)]
+    fn get() -> Result<Self, Errno> {
+        match OWN.get() {
+            Some(own) if own.process == process_number() => Ok(own),
+            _ => Self::look(),
+        }
+    }
+
+    /// Asks the kernel.
+    #[cold]
+    fn look() -> Result<Self, Errno> {
+        #[cfg(target_env = "musl")]
+        {
+            // musl tells the kernel of a thread's list when the thread first uses a robust mutex.
+            let mutex = super::of_libc::OfLibc::new(false)?;
+            mutex.lock()?;
+            mutex.unlock()?;
+        }
+        let mut head: *mut Head = ptr::null_mut();
+        let mut len = 0_usize;
+        // SAFETY: the kernel fills the two, for the calling thread.
+        let got =
+            unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut len) };
+        let head = NonNull::new(head).filter(|_| got == 0 && len == size_of::<Head>());
+        let head = head.ok_or(Errno::NOSYS)?;
+        // SAFETY: the list that libc made for this thread.
+        let Head { futex_offset, .. } = *unsafe { head.as_ref() };
+        if futex_offset != -(ENTRY_BEHIND as c_long) {
+            return Err(Errno::NOSYS);
+        }
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let own = Self { head, thread, process: process_number() };
+        OWN.set(Some(own));
+        Ok(own)
+    }
+
+    /// Steps 1 and 3: names the entry that is being changed; null for none.
+    #[inline]
+    fn name(self, entry: *mut c_void) {
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: this thread's list (Safety 1).
+        unsafe { (*self.head.as_ptr()).pending = entry };
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// The head, as an entry's neighbour.
+    #[inline]
+    fn end(self) -> *mut c_void {
+        self.head.as_ptr().cast()
+    }
+
+    #[inline]
+    fn enter(self, entry: *mut c_void) {
+        let next = get(self.end());
+        set(entry, next);
+        if HAS_PREVIOUS {
+            set(before(entry), self.end());
+            // musl's head has none.
+            if untagged(next) != self.end() {
+                set(before(untagged(next)), entry);
+            }
+        }
+        compiler_fence(Ordering::SeqCst);
+        set(self.end(), tagged(entry));
+    }
+
+    #[inline]
+    fn leave(self, entry: *mut c_void) {
+        let next = get(entry);
+        let previous = if HAS_PREVIOUS { get(before(entry)) } else { self.find_previous(entry) };
+        if HAS_PREVIOUS && untagged(next) != self.end() {
+            set(before(untagged(next)), previous);
+        }
+        set(previous, next);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    fn find_previous(self, entry: *mut c_void) -> *mut c_void {
+        let mut previous = self.end();
+        while untagged(get(previous)) != entry {
+            previous = untagged(get(previous));
+        }
+        previous
+    }
+}
+
+#[inline]
+fn tagged(entry: *mut c_void) -> *mut c_void {
+    entry.map_addr(|address| address | INHERITS)
+}
+
+/// The place of an entry. glibc tags others' entries in the list, whatever this lock does.
+#[inline]
+fn untagged(entry: *mut c_void) -> *mut c_void {
+    entry.map_addr(|address| address & !INHERITS)
+}
+
+/// The place of the pointer to the previous entry.
+#[inline]
+fn before(entry: *mut c_void) -> *mut c_void {
+    entry.wrapping_byte_sub(POINTER)
+}
+
+#[inline]
+fn set(place: *mut c_void, value: *mut c_void) {
+    // SAFETY: a pointer of an entry or the head (Safety 1 to 3).
+    unsafe { place.cast::<*mut c_void>().write_unaligned(value) };
+}
+
+#[inline]
+fn get(place: *mut c_void) -> *mut c_void {
+    // SAFETY: as in `set`.
+    unsafe { place.cast::<*mut c_void>().read_unaligned() }
+}
+
+/// A lock in shared pages. Zeros are a free one.
+#[derive(Debug)]
+pub(crate) struct SharedMutex {
+    words: SharedWords,
+    /// The index of its word.
+    at: usize,
+}
+
+impl SharedMutex {
+    /// The lock at word `at` of `words`, in [`ROOM_WORDS`].
+    ///
+    /// # Panics
+    /// If `words` are fewer, or the lock would not lie at a multiple of 8 bytes.
+    pub(crate) fn at(words: SharedWords, at: usize) -> Self {
+        assert!(at.is_multiple_of(2) && at + ROOM_WORDS <= words.words().len());
+        Self { words, at }
+    }
+
+    /// The words that contain it.
+    #[inline]
+    pub(crate) fn words(&self) -> &SharedWords {
+        &self.words
+    }
+
+    /// The index of the word that the kernel knows.
+    pub(crate) fn word_index(&self) -> usize {
+        self.at
+    }
+
+    #[inline]
+    fn word(&self) -> &AtomicU32 {
+        // SAFETY: a word of the mapping, which lives as long as this; `at` asserts the same. By its address, whose
+        // provenance covers the entry behind it.
+        unsafe { &*self.words.address(self.at).cast::<AtomicU32>() }
+    }
+
+    /// Whether a thread holds it that has not ended.
+    #[inline]
+    pub(crate) fn is_held(word: &AtomicU32) -> bool {
+        let word = word.load(Ordering::Relaxed);
+        word & FUTEX_OWNER_DIED == 0 && word & FUTEX_TID_MASK != 0
+    }
+
+    /// Frees the lock, whatever its last users left in it. No process may use it meanwhile.
+    pub(crate) fn reset(&self) {
+        self.word().store(0, Ordering::Relaxed);
+    }
+
+    /// Acquires the lock. While another thread holds it, waits.
+    ///
+    /// # Errors
+    /// `EDEADLK` if the calling thread holds it; `ENOSYS` if the thread has no list of robust futexes; otherwise
+    /// futex(2)'s.
+    #[inline]
+    pub(crate) fn acquire(&self) -> Result<(Held<'_>, MutexState), Errno> {
+        self.acquire_by(|word| wait(word, None))
+    }
+
+    /// Acquires the lock. While another thread holds it, calls `go_on` every 100 ms with that thread's id.
+    ///
+    /// # Errors
+    /// `EINTR` if `go_on` stopped the waiting; otherwise as [`SharedMutex::acquire`].
+    #[inline]
+    pub(crate) fn acquire_while(
+        &self,
+        go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<(Held<'_>, MutexState), Errno> {
+        self.acquire_by(|word| wait(word, Some(go_on)))
+    }
+
+    #[inline(always)]
+    fn acquire_by(
+        &self,
+        wait: impl FnOnce(&AtomicU32) -> Result<MutexState, Errno>,
+    ) -> Result<(Held<'_>, MutexState), Errno> {
+        let (own, word) = (Own::get()?, self.word());
+        let held = Held { word, own };
+        own.name(tagged(held.entry()));
+        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+        let found = match word.compare_exchange(0, own.thread, acquire, relaxed) {
+            Ok(_) => Ok(MutexState::Free),
+            Err(_) => wait(word),
+        };
+        if found.is_ok() {
+            own.enter(held.entry());
+        }
+        own.name(ptr::null_mut());
+        match found {
+            Ok(found) => Ok((held, found)),
+            Err(errno) => {
+                std::mem::forget(held);
+                Err(errno)
+            }
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn wait(
+    word: &AtomicU32,
+    mut go_on: Option<&mut dyn FnMut(u32) -> ControlFlow<()>>,
+) -> Result<MutexState, Errno> {
+    loop {
+        let until = go_on.is_some().then(ask_again_at);
+        let until = until.as_ref().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: a word that lives, and a time or none.
+        let got = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_LOCK_PI, 0, until) };
+        if got == 0 {
+            let found = word.fetch_and(!FUTEX_OWNER_DIED, Ordering::Acquire);
+            let died = found & FUTEX_OWNER_DIED != 0;
+            return Ok(if died { MutexState::OwnerDied } else { MutexState::Free });
+        }
+        match Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO) {
+            Errno::INTR | Errno::AGAIN => {}
+            Errno::TIMEDOUT => {
+                let owner = word.load(Ordering::Relaxed) & FUTEX_TID_MASK;
+                if go_on.as_mut().is_some_and(|go_on| go_on(owner).is_break()) {
+                    return Err(Errno::INTR);
+                }
+            }
+            errno => return Err(errno),
+        }
+    }
+}
+
+/// When to ask again, on the clock of `FUTEX_LOCK_PI`: seconds and nanoseconds, as the system call takes them.
+fn ask_again_at() -> [c_long; 2] {
+    let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + ASK_EVERY;
+    // Less than 10⁹, which every target's field holds.
+    [until.as_secs().try_into().unwrap_or(c_long::MAX), until.subsec_nanos() as c_long]
+}
+
+/// The lock, held by this thread; released when dropped.
+#[derive(Debug)]
+pub(crate) struct Held<'m> {
+    word: &'m AtomicU32,
+    /// Its pointer keeps this in its thread (Safety 4).
+    own: Own,
+}
+
+impl Held<'_> {
+    #[inline]
+    fn entry(&self) -> *mut c_void {
+        // Within the lock's room (Safety 2).
+        ptr::from_ref(self.word).cast_mut().cast::<c_void>().wrapping_byte_add(ENTRY_BEHIND)
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let (own, entry) = (self.own, self.entry());
+        own.name(tagged(entry));
+        own.leave(entry);
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        if self.word.compare_exchange(own.thread, 0, release, relaxed).is_err() {
+            hand_over(self.word);
+        }
+        own.name(ptr::null_mut());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn hand_over(word: &AtomicU32) {
+    // SAFETY: a word that lives, which this thread holds.
+    let done = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_UNLOCK_PI) };
+    debug_assert_eq!(done, 0, "the holder can give it back");
+}
