@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::*;
 use crate::sys::of_libc::OfLibc;
-use crate::sys::robust::MutexState;
+use crate::sys::robust::{MutexState, held_here};
 
 fn lock_in(directory: &tempfile::TempDir) -> SharedLock {
     let (path, device) = (directory.path().join("lock"), directory.path().join("device"));
@@ -128,6 +128,7 @@ fn it_shares_the_threads_list_with_mutexes_of_libcs() {
         orders.iter().flat_map(|taken| orders.iter().map(move |given| (taken, given)))
     {
         let mut held = [None, None];
+        let mut held_count = 4;
         for &index in taken {
             match index {
                 0 | 1 => held[index] = Some(locks[index].mutex().acquire().expect("free")),
@@ -139,8 +140,9 @@ fn it_shares_the_threads_list_with_mutexes_of_libcs() {
                 0 | 1 => drop(held[index].take()),
                 _ => assert_eq!(libcs[index - 2].unlock(), Ok(())),
             }
+            held_count -= 1;
+            assert_eq!(held_here(), Ok(held_count), "{taken:?}, {given:?}");
         }
-        assert_eq!(locks.each_ref().map(word), [0, 0]);
     }
     // A thread that ends with all four.
     for order in &orders {
@@ -174,7 +176,10 @@ fn whoever_ends_while_repairing_is_an_owner_that_died() {
         let end = || std::mem::forget(lock.mutex().acquire().expect("free or dead"));
         thread::scope(|scope| scope.spawn(end).join().expect("it ends"));
     }
-    assert_eq!(lock.mutex().acquire().expect("dead").1, MutexState::OwnerDied);
+    let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+    let (held, found) = lock.mutex().acquire().expect("dead");
+    assert_eq!((found, word(&lock)), (MutexState::OwnerDied, thread), "the mark is gone");
+    drop(held);
     assert_eq!(lock.mutex().acquire().expect("released").1, MutexState::Free);
 }
 

@@ -31,6 +31,8 @@ impl OfLibc {
         unsafe {
             check(libc::pthread_mutexattr_init(attributes))?;
             check(libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST))?;
+            // musl lists no others.
+            check(libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED))?;
             check(libc::pthread_mutexattr_setprotocol(attributes, protocol))?;
             check(libc::pthread_mutex_init(mutex.as_mut_ptr(), attributes))?;
             check(libc::pthread_mutexattr_destroy(attributes))?;

@@ -125,7 +125,7 @@ impl Own {
     fn look() -> Result<Self, Errno> {
         #[cfg(target_env = "musl")]
         {
-            // musl tells the kernel of a thread's list when the thread first uses a robust mutex.
+            // musl tells the kernel of a thread's list when the thread first uses a robust mutex between processes.
             let mutex = super::of_libc::OfLibc::new(false)?;
             mutex.lock()?;
             mutex.unlock()?;
@@ -189,6 +189,13 @@ impl Own {
         compiler_fence(Ordering::SeqCst);
     }
 
+    /// How many entries are in the list.
+    #[cfg(test)]
+    fn count(self) -> usize {
+        let next = |place: &*mut c_void| Some(untagged(get(*place)));
+        std::iter::successors(next(&self.end()), next).take_while(|at| *at != self.end()).count()
+    }
+
     fn find_previous(self, entry: *mut c_void) -> *mut c_void {
         let mut previous = self.end();
         while untagged(get(previous)) != entry {
@@ -225,6 +232,12 @@ fn set(place: *mut c_void, value: *mut c_void) {
 fn get(place: *mut c_void) -> *mut c_void {
     // SAFETY: as in `set`.
     unsafe { place.cast::<*mut c_void>().read_unaligned() }
+}
+
+/// How many robust futexes the calling thread holds, by its list: locks and mutexes of libc's.
+#[cfg(test)]
+pub(crate) fn held_here() -> Result<usize, Errno> {
+    Own::get().map(Own::count)
 }
 
 /// A lock in shared pages. Zeros are a free one.
