@@ -34,7 +34,17 @@ struct Opener {
     process: u32,
     times: Arc<AtomicU32>,
     on_recovered: Option<Box<dyn FnMut(Recovered) + Send>>,
-    on_wait: Option<OnWait>,
+    waiting: Waiting,
+}
+
+/// What a message does while another process has the lock.
+enum Waiting {
+    /// It waits.
+    Waits,
+    /// It asks every 100 ms whether to wait longer.
+    Asks(OnWait),
+    /// It does not wait; what it does otherwise.
+    Not(Option<OnWait>),
 }
 
 /// Reports that the bus was recovered after a process died within a message, or close to one.
@@ -74,6 +84,21 @@ impl Recoveries {
     }
 }
 
+impl Waiting {
+    fn with(on_wait: Option<OnWait>) -> Self {
+        on_wait.map_or(Self::Waits, Self::Asks)
+    }
+
+    fn set(&mut self, waits: bool) {
+        let on_wait = match std::mem::replace(self, Self::Waits) {
+            Self::Waits => None,
+            Self::Asks(tell) => Some(tell),
+            Self::Not(on_wait) => on_wait,
+        };
+        *self = if waits { Self::with(on_wait) } else { Self::Not(on_wait) };
+    }
+}
+
 impl Opener {
     fn new(lock: &mut SharedLock) -> Self {
         Self {
@@ -81,16 +106,17 @@ impl Opener {
             process: sys::process_number(),
             times: Arc::default(),
             on_recovered: None,
-            on_wait: lock.take_on_wait(),
+            waiting: Waiting::with(lock.take_on_wait()),
         }
     }
 
     /// Acquires the lock; waits as [`SharedLock::on_wait`] says.
     #[inline]
     fn acquire<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, MutexState), Errno> {
-        match &mut self.on_wait {
-            None => lock.mutex().acquire(),
-            Some(tell) => acquire_while(lock, tell),
+        match &mut self.waiting {
+            Waiting::Waits => lock.mutex().acquire(),
+            Waiting::Asks(tell) => acquire_while(lock, tell),
+            Waiting::Not(_) => lock.mutex().try_acquire(),
         }
     }
 
@@ -212,7 +238,10 @@ impl<C> ProcessShared<C> {
 
 /// An error before anything was clocked.
 fn refused(errno: Errno) -> Unfinished {
-    Unfinished::os(0, errno.raw_os_error())
+    match errno {
+        Errno::AGAIN => Unfinished::BUSY,
+        errno => Unfinished::os(0, errno.raw_os_error()),
+    }
 }
 
 impl<C: Controller> ProcessShared<C> {
@@ -273,6 +302,11 @@ impl<C: Controller> Layer for ProcessShared<C> {
     ) -> Result<usize, Unfinished> {
         let (_held, inner) = self.locked()?;
         inner.run_exchange(preset, tx, rx)
+    }
+
+    fn set_waiting_layer(&mut self, waits: bool) {
+        self.opener.waiting.set(waits);
+        self.inner.set_waiting(waits);
     }
 
     /// Does nothing if the lock cannot be acquired: the next message reports why.

@@ -28,17 +28,15 @@
 //!
 //! # Ordering
 //! 1. Acquire the lock.
-//! 2. If the last user was another opener, or died: write *no user* to the file, make a dead
-//!    owner's lock consistent, reclaim the block, write *this opener* to the file. If a process
+//! 2. If the last user was another opener, or died: write *no user* to the file, reclaim the block, write *this opener* to the file. If a process
 //!    dies or panics between any two of these steps, the next one reclaims.
 //! 3. Run the message; CS is deasserted on every path.
 //! 4. Release the lock.
 //!
 //! # What callers must know
-//! * A message may wait for another process's message, up to that one's timeout. So may `try_`
-//!   calls: they do not wait for this process's bus, but once they have it, they run. Do not call
-//!   them where waiting is not allowed. A signal handler that interrupts a message of another bus
-//!   *on the same lock* gets `EDEADLK` as [`Error::Os`](barewire::spi::Error::Os).
+//! * A message may wait for another process's message, up to that one's timeout. `try_` calls do not: they return
+//!   [`Error::Busy`](barewire::spi::Error::Busy). A signal handler that interrupts a message of another bus
+//!   *on the same lock* gets `EDEADLK` as [`Error::Os`](barewire::spi::Error::Os) from the other calls.
 //! * [`Bus::lock`](barewire::bus::Bus) locks the bus of this process only. Messages of other
 //!   processes may run between its messages, even to its chip, unless the driver has a
 //!   [`ChipPort`].

@@ -297,6 +297,58 @@ fn bringing_up_waits_as_its_opener_says() {
 }
 
 #[test]
+fn try_calls_do_not_wait_for_another_process_and_count_nothing() {
+    let place = Place::new();
+    let open = || place.open().expect("opens");
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let asked: &'static _ = Box::leak(Box::new(asked));
+    let patient = open().on_wait(|_| {
+        asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        ControlFlow::Continue(())
+    });
+    let bus = Bus::new(ProcessShared::new(patient, Null::new()));
+    bus.set_counting(true);
+    let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
+    let mut prepared = device.prepare([1]).expect("planned");
+    let lock = open();
+    thread::scope(|scope| {
+        let ((acquired, acquiring), (release, released)) = (mpsc::channel(), mpsc::channel());
+        let lock = &lock;
+        scope.spawn(move || {
+            let held = lock.mutex().acquire().expect("free");
+            acquired.send(()).expect("the test waits");
+            let () = released.recv().expect("told to release");
+            drop(held);
+        });
+        acquiring.recv().expect("acquired");
+        let busy = Err(MessageError { error: Error::Busy, transfer_index: 0, actual_length: 0 });
+        assert_eq!(device.try_sync(&mut [Transfer::write(&[1])]), busy);
+        assert_eq!(prepared.try_run().map(drop), busy.map(drop));
+        assert_eq!(bus.statistics(), Default::default(), "nothing was on the wire");
+        assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 0, "nothing waited");
+        // The next that may wait does, and asks as it was told.
+        let releases = thread::spawn(move || {
+            while asked.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+                thread::yield_now();
+            }
+            release.send(()).expect("it waits");
+        });
+        assert_eq!(device.sync(&mut [Transfer::write(&[1])]), Ok(1));
+        releases.join().expect("it ends");
+    });
+    assert_eq!(device.try_sync(&mut [Transfer::write(&[1])]), Ok(1));
+    // One that ended with it is nobody to wait for.
+    thread::scope(|scope| {
+        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
+    });
+    assert_eq!(prepared.try_run().map(|_| ()), Ok(()));
+    assert_eq!(
+        (bus.statistics().messages, lock.deaths().load(std::sync::atomic::Ordering::Relaxed)),
+        (3, 1)
+    );
+}
+
+#[test]
 fn taking_it_twice_in_one_thread_is_an_error_not_a_wait_for_ever() {
     let place = Place::new();
     let open = || place.open().expect("opens");

@@ -27,17 +27,24 @@ impl OfLibc {
         let attributes = attributes.as_mut_ptr();
         let mut mutex = Box::new(MaybeUninit::uninit());
         let protocol = if inherits { libc::PTHREAD_PRIO_INHERIT } else { libc::PTHREAD_PRIO_NONE };
-        // SAFETY: room for both, initialised in this order.
-        unsafe {
-            check(libc::pthread_mutexattr_init(attributes))?;
-            check(libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST))?;
-            // musl lists no others.
-            check(libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED))?;
-            check(libc::pthread_mutexattr_setprotocol(attributes, protocol))?;
-            check(libc::pthread_mutex_init(mutex.as_mut_ptr(), attributes))?;
-            check(libc::pthread_mutexattr_destroy(attributes))?;
-            Ok(Self(mutex.assume_init()))
-        }
+        // SAFETY: room for attributes, which this initialises.
+        check(unsafe { libc::pthread_mutexattr_init(attributes) })?;
+        // SAFETY: initialised attributes, as in the next ones.
+        check(unsafe {
+            libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST)
+        })?;
+        let between = libc::PTHREAD_PROCESS_SHARED;
+        // musl lists no others.
+        // SAFETY: as above.
+        check(unsafe { libc::pthread_mutexattr_setpshared(attributes, between) })?;
+        // SAFETY: as above.
+        check(unsafe { libc::pthread_mutexattr_setprotocol(attributes, protocol) })?;
+        // SAFETY: room for a mutex, and attributes.
+        check(unsafe { libc::pthread_mutex_init(mutex.as_mut_ptr(), attributes) })?;
+        // SAFETY: as above, and not used again.
+        check(unsafe { libc::pthread_mutexattr_destroy(attributes) })?;
+        // SAFETY: initialised above.
+        Ok(Self(unsafe { mutex.assume_init() }))
     }
 
     fn raw(&self) -> *mut libc::pthread_mutex_t {

@@ -310,6 +310,15 @@ impl SharedMutex {
         self.acquire_by(|word| wait(word, Some(go_on)))
     }
 
+    /// Acquires the lock if no other thread holds it.
+    ///
+    /// # Errors
+    /// `EAGAIN` if one does, or the calling thread; otherwise as [`SharedMutex::acquire`].
+    #[inline]
+    pub(crate) fn try_acquire(&self) -> Result<(Held<'_>, MutexState), Errno> {
+        self.acquire_by(take_from_dead)
+    }
+
     #[inline(always)]
     fn acquire_by(
         &self,
@@ -337,6 +346,27 @@ impl SharedMutex {
     }
 }
 
+/// Takes a word whose owner ended.
+#[cold]
+#[inline(never)]
+fn take_from_dead(word: &AtomicU32) -> Result<MutexState, Errno> {
+    let seen = word.load(Ordering::Relaxed);
+    if seen & FUTEX_TID_MASK != 0 && seen & FUTEX_OWNER_DIED == 0 {
+        return Err(Errno::AGAIN);
+    }
+    // SAFETY: a word that lives.
+    let got = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_TRYLOCK_PI, 0, 0) };
+    if got == 0 { Ok(taken(word)) } else { Err(Errno::AGAIN) }
+}
+
+/// The state in which the kernel gave the word to the caller, and takes its mark away.
+fn taken(word: &AtomicU32) -> MutexState {
+    match word.fetch_and(!FUTEX_OWNER_DIED, Ordering::Acquire) & FUTEX_OWNER_DIED {
+        0 => MutexState::Free,
+        _ => MutexState::OwnerDied,
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn wait(
@@ -349,9 +379,7 @@ fn wait(
         // SAFETY: a word that lives, and a time or none.
         let got = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_LOCK_PI, 0, until) };
         if got == 0 {
-            let found = word.fetch_and(!FUTEX_OWNER_DIED, Ordering::Acquire);
-            let died = found & FUTEX_OWNER_DIED != 0;
-            return Ok(if died { MutexState::OwnerDied } else { MutexState::Free });
+            return Ok(taken(word));
         }
         match Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO) {
             Errno::INTR | Errno::AGAIN => {}

@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::Bus;
 use super::lock::{Held, WireRight};
+use super::panics::{Panics, contain};
 use super::statistics::Path;
 use crate::controller::{Controller, Limits, Plan, Preset, plain_exchange, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
@@ -247,9 +248,20 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
             return Err(MessageError::refused(Error::Busy, 0));
         };
         let (preset, path) = (&self.preset, Path::Immediate);
-        let ran = held.wire.plan_and_run(preset, message, planned, path, true);
-        held.release_for(|| u8::MAX);
-        ran
+        held.wire.drive(|controller| controller.set_waiting(false));
+        let ran = contain(|| held.wire.plan_and_run(preset, message, planned, path, true));
+        held.wire.drive(|controller| controller.set_waiting(true));
+        let mut panics = Panics::none();
+        match ran {
+            Ok(_) => held.release_for(|| u8::MAX),
+            Err(_) => drop(held),
+        }
+        ran.unwrap_or_else(|payload| {
+            panics.add(payload);
+            panics.raise();
+            // The thread unwinds already, and the call is a destructor's.
+            Err(MessageError::refused(Error::Aborted, 0))
+        })
     }
 
     /// Plans a message. If only the controller can plan it, this waits for the bus.

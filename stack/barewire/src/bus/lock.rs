@@ -462,15 +462,29 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
         path: Path,
     ) -> Result<usize, Unfinished> {
         if !message.iter().any(|transfer| transfer.plan.by_interrupt()) {
-            return self.run(preset, message, path);
+            return self.run_unless_busy(preset, message, path);
         }
         // A prepared message keeps its plan for its next runs.
         for transfer in message.iter_mut() {
             transfer.plan = transfer.plan.polled_once();
         }
-        let ran = self.run(preset, message, path);
+        let ran = self.run_unless_busy(preset, message, path);
         for transfer in message {
             transfer.plan = transfer.plan.as_planned();
+        }
+        ran
+    }
+
+    /// [`WireRight::run`]; a message that others kept off the hardware is none.
+    fn run_unless_busy(
+        &mut self,
+        preset: &Preset,
+        message: &mut [Transfer<'_>],
+        path: Path,
+    ) -> Result<usize, Unfinished> {
+        let ran = self.run_uncounted(preset, message);
+        if ran != Err(Unfinished::BUSY) {
+            self.count(preset, message, path, ran);
         }
         ran
     }

@@ -230,6 +230,13 @@ pub trait Controller {
         true
     }
 
+    /// Sets whether a message waits while others than this bus use the hardware: another process, under a lock between processes.
+    /// It does at first. If not, such a message ends at once with [`Unfinished::BUSY`]; a bus runs `try_` calls so. The default does
+    /// nothing: nobody else uses the hardware.
+    fn set_waiting(&mut self, waits: bool) {
+        let _ = waits;
+    }
+
     /// Validates a message and writes each transfer's plan.
     ///
     /// # Errors

@@ -43,6 +43,9 @@ pub struct Unfinished(
 impl Unfinished {
     const OS: u32 = 1 << 31;
     const OVERRUN: u32 = 1 << 30;
+    /// Others than the bus use the hardware, and the message was not to wait
+    /// ([`Controller::set_waiting`](super::Controller::set_waiting)). Nothing was clocked. (No errno has this value.)
+    pub const BUSY: Self = Self::new(0, u32::MAX - 1);
     /// Running it panicked. (No errno has this value.)
     pub(crate) const ABORTED: Self = Self::new(0, u32::MAX);
 
@@ -79,6 +82,8 @@ impl Unfinished {
         let cause = self.0 as u32;
         if self.0 == Self::ABORTED.0 {
             Error::Aborted
+        } else if self.0 == Self::BUSY.0 {
+            Error::Busy
         } else if cause & Self::OS != 0 {
             Error::Os { errno: (cause & !Self::OS) as i32 }
         } else if cause == Self::OVERRUN {

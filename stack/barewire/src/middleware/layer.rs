@@ -69,6 +69,11 @@ pub trait Layer {
         self.inner_mut().resume(preset, message)
     }
 
+    /// As [`Controller::set_waiting`].
+    fn set_waiting_layer(&mut self, waits: bool) {
+        self.inner_mut().set_waiting(waits);
+    }
+
     /// Brings the block to idle, as [`Controller::reclaim`].
     fn reclaim_layer(&mut self) {
         self.inner_mut().reclaim();
@@ -83,6 +88,10 @@ impl<L: Layer + ?Sized> Controller for L {
 
     fn may_use_its_bus(&self) -> bool {
         self.may_use_its_bus_layer()
+    }
+
+    fn set_waiting(&mut self, waits: bool) {
+        self.set_waiting_layer(waits);
     }
 
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {

@@ -337,7 +337,7 @@ fn time_mapped(spec: &MapSpec, options: &Options) -> Result<Report, Failure> {
         return Ok(report);
     }
     let (_place, lock) = own_lock()?;
-    report.time("libc-lock", 0, 0, || {
+    report.time("process-lock", 0, 0, || {
         lock.acquire_and_release().map_err(|error| error.to_string())
     })?;
     Ok(report)

@@ -201,7 +201,7 @@ fn measure(args: &Args) -> Report {
         .into_iter()
         .zip(times)
         .map(|(op, times)| {
-            let instructions = if op.is_counted() { counter.count(op) } else { None };
+            let instructions = counter.count(op);
             row(op.name(), times, &floor, instructions)
         })
         .collect();

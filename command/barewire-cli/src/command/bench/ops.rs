@@ -117,12 +117,6 @@ impl Op {
         }
     }
 
-    /// Whether its instruction count is the same everywhere. A libc's mutex costs what that libc
-    /// makes of it.
-    pub(crate) fn is_counted(self) -> bool {
-        self != Op::ProcessShared
-    }
-
     /// The function callgrind is to collect in.
     pub(crate) fn symbol(self) -> &'static str {
         match self {
