@@ -19,14 +19,15 @@ Instructions per operation, null controller, counted by callgrind; x86-64, relea
 floor is bare with a compare-and-swap and an exchange around it; ..._in_100 are per transfer.
 async_batch_32: a message of 32 that are queued, run, and asked for their results.
 ecspi_...: a prepared 4-byte access through that driver, its registers ready at once.
+process_shared: a sync under the lock between processes.
 prepared_6, regmap_read: 6 bytes prepared, and the same as a register read by name.
 can_...: an MCP2518FD's classic frame of 8 bytes, two messages to receive it and one to send it.
 Last: a message through each driver by its bytes, or by those of its transfers under one chip select.
 
 ";
 
-/// Operations without a count: work of several threads, and of libc.
-const NOT_COUNTED: [&str; 3] = ["process_shared", "worker_hop", "contended_"];
+/// Operations without a count: work of several threads.
+const NOT_COUNTED: [&str; 2] = ["worker_hop", "contended_"];
 
 /// Why this machine's counts cannot be compared with the reviewed ones, or `None` if they can.
 fn why_not() -> Option<String> {

@@ -70,7 +70,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         effective: Effective,
         limits: Limits,
     ) -> Self {
-        Self { bus, preset, priority: 0, settings, effective, limits }
+        Self { bus, preset: preset.of_device(), priority: 0, settings, effective, limits }
     }
 
     /// Sets the priority. Waiting messages of higher `priority` go first. 0 is the lowest, and the
@@ -157,7 +157,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub fn sync_keeping_cs(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let refused = MessageError::refused(Error::CsChangeOnLast, message.len().saturating_sub(1));
         let preset = self.preset.keeping_cs().ok_or(refused)?;
-        Self { preset, ..*self }.sync(message)
+        Self { preset: preset.of_device(), ..*self }.sync(message)
     }
 
     /// [`Device::sync`] if the bus is free and nothing is queued. Never blocks: it polls the wire,

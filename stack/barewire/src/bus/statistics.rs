@@ -220,13 +220,19 @@ impl Counters {
     #[inline]
     pub(super) fn in_both(&self, count: impl Fn(&[Counter; COUNTERS])) {
         let [first, second] = &self.copies;
-        let sequence = self.sequence.load(Ordering::Relaxed);
-        self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
-        fence(Ordering::Release);
+        self.turn_over();
         count(first);
-        self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
-        fence(Ordering::Release);
+        self.turn_over();
         count(second);
+    }
+
+    /// Sends readers to the other copy.
+    #[inline]
+    fn turn_over(&self) {
+        // Only the holder writes it. Read again each time: then it is one instruction on memory.
+        let next = self.sequence.load(Ordering::Relaxed).wrapping_add(1);
+        self.sequence.store(next, Ordering::Release);
+        fence(Ordering::Release);
     }
 
     /// [`Counters::count`] as a cold function of its own, for callers that seldom count.

@@ -56,6 +56,12 @@ impl Preset {
         ))
     }
 
+    /// The preset in a device.
+    pub(crate) fn of_device(self) -> Self {
+        let plan = if self.asks { self.plan.asking() } else { self.plan };
+        Self { plan, ..self }
+    }
+
     /// Whether [`Controller::run_exchange`](super::Controller::run_exchange) takes an exchange of `len` bytes with the
     /// device's settings. If not, the controller must plan it.
     ///
@@ -164,14 +170,15 @@ pub(crate) fn mark_all_short(message: &mut [Transfer<'_>]) {
 }
 
 /// The buffers of a transfer that sends from one buffer and receives into another, and whose plan is
-/// its device's, on a device with 8-bit words and without delays: a chip driver's register access.
+/// its device's, on a device with 8-bit words and without delays: a chip driver's register access. `preset`
+/// is a [device's](Preset::of_device).
 #[inline(always)]
 pub(crate) fn plain_exchange<'t>(
     preset: &Preset,
     transfer: &'t mut Transfer<'_>,
 ) -> Option<(&'t [u8], &'t mut [u8])> {
-    // One after the other, not gathered: see `Transfer::is_plain`.
-    if !preset.plan.is_direct_bytes() || preset.asks {
+    // One after the other, not gathered: see `Transfer::is_plain`. The plan tells of `asks` too.
+    if !preset.plan.is_direct_bytes() {
         return None;
     }
     if !transfer.is_plain() || transfer.cs_change {
@@ -222,7 +229,7 @@ fn check_ends(message: &[Transfer<'_>]) -> Result<(), MessageError> {
 }
 
 fn plan_one(preset: &Preset, transfer: &mut Transfer<'_>) -> Result<(), Error> {
-    transfer.plan = preset.plan.with_cs_change(transfer.cs_change);
+    transfer.plan = preset.plan.of_transfer().with_cs_change(transfer.cs_change);
     check_len(transfer.data.len(), preset.plan.word_bytes())
 }
 
@@ -248,7 +255,7 @@ fn plan_special<F>(
 where
     F: FnMut(&Transfer<'_>) -> Result<u32, Error>,
 {
-    transfer.plan = preset.plan;
+    transfer.plan = preset.plan.of_transfer();
     transfer.plan.control = block(transfer)?;
     if transfer.bits_per_word != 0 {
         transfer.plan = transfer.plan.with_word_bytes(word_bytes(transfer.bits_per_word)?);

@@ -42,6 +42,8 @@ impl Plan {
 
     /// In `shape` of a message's first transfer: [`Plan::all_short`].
     const ALL_SHORT: u32 = 1 << 19;
+    /// In `shape` of a device's plan: the controller plans each of its transfers.
+    const ASKS: u32 = 1 << 20;
 
     /// A plan with nothing after the transfer.
     #[must_use]
@@ -85,6 +87,19 @@ impl Plan {
     #[inline(always)]
     pub(crate) const fn is_direct_bytes(&self) -> bool {
         self.shape == 1 << 8
+    }
+
+    /// Marks the plan of a device whose transfers the controller plans, so that one look at it tells.
+    #[must_use]
+    pub(crate) const fn asking(self) -> Self {
+        Self { shape: self.shape | Self::ASKS, ..self }
+    }
+
+    /// The plan of a device's transfer that has no settings of its own.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn of_transfer(self) -> Self {
+        Self { shape: self.shape & !Self::ASKS, ..self }
     }
 
     /// Marks the plan of a device with delays.
