@@ -108,7 +108,8 @@ enum bw_error
      */
     BW_ERROR_CLOSED = 3,
     /*
-     The object is of the process that called fork: open the bus again in the child.
+     The object is of the process that called fork: open the bus again in the child. A child that shares the memory (vfork,
+     CLONE_VM) may use no bus before it execs, and gets no text.
      */
     BW_ERROR_FORKED = 4,
     /*

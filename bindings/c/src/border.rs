@@ -10,12 +10,19 @@ use std::mem::{MaybeUninit, size_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
+use barewire_linux::is_memory_borrowed;
+
 use crate::error::bw_error;
 use crate::failure::{Failure, keep};
 
 /// Runs a function's body. A failure, or a panic, is kept for the thread and becomes the code.
+///
+/// Not in a child that borrows the memory: its failure has no text, whose place is its parent's.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> bw_error {
+    if is_memory_borrowed() {
+        return bw_error::BW_ERROR_FORKED;
+    }
     // What a panic leaves behind is the bus's to keep consistent, and it promises that.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => bw_error::BW_OK,

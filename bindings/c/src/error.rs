@@ -16,7 +16,8 @@ pub enum bw_error {
     BW_ERROR_HANDLE = 2,
     /// The object was closed, or its bus was.
     BW_ERROR_CLOSED = 3,
-    /// The object is of the process that called fork: open the bus again in the child.
+    /// The object is of the process that called fork: open the bus again in the child. A child that shares the memory (vfork,
+    /// `CLONE_VM`) may use no bus before it execs, and gets no text.
     BW_ERROR_FORKED = 4,
     /// A struct's `size` is none that this library knows, or a field it does not know is set.
     BW_ERROR_SIZE = 5,

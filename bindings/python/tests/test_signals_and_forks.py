@@ -159,6 +159,44 @@ def test_a_child_that_python_does_not_know_is_told_too() -> None:
     assert ran.stdout == "7 1\n", ran.stderr
 
 
+# A child that shares the memory, by libc's clone with a stack of its own; the parent waits until it ends (CLONE_VFORK), so
+# that one of the two runs the interpreter.
+BORROWED = """
+import ctypes, mmap, os, signal
+import barewire
+bus = barewire.Bus("null:")
+device = bus.device(0, speed_hz=1_000_000)
+run = device.prepare(b"x")
+CLONE_VM, CLONE_VFORK = 0x100, 0x4000
+def refused(_):
+    count = 0
+    for use in (lambda: device.transfer(b"x"), run, lambda: bus.device(0, speed_hz=1), lambda: bus.lock().__enter__()):
+        try:
+            use()
+        except barewire.ForkedError:
+            count += 1
+    bus.close()
+    return count
+callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(refused)
+stack = mmap.mmap(-1, 1 << 20)
+top = ctypes.addressof(ctypes.c_char.from_buffer(stack)) + (1 << 20)
+clone = ctypes.PyDLL(None).clone
+clone.argtypes = [type(callback), ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+for _ in range(20):
+    device.transfer(b"x")
+    child = clone(callback, top, CLONE_VM | CLONE_VFORK | int(signal.SIGCHLD), None)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 4, status
+print(len(device.transfer(b"x")), len(run()))
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the interpreter refuses to run on a stack that is not its thread's")
+def test_a_child_that_shares_the_memory_is_told_too() -> None:
+    ran = script(BORROWED)
+    assert ran.stdout == "1 1\n", ran.stderr
+
+
 def test_multiprocessing_by_fork_exits_in_order() -> None:
     text = (
         "import multiprocessing, barewire\n"

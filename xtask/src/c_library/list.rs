@@ -72,12 +72,12 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         "programs of the tests build, and they run",
         r#"mkdir -p tests
-           for name in threads fork unload freed abi; do
+           for name in threads fork vfork unload freed abi; do
              cc -std=gnu11 -O1 -g -Wall -Wextra -Werror "$ROOT/bindings/c/tests/c/$name.c" \
                $(pkg-config --cflags --libs barewire) -pthread -o tests/$name; done
            c++ -std=c++17 -O1 -g -Wall -Wextra -Werror "$ROOT/bindings/c/tests/c/exception.cpp" \
              $(pkg-config --cflags --libs barewire) -o tests/exception
-           for name in threads fork unload freed exception; do timeout 60 tests/$name; done"#,
+           for name in threads fork vfork unload freed exception; do timeout 60 tests/$name; done"#,
     ),
     check(
         "another project's driver with two callbacks identifies the simulated chip",

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use barewire::spi::{Error, MessageError, Settings, Transfer};
-use barewire_linux::process_number;
+use barewire_linux::{is_memory_borrowed, process_number};
 use barewire_open::name::{self, BusName};
 use barewire_open::{AnyBus, AnyDevice, OpenOptions};
 use pyo3::prelude::*;
@@ -89,12 +89,13 @@ impl Shared {
     /// Fails in a child of the process that opened it.
     #[inline]
     pub(crate) fn check_process(&self, py: Python<'_>) -> PyResult<()> {
-        if self.born == process_number() { Ok(()) } else { Err(self.of_another_process(py)) }
+        if self.is_forked() { Err(self.of_another_process(py)) } else { Ok(()) }
     }
 
     /// Whether a child of the process that opened it asks.
+    #[inline]
     pub(crate) fn is_forked(&self) -> bool {
-        self.born != process_number()
+        self.born != process_number() || is_memory_borrowed()
     }
 
     #[cold]

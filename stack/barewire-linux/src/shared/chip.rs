@@ -195,7 +195,8 @@ impl ChipLock {
     /// would wait for itself.
     ///
     /// # Errors
-    /// `EINTR` if the waiting was stopped; otherwise the kernel's error.
+    /// `EINTR` if the waiting was stopped; `ECHILD` in a child that borrows its parent's memory; otherwise the kernel's
+    /// error.
     pub fn acquire(&mut self) -> Result<(), Errno> {
         let mut on_wait = self.on_wait.take();
         let acquired = self.acquire_while(&mut on_wait);
@@ -207,6 +208,9 @@ impl ChipLock {
         &mut self,
         on_wait: &mut Option<impl FnMut(Duration) -> ControlFlow<()>>,
     ) -> Result<(), Errno> {
+        if sys::is_memory_borrowed() {
+            return Err(Errno::CHILD);
+        }
         if self.process != sys::process_number() {
             // The open file, and so the lock, is shared with the parent.
             self.file = self.at.open().map_err(|error| match error {

@@ -136,7 +136,10 @@ impl Opener {
         lock: &SharedLock,
         found: MutexState,
         reclaim: impl FnOnce() -> T,
-    ) -> T {
+    ) -> Result<T, Errno> {
+        if sys::is_memory_borrowed() {
+            return Err(Errno::CHILD);
+        }
         lock.last_user().store(NO_USER, Ordering::Relaxed);
         if found == MutexState::OwnerDied {
             lock.deaths().fetch_add(1, Ordering::Relaxed);
@@ -155,7 +158,7 @@ impl Opener {
             let times = self.times.load(Ordering::Relaxed);
             tell(Recovered { times, total: lock.deaths().load(Ordering::Relaxed) });
         }
-        reclaimed
+        Ok(reclaimed)
     }
 }
 
@@ -211,8 +214,9 @@ impl<C> ProcessShared<C> {
     ) -> Result<Self, SharedError> {
         let mut opener = Opener::new(&mut lock);
         let (held, found) = acquire(&mut opener, &lock).map_err(|errno| lock.mutex_error(errno))?;
-        let inner = opener.settle(&lock, found, controller);
+        let settled = opener.settle(&lock, found, controller);
         drop(held);
+        let inner = settled.map_err(|errno| lock.mutex_error(errno))?;
         Ok(Self { lock: Arc::new(lock), opener, inner })
     }
 
@@ -255,7 +259,7 @@ impl<C: Controller> ProcessShared<C> {
         let (held, found) = opener.acquire(lock).map_err(refused)?;
         // Step 2: another opener used the block last, or its user died.
         if !opener.was_last(lock, found) {
-            opener.settle(lock, found, || inner.reclaim());
+            opener.settle(lock, found, || inner.reclaim()).map_err(refused)?;
         }
         Ok((held, inner))
     }
@@ -313,7 +317,7 @@ impl<C: Controller> Layer for ProcessShared<C> {
     fn reclaim_layer(&mut self) {
         let Self { lock, opener, inner } = self;
         if let Ok((_held, found)) = opener.acquire(lock) {
-            opener.settle(lock, found, || inner.reclaim());
+            let _ = opener.settle(lock, found, || inner.reclaim());
         }
     }
 }

@@ -225,6 +225,11 @@ impl fmt::Display for SharedError {
                 "the lock {} was removed, replaced or overwritten while the bus is in use: processes that open the bus now do not see this one; end all of them, and open the bus again",
                 path.display()
             ),
+            Self::Mutex { path, errno: Errno::CHILD } => write!(
+                f,
+                "the lock {} is not for a child that shares its parent's memory (vfork, CLONE_VM): use fork, or exec first",
+                path.display()
+            ),
             Self::Mutex { path, errno: Errno::SRCH } => write!(
                 f,
                 "the lock {} is held by a thread that there is not: another program wrote into it; end all processes that use the bus, the next one repairs it",

@@ -25,8 +25,8 @@
 //! Nothing else reads the list, so fences for the compiler are enough.
 //!
 //! # Not supported
-//! A child that shares its parent's memory and thread-local storage (vfork) has the parent's thread id here. It must not acquire a lock; see
-//! [`super::is_memory_borrowed`].
+//! A child that shares its parent's memory and thread-local storage (vfork) has the parent's thread id here. It is refused where
+//! it costs nothing to know ([`super::is_memory_borrowed`]), and must not acquire a lock elsewhere.
 //!
 //! # Safety
 //! 1. The list belongs to the calling thread. [`Own`] is read from thread-local storage, and never leaves its thread. A signal
@@ -51,7 +51,7 @@ use libc::{c_long, c_void};
 use rustix::io::Errno;
 
 use super::pages::SharedWords;
-use super::process_number;
+use super::{is_memory_borrowed, process_number};
 
 /// The words that a lock takes.
 pub(crate) const ROOM_WORDS: usize = 12;
@@ -123,6 +123,10 @@ impl Own {
     /// Asks the kernel.
     #[cold]
     fn look() -> Result<Self, Errno> {
+        if is_memory_borrowed() {
+            // The list would be the parent's.
+            return Err(Errno::CHILD);
+        }
         #[cfg(target_env = "musl")]
         {
             // musl tells the kernel of a thread's list when the thread first uses a robust mutex between processes.
@@ -291,8 +295,8 @@ impl SharedMutex {
     /// Acquires the lock. While another thread holds it, waits.
     ///
     /// # Errors
-    /// `EDEADLK` if the calling thread holds it; `ENOSYS` if the thread has no list of robust futexes; otherwise
-    /// futex(2)'s.
+    /// `EDEADLK` if the calling thread holds it; `ENOSYS` if the thread has no list of robust futexes; `ECHILD` in a child that
+    /// borrows its parent's memory, unless it costs a system call to know; otherwise futex(2)'s.
     #[inline]
     pub(crate) fn acquire(&self) -> Result<(Held<'_>, MutexState), Errno> {
         self.acquire_by(|word| wait(word, None))
@@ -373,6 +377,10 @@ fn wait(
     word: &AtomicU32,
     mut go_on: Option<&mut dyn FnMut(u32) -> ControlFlow<()>>,
 ) -> Result<MutexState, Errno> {
+    if is_memory_borrowed() {
+        // The kernel would write the id of a thread that has no list.
+        return Err(Errno::CHILD);
+    }
     loop {
         let until = go_on.is_some().then(ask_again_at);
         let until = until.as_ref().map_or(ptr::null(), ptr::from_ref);
