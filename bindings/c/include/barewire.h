@@ -437,6 +437,11 @@ typedef struct {
      Between two words of a transfer.
      */
     uint32_t word_delay_ns;
+    /*
+     A transfer that takes longer on the wire, in nanoseconds, waits by interrupt, if the controller has one; a shorter one is
+     polled. 0 for the controller's limit, 1 for always by interrupt, UINT32_MAX for never. Since 0.2.
+     */
+    uint32_t poll_limit_ns;
 } bw_settings;
 
 /*

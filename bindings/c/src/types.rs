@@ -109,6 +109,9 @@ pub struct bw_settings {
     pub cs_inactive_ns: u32,
     /// Between two words of a transfer.
     pub word_delay_ns: u32,
+    /// A transfer that takes longer on the wire, in nanoseconds, waits by interrupt, if the controller has one; a shorter one is
+    /// polled. 0 for the controller's limit, 1 for always by interrupt, `UINT32_MAX` for never. Since 0.2.
+    pub poll_limit_ns: u32,
 }
 
 /// One transfer of a message, under Linux's names. Set all to zero, then the fields that matter: a field of zero takes

@@ -89,6 +89,13 @@ def test_several_transfers(flash: barewire.Device, rpi3: barewire.Bus) -> None:
         Transfer.write(b"", speed_hz=1 << 40)
 
 
+def test_a_device_chooses_when_its_transfers_wait_by_interrupt(rpi3: barewire.Bus) -> None:
+    for limit in (None, 0, 1_000, 2**32 - 1):
+        assert rpi3.device(0, speed_hz=1_000_000, poll_limit_ns=limit).transfer(SENT) == ID
+    with pytest.raises(OverflowError):
+        rpi3.device(0, speed_hz=1_000_000, poll_limit_ns=-1)
+
+
 def test_settings_have_the_fields_names(rpi3: barewire.Bus) -> None:
     device = rpi3.device(
         1, speed_hz=3_000_000, mode=barewire.MODE_3, bits_per_word=8, cs_setup_ns=100, cs_hold_ns=200,

@@ -27,6 +27,7 @@ mod lines;
 mod mcp251xfd;
 mod messages;
 mod native_select;
+mod poll_limits;
 mod processors;
 mod processors_reference;
 mod published;

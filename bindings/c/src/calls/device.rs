@@ -109,6 +109,7 @@ pub unsafe extern "C" fn bw_device_open(
             cs_hold_ns: asked.cs_hold_ns,
             cs_inactive_ns: asked.cs_inactive_ns,
             word_delay_ns: asked.word_delay_ns,
+            poll_limit_ns: (asked.poll_limit_ns != 0).then_some(asked.poll_limit_ns),
         };
         // SAFETY: the device is dropped with its `Shared`, at the latest.
         let core = unsafe { shared.bus() };

@@ -49,6 +49,7 @@ int main(void)
     FIELD(bw_settings, cs_hold_ns);
     FIELD(bw_settings, cs_inactive_ns);
     FIELD(bw_settings, word_delay_ns);
+    FIELD(bw_settings, poll_limit_ns);
     STRUCT(bw_effective);
     FIELD(bw_effective, size);
     FIELD(bw_effective, speed_hz);

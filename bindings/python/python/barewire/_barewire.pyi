@@ -214,6 +214,7 @@ class Bus:
         cs_inactive_ns: int = 0,
         word_delay_ns: int = 0,
         priority: int = 0,
+        poll_limit_ns: int | None = None,
     ) -> Device: ...
     def lock(self) -> Lock: ...
     def registers(

@@ -41,9 +41,10 @@ impl Bus {
         Ok(Self { shared, counting: AtomicBool::new(statistics) })
     }
 
-    /// Opens a device: the settings of one chip select, under Linux's names.
+    /// Opens a device: the settings of one chip select, under Linux's names. A transfer that takes longer than
+    /// `poll_limit_ns` on the wire waits by interrupt; None for the controller's limit, 0 for always, 2**32 - 1 for never.
     #[pyo3(signature = (chip_select=0, *, speed_hz, mode=0, bits_per_word=8, cs_setup_ns=0, cs_hold_ns=0,
-                        cs_inactive_ns=0, word_delay_ns=0, priority=0))]
+                        cs_inactive_ns=0, word_delay_ns=0, priority=0, poll_limit_ns=None))]
     #[expect(clippy::too_many_arguments, reason = "a device's settings, by name")]
     fn device(
         &self,
@@ -57,6 +58,7 @@ impl Bus {
         cs_inactive_ns: u32,
         word_delay_ns: u32,
         priority: u8,
+        poll_limit_ns: Option<u32>,
     ) -> PyResult<Device> {
         let settings = Settings {
             chip_select,
@@ -67,6 +69,7 @@ impl Bus {
             cs_hold_ns,
             cs_inactive_ns,
             word_delay_ns,
+            poll_limit_ns,
         };
         Device::open(py, &self.shared, &settings, priority)
     }

@@ -1,6 +1,6 @@
 //! Settings for spidev: how they are stored in a [`Preset`], checked, and applied.
 
-use barewire::controller::{Limits, Plan, Preset, Selection, delay_ticks, word_bytes};
+use barewire::controller::{ALWAYS_POLL, Limits, Plan, Preset, Selection, delay_ticks, word_bytes};
 use barewire::spi::{Effective, Error, Mode, Settings, Transfer};
 use barewire::time::effective_ns;
 use rustix::io::Errno;
@@ -130,6 +130,7 @@ pub(super) fn configure(
         // The size of a message must be checked against bufsiz.
         asks: true,
         poll_bytes_max: usize::MAX,
+        poll_limit_ns: ALWAYS_POLL,
         // The kernel splits or refuses, and counts that itself.
         max_transfer_bytes: usize::MAX,
         regs,

@@ -83,6 +83,17 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         Self { priority, ..self }
     }
 
+    /// The same device for messages with a limit of their own up to which a transfer is polled, as
+    /// [`Settings::poll_limit_ns`]; `None` for the controller's. Keep one for each kind of message: choosing between two devices
+    /// costs nothing. Waits for the bus.
+    ///
+    /// # Errors
+    /// [`Error::WouldDeadlock`] if the caller's context has the bus.
+    pub fn with_poll_limit_ns(&self, poll_limit_ns: Option<u32>) -> Result<Self, Error> {
+        let settings = Settings { poll_limit_ns, ..self.settings };
+        Ok(self.bus.device(&settings)?.with_priority(self.priority))
+    }
+
     /// The priority.
     #[must_use]
     pub fn priority(&self) -> u8 {

@@ -86,6 +86,8 @@ pub struct Preset {
     pub cs_hold_ticks: u32,
     /// Ticks to wait after CS is driven inactive.
     pub cs_inactive_ticks: u32,
+    /// A transfer that takes longer on the wire, in nanoseconds, waits by interrupt.
+    pub poll_limit_ns: u32,
     /// Special properties of its selections.
     pub selection: Selection,
 }

@@ -7,7 +7,7 @@
 //! it must check, because its native chip select might pulse.
 
 use super::lines::Select;
-use super::{After, Plan, Preset, Selection};
+use super::{ALWAYS_POLL, After, Plan, Preset, Selection};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 use crate::time::{effective_ns, ticks_at_least};
 
@@ -40,6 +40,7 @@ impl Preset {
             plan,
             asks: false,
             poll_bytes_max: usize::MAX,
+            poll_limit_ns: ALWAYS_POLL,
             max_transfer_bytes: usize::MAX,
             regs,
             cs_mask: 0,

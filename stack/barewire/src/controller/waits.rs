@@ -3,7 +3,8 @@
 use super::{Plan, Preset};
 use crate::spi::Transfer;
 
-/// A limit, in nanoseconds on the wire, below which every transfer is polled.
+/// A limit, in nanoseconds on the wire, below which every transfer is polled: of a controller, or of a device
+/// ([`Settings::poll_limit_ns`](crate::spi::Settings::poll_limit_ns)).
 pub const ALWAYS_POLL: u32 = u32::MAX;
 
 const PS_PER_S: u128 = 1_000_000_000_000;
@@ -13,14 +14,14 @@ const PS_PER_S: u128 = 1_000_000_000_000;
 pub(super) fn poll_bytes_max(
     poll_limit_ns: u32,
     plan: &Plan,
-    word_ps: u128,
+    word_ps: impl FnOnce() -> u128,
     timer_hz: u32,
 ) -> usize {
     if poll_limit_ns == ALWAYS_POLL {
         return usize::MAX;
     }
     let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
-    let cost_ps = word_ps + gap_ps.div_ceil(timer_hz.into());
+    let cost_ps = word_ps() + gap_ps.div_ceil(timer_hz.into());
     let words = u128::from(poll_limit_ns) * 1_000 / cost_ps.max(1);
     usize::try_from(words.saturating_mul(plan.word_bytes().into())).unwrap_or(usize::MAX)
 }

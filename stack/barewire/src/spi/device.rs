@@ -24,6 +24,11 @@ pub struct Settings {
     pub cs_inactive_ns: u32,
     /// Between two words of a transfer.
     pub word_delay_ns: u32,
+    /// A transfer that takes longer on the wire, in nanoseconds, waits by interrupt; a shorter one is polled. `None` for the
+    /// controller's limit, `Some(0)` for always by interrupt,
+    /// [`ALWAYS_POLL`](crate::controller::ALWAYS_POLL) for never. Ignored where the controller has no interrupt or does not
+    /// poll (spidev).
+    pub poll_limit_ns: Option<u32>,
 }
 
 impl Settings {
@@ -39,6 +44,7 @@ impl Settings {
             cs_hold_ns: 0,
             cs_inactive_ns: 0,
             word_delay_ns: 0,
+            poll_limit_ns: None,
         }
     }
 
@@ -46,6 +52,13 @@ impl Settings {
     #[must_use]
     pub const fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Sets up to which time on the wire, in nanoseconds, a transfer is polled.
+    #[must_use]
+    pub const fn with_poll_limit_ns(mut self, poll_limit_ns: u32) -> Self {
+        self.poll_limit_ns = Some(poll_limit_ns);
         self
     }
 

@@ -7,7 +7,6 @@ use super::regs::{
 use super::{P_CHANNEL, P_MR, P_NATIVE, P_PCS};
 use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
-use crate::controller::waits::poll_bytes_max;
 use crate::controller::{CsLine, Limits, Plan, Preset, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 
@@ -273,7 +272,11 @@ impl BlockConfig for AtmelConfig {
         Ok(())
     }
 
-    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
-        poll_bytes_max(self.poll_limit_ns, plan, self.wire_ps(plan.control, 1), timer_hz)
+    fn poll_limit_ns(&self) -> u32 {
+        self.poll_limit_ns
+    }
+
+    fn word_ps(&self, plan: &Plan) -> u128 {
+        self.wire_ps(plan.control, 1)
     }
 }

@@ -6,7 +6,6 @@ use super::regs::{
 use super::{NATIVE_CHANNELS, P_CS, P_SETTLE};
 use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
-use crate::controller::waits::poll_bytes_max;
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, Mode, Settings, Transfer};
 use crate::time::ticks_at_least;
@@ -128,10 +127,13 @@ impl BlockConfig for Bcm2835Config {
         Ok(cdiv)
     }
 
-    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+    fn poll_limit_ns(&self) -> u32 {
+        self.poll_limit_ns
+    }
+
+    fn word_ps(&self, plan: &Plan) -> u128 {
         let clocks = u128::from(BYTE_CLOCKS) * u128::from(divisor(plan.control));
-        let byte_ps = (clocks * PS_PER_S).div_ceil(self.core_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, byte_ps, timer_hz)
+        (clocks * PS_PER_S).div_ceil(self.core_hz.into())
     }
 }
 

@@ -5,9 +5,9 @@ use core::task::Poll;
 use super::{Block, BlockConfig, BlockDriver, State};
 use crate::controller::gpio::GpioBank;
 use crate::controller::lines::Rest;
-use crate::controller::waits::plan_waits;
+use crate::controller::waits::{plan_waits, poll_bytes_max};
 use crate::controller::{
-    Controller, Interrupt, Limits, Preset, Unfinished, plan_message, resume_message,
+    Controller, Interrupt, Limits, Plan, Preset, Unfinished, plan_message, resume_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
@@ -17,6 +17,12 @@ impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Block<B, R, G,
 where
     Self: BlockDriver,
 {
+    /// The longest transfer of `plan` that is polled, in bytes, on a device with that limit.
+    fn poll_bytes_max(&self, preset: &Preset, plan: &Plan) -> usize {
+        let word_ps = || self.config.word_ps(plan);
+        poll_bytes_max(preset.poll_limit_ns, plan, word_ps, self.timer.frequency_hz())
+    }
+
     // Inlined always: the caller knows what was prepared.
     #[inline(always)]
     fn run_inlined(
@@ -56,7 +62,8 @@ where
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         let timer_hz = self.timer.frequency_hz();
         let (mut preset, effective) = self.config.configure(settings, timer_hz)?;
-        preset.poll_bytes_max = self.config.poll_bytes_max(&preset.plan, timer_hz);
+        preset.poll_limit_ns = settings.poll_limit_ns.unwrap_or(self.config.poll_limit_ns());
+        preset.poll_bytes_max = self.poll_bytes_max(&preset, &preset.plan);
         Ok((preset, effective))
     }
 
@@ -65,7 +72,7 @@ where
         let timer_hz = self.timer.frequency_hz();
         plan_message(preset, timer_hz, message, |transfer| config.plan(preset, transfer))?;
         config.complete(preset, message)?;
-        plan_waits(preset, message, |plan| config.poll_bytes_max(plan, timer_hz));
+        plan_waits(preset, message, |plan| self.poll_bytes_max(preset, plan));
         Ok(())
     }
 

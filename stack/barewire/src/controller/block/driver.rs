@@ -57,8 +57,11 @@ pub trait BlockConfig {
         Ok(())
     }
 
-    /// The longest transfer of `plan` that is polled, in bytes.
-    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize;
+    /// A transfer that takes longer on the wire, in nanoseconds, waits by interrupt, unless its device says otherwise.
+    fn poll_limit_ns(&self) -> u32;
+
+    /// The picoseconds that a word of `plan` takes on the wire, without the timer's delay after it, rounded up.
+    fn word_ps(&self, plan: &Plan) -> u128;
 }
 
 /// A driver's accesses to its block's registers.

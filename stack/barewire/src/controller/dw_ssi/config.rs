@@ -4,7 +4,6 @@ use super::regs::{DIVISOR_MAX, LINES_MAX, SCPH, SCPOL, SRL};
 use super::{P_NATIVE, P_SER, Size, is_native};
 use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
-use crate::controller::waits::poll_bytes_max;
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 
@@ -153,11 +152,14 @@ impl BlockConfig for Built {
         check_native(preset, self.size, message)
     }
 
-    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+    fn poll_limit_ns(&self) -> u32 {
+        self.board.poll_limit_ns
+    }
+
+    fn word_ps(&self, plan: &Plan) -> u128 {
         let clocks = 8 * u64::from(plan.word_bytes());
         let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
-        let word_ps = word_ps.div_ceil(self.board.reference_hz.into());
-        poll_bytes_max(self.board.poll_limit_ns, plan, word_ps, timer_hz)
+        word_ps.div_ceil(self.board.reference_hz.into())
     }
 }
 

@@ -6,7 +6,6 @@ use super::regs::{
 };
 use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
-use crate::controller::waits::poll_bytes_max;
 use crate::controller::{CsLine, Limits, Plan, Preset, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::ticks_at_least;
@@ -252,10 +251,13 @@ impl BlockConfig for EcspiConfig {
         self.check_native(preset, message)
     }
 
-    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+    fn poll_limit_ns(&self) -> u32 {
+        self.poll_limit_ns
+    }
+
+    fn word_ps(&self, plan: &Plan) -> u128 {
         let word_ps =
             8 * u128::from(plan.word_bytes()) * u128::from(divisor(plan.control)) * PS_PER_S;
-        let word_ps = word_ps.div_ceil(self.reference_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
+        word_ps.div_ceil(self.reference_hz.into())
     }
 }

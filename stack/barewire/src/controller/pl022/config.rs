@@ -4,7 +4,6 @@ use super::regs::{CPSDVSR_MAX, DSS, FIFO_WORDS, LBM, SCR_DIVISOR_MAX, SPH, SPO, 
 use super::{NATIVE, P_CR1, P_FLAGS, P_SETTLE, PAIRS, cpsdvsr, divisor};
 use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
-use crate::controller::waits::poll_bytes_max;
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
 use crate::time::ticks_at_least;
@@ -142,11 +141,14 @@ impl BlockConfig for Pl022Config {
         check_native(preset, message)
     }
 
-    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+    fn poll_limit_ns(&self) -> u32 {
+        self.poll_limit_ns
+    }
+
+    fn word_ps(&self, plan: &Plan) -> u128 {
         let clocks = 8 * u64::from(plan.word_bytes()) + pause_clocks(plan.control);
         let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
-        let word_ps = word_ps.div_ceil(self.reference_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
+        word_ps.div_ceil(self.reference_hz.into())
     }
 }
 

@@ -4,7 +4,6 @@ use super::regs::{DIV_MAX, ENDIAN, LINES_MAX, PHA, POL};
 use super::{P_CSID, P_NATIVE};
 use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
-use crate::controller::waits::poll_bytes_max;
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, Mode, Settings, Transfer};
 
@@ -141,10 +140,13 @@ impl BlockConfig for SiFiveConfig {
         Ok(own)
     }
 
-    fn poll_bytes_max(&self, plan: &Plan, timer_hz: u32) -> usize {
+    fn poll_limit_ns(&self) -> u32 {
+        self.poll_limit_ns
+    }
+
+    fn word_ps(&self, plan: &Plan) -> u128 {
         let cycles = 8 * u128::from(divisor(sckdiv(plan.control)));
-        let word_ps = (cycles * PS_PER_S).div_ceil(self.reference_hz.into());
-        poll_bytes_max(self.poll_limit_ns, plan, word_ps, timer_hz)
+        (cycles * PS_PER_S).div_ceil(self.reference_hz.into())
     }
 }
 
