@@ -20,7 +20,7 @@
 //! The kernel reads the list when the thread ends, at whatever instruction:
 //! 1. Name the lock as the one that is being acquired or released (`pending`).
 //! 2. Change the word; enter the lock in the list, or take it out before the word is changed.
-//! 3. Name none.
+//! 3. Name what was named before: another lock, if this is a signal handler that tries one.
 //!
 //! Nothing else reads the list, so fences for the compiler are enough.
 //!
@@ -30,7 +30,7 @@
 //!
 //! # Safety
 //! 1. The list belongs to the calling thread. [`Own`] is read from thread-local storage, and never leaves its thread. A signal
-//!    handler that uses robust mutexes of libc's in the middle finds a list that is whole: each store leaves it so.
+//!    handler that uses robust mutexes or tries a lock in the middle finds a list that is whole, and leaves it as it was.
 //! 2. A lock's word has [`ROOM_WORDS`] from it on, which [`SharedMutex::at`] checks, at addresses that the holder may write.
 //! 3. An entry may lie at a multiple of 4 and not of 8: it is read and written unaligned. The kernel reads it so too, which the
 //!    architectures here allow.
@@ -42,6 +42,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::mem::offset_of;
 use std::ops::ControlFlow;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
@@ -152,13 +153,15 @@ impl Own {
         Ok(own)
     }
 
-    /// Steps 1 and 3: names the entry that is being changed; null for none.
+    /// Steps 1 and 3: names the entry that is being changed. Returns what was named before; null for none.
     #[inline]
-    fn name(self, entry: *mut c_void) {
+    fn name(self, entry: *mut c_void) -> *mut c_void {
+        let pending = self.end().wrapping_byte_add(offset_of!(Head, pending));
+        let before = get(pending);
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: this thread's list (Safety 1).
-        unsafe { (*self.head.as_ptr()).pending = entry };
+        set(pending, entry);
         compiler_fence(Ordering::SeqCst);
+        before
     }
 
     /// The head, as an entry's neighbour.
@@ -173,24 +176,26 @@ impl Own {
         set(entry, next);
         if HAS_PREVIOUS {
             set(before(entry), self.end());
-            // musl's head has none.
-            if untagged(next) != self.end() {
-                set(before(untagged(next)), entry);
-            }
         }
         compiler_fence(Ordering::SeqCst);
         set(self.end(), tagged(entry));
+        compiler_fence(Ordering::SeqCst);
+        // Last: a handler that entered another and took it out before this line has left the head here. musl's head
+        // has none.
+        if HAS_PREVIOUS && untagged(next) != self.end() {
+            set(before(untagged(next)), entry);
+        }
     }
 
     #[inline]
     fn leave(self, entry: *mut c_void) {
         let next = get(entry);
         let previous = if HAS_PREVIOUS { get(before(entry)) } else { self.find_previous(entry) };
+        set(previous, next);
+        compiler_fence(Ordering::SeqCst);
         if HAS_PREVIOUS && untagged(next) != self.end() {
             set(before(untagged(next)), previous);
         }
-        set(previous, next);
-        compiler_fence(Ordering::SeqCst);
     }
 
     /// How many entries are in the list.
@@ -226,10 +231,17 @@ fn before(entry: *mut c_void) -> *mut c_void {
     entry.wrapping_byte_sub(POINTER)
 }
 
+/// Writes a pointer, in one piece if it is aligned: the kernel may read the head's after any instruction.
 #[inline]
 fn set(place: *mut c_void, value: *mut c_void) {
-    // SAFETY: a pointer of an entry or the head (Safety 1 to 3).
-    unsafe { place.cast::<*mut c_void>().write_unaligned(value) };
+    let place = place.cast::<*mut c_void>();
+    if place.is_aligned() {
+        // SAFETY: a pointer of an entry or the head (Safety 1 to 3).
+        unsafe { place.write(value) };
+    } else {
+        // SAFETY: as above.
+        unsafe { place.write_unaligned(value) };
+    }
 }
 
 #[inline]
@@ -330,7 +342,7 @@ impl SharedMutex {
     ) -> Result<(Held<'_>, MutexState), Errno> {
         let (own, word) = (Own::get()?, self.word());
         let held = Held { word, own };
-        own.name(tagged(held.entry()));
+        let before = own.name(tagged(held.entry()));
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         let found = match word.compare_exchange(0, own.thread, acquire, relaxed) {
             Ok(_) => Ok(MutexState::Free),
@@ -339,7 +351,7 @@ impl SharedMutex {
         if found.is_ok() {
             own.enter(held.entry());
         }
-        own.name(ptr::null_mut());
+        own.name(before);
         match found {
             Ok(found) => Ok((held, found)),
             Err(errno) => {
@@ -429,20 +441,117 @@ impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
         let (own, entry) = (self.own, self.entry());
-        own.name(tagged(entry));
+        if own.process != process_number() {
+            // A child's copy: its parent's thread has the lock, and libc has begun another list here.
+            return;
+        }
+        let before = own.name(tagged(entry));
         own.leave(entry);
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
         if self.word.compare_exchange(own.thread, 0, release, relaxed).is_err() {
             hand_over(self.word);
         }
-        own.name(ptr::null_mut());
+        own.name(before);
     }
 }
 
 #[cold]
 #[inline(never)]
 fn hand_over(word: &AtomicU32) {
-    // SAFETY: a word that lives, which this thread holds.
-    let done = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_UNLOCK_PI) };
-    debug_assert_eq!(done, 0, "the holder can give it back");
+    // Fails if the file was overwritten meanwhile: then there is nothing to give back.
+    // SAFETY: a word that lives.
+    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_UNLOCK_PI) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn lock() -> (File, SharedMutex) {
+        let file = tempfile::tempfile().expect("a scratch file");
+        file.set_len(4096).expect("grown");
+        let words = SharedWords::map(&file, 1024).expect("maps");
+        (file, SharedMutex::at(words, 16))
+    }
+
+    #[test]
+    fn a_child_does_not_release_what_its_parent_holds() {
+        let (_file, lock) = lock();
+        let (held, _) = lock.acquire().expect("free");
+        let thread = lock.word().load(Ordering::Relaxed);
+        // SAFETY: the child makes system calls alone.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            drop(held);
+            let kept = lock.word().load(Ordering::Relaxed) == thread;
+            let found = lock.acquire_while(&mut |_| ControlFlow::Break(())).map(drop);
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(kept && found == Err(Errno::INTR))) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(libc::WEXITSTATUS(status), 1, "{status:#x}");
+        drop(held);
+        assert_eq!(lock.word().load(Ordering::Relaxed), 0);
+    }
+
+    /// As a handler would that interrupts its thread between two steps.
+    #[test]
+    fn a_handler_s_lock_leaves_the_list_as_it_was() {
+        let [(_, oldest), (_, outer), (_, inner)] = [lock(), lock(), lock()];
+        let (oldest, _) = oldest.acquire().expect("free");
+        let own = Own::get().expect("a list");
+        let entry = Held { word: outer.word(), own };
+        let entry = std::mem::ManuallyDrop::new(entry).entry();
+        assert_eq!(own.name(entry), ptr::null_mut());
+        drop(inner.try_acquire().expect("free"));
+        assert_eq!(own.name(ptr::null_mut()), entry, "it stays named");
+        assert_eq!(own.count(), 1);
+        drop(oldest);
+        assert_eq!(own.count(), 0);
+    }
+
+    /// A list in memory, so that Miri can follow its pointers.
+    #[test]
+    fn entries_are_linked_and_taken_out_in_any_order() {
+        const ENTRIES: usize = 4;
+        let nowhere = ptr::null_mut();
+        let mut head = [nowhere; 3];
+        let place: NonNull<Head> = NonNull::from(&mut head).cast();
+        let own = Own { head: place, thread: 1, process: 1 };
+        let first = own.end();
+        set(first, first);
+        // Two pointers each, of which the second is the next; nothing else may be written.
+        let mut room = [[nowhere; 2]; ENTRIES];
+        let base: *mut *mut c_void = room.as_mut_ptr().cast();
+        let entries: [*mut c_void; ENTRIES] =
+            std::array::from_fn(|at| base.wrapping_add(2 * at + 1).cast());
+        let listed = || {
+            let next = |place: &*mut c_void| Some(untagged(get(*place)));
+            let all = std::iter::successors(next(&first), next);
+            all.take_while(|place| *place != first).collect::<Vec<_>>()
+        };
+        for order in 0..24 {
+            for entry in entries {
+                assert_eq!(own.name(entry), nowhere);
+                own.enter(entry);
+                assert_eq!(own.name(nowhere), entry);
+            }
+            let mut left: Vec<_> = entries.into_iter().rev().collect();
+            let mut number = order;
+            while !left.is_empty() {
+                assert_eq!(listed(), left);
+                let are_linked =
+                    left.windows(2).all(|pair| !HAS_PREVIOUS || get(before(pair[1])) == pair[0]);
+                assert!(are_linked, "each entry but the first has the one before it");
+                let index = number % left.len();
+                number /= left.len();
+                own.leave(left.remove(index));
+            }
+            assert_eq!(listed(), []);
+        }
+    }
 }
