@@ -29,10 +29,10 @@ use barewire::spi::{Mode, Settings};
 use crate::settings::{LSB_FIRST, on_the_wire};
 use crate::{IocTransfer, NodeName, NodeSettings, Setup};
 
-/// The words of a page.
-pub const PAGE_WORDS: usize = 1024;
-/// Where the server's lifeline begins.
-pub const LIFELINE_AT: usize = 16;
+/// The words of a page that this module uses.
+pub const PAGE_WORDS: usize = 16;
+/// The length of the file: the server's lifeline is at the end of the machine's page, of which this is the largest.
+pub const PAGE_BYTES: u64 = 65_536;
 
 /// The first word of a page; its last byte is the version.
 const MAGIC: u32 = u32::from_le_bytes(*b"bwd1");
@@ -62,11 +62,11 @@ pub fn files(tree: &Path, node: NodeName) -> [PathBuf; 2] {
 pub struct Page<'w>(&'w [AtomicU32; PAGE_WORDS]);
 
 impl<'w> Page<'w> {
-    /// The page in these words; `None` if they are not [`PAGE_WORDS`].
+    /// The page in these words; `None` if they are fewer than [`PAGE_WORDS`].
     #[must_use]
     #[inline]
     pub fn new(words: &'w [AtomicU32]) -> Option<Self> {
-        words.try_into().ok().map(Self)
+        words.first_chunk().map(Self)
     }
 
     #[inline]
@@ -83,7 +83,7 @@ impl<'w> Page<'w> {
         let flags = BOARD_MODES.into_iter().filter(|(_, mode)| setup.mode.contains(*mode));
         self.set(BOARD_MODE_AT, flags.map(|(flag, _)| flag).sum());
         self.set(CHIP_SELECT_AT, setup.chip_select.into());
-        // Below `PAGE_WORDS`.
+        // Within the machine's page.
         self.set(LIFE_AT, life as u32);
         self.0[MAGIC_AT].store(MAGIC, Ordering::Release);
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::spi::{Error, Mode, Transfer};
 use barewire_linux::SharedWords;
-use barewire_spidev_abi::direct::{PAGE_WORDS, files, plain, plain_one, settings_of};
+use barewire_spidev_abi::direct::{PAGE_BYTES, files, plain, plain_one, settings_of};
 use barewire_spidev_abi::{Failed, IocTransfer, NodeName, Sums, TRANSFER_BYTES};
 use rustix::fs::{CWD, Mode as FileMode, OFlags, openat};
 use rustix::io::Errno;
@@ -64,7 +64,7 @@ impl Node {
             str::from_utf8(room.get(..bytes).filter(|text| text.len() < TEXT_BYTES)?).ok()?;
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let page = File::from(openat(CWD, &page, flags, FileMode::empty()).ok()?);
-        let words = SharedWords::map(&page, PAGE_WORDS).ok()?;
+        let words = SharedWords::map(&page, PAGE_BYTES as usize / 4).ok()?;
         let bus = OpenBus::open(text, opening)?;
         let board = barewire_spidev_abi::direct::Page::new(words.words())?.board();
         let claim = bus.locks.open(board.0).ok()?.into_claim()?;

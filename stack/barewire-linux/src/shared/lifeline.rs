@@ -4,15 +4,13 @@
 //! The thread holds a robust lock for as long as it lives. However it ends, also by SIGKILL, the kernel marks
 //! the lock's word. So every process that shares the memory sees the end by one load, without a system call.
 
+use std::fs::File;
 use std::sync::atomic::AtomicU32;
 
 use rustix::io::Errno;
 
 use crate::sys::SharedWords;
-use crate::sys::robust::{ROOM_WORDS, SharedMutex};
-
-/// The words of a lifeline.
-pub const LIFELINE_WORDS: usize = ROOM_WORDS;
+use crate::sys::robust::SharedMutex;
 
 /// A lifeline of the thread that made it.
 #[derive(Debug)]
@@ -21,18 +19,14 @@ pub struct Lifeline {
 }
 
 impl Lifeline {
-    /// Makes a lifeline of the calling thread in [`LIFELINE_WORDS`] words from `at` on, an even number.
-    /// The words stay mapped for as long as the process lives.
+    /// Makes a lifeline of the calling thread at the end of the file's first page, which stays mapped for as long as the
+    /// process lives. The page must be zeros.
     ///
     /// # Errors
-    /// `ENOSYS` if the thread has no list of robust futexes.
-    ///
-    /// # Panics
-    /// If `words` are fewer, or `at` is another number.
-    pub fn hold(words: SharedWords, at: usize) -> Result<Self, Errno> {
+    /// `EINVAL` if the file is shorter than a page; the kernel's, if it has no such locks.
+    pub fn hold(file: &File) -> Result<Self, Errno> {
         // A held lock must stay where it is: the kernel looks at it when the thread ends.
-        let mutex: &'static SharedMutex = Box::leak(Box::new(SharedMutex::at(words, at)));
-        mutex.reset();
+        let mutex: &'static SharedMutex = Box::leak(Box::new(SharedMutex::map(file)?));
         let (held, _) = mutex.acquire()?;
         std::mem::forget(held);
         Ok(Self { mutex })
@@ -44,7 +38,7 @@ impl Lifeline {
         self.mutex.word_index()
     }
 
-    /// The words in which it is.
+    /// The page.
     #[must_use]
     pub fn words(&self) -> &'static SharedWords {
         self.mutex.words()

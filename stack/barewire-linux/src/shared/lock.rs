@@ -5,14 +5,20 @@
 //! |---|---|
 //! | 0 | `barewire lock`, a space, the version, a newline |
 //! | 16 | what the lock's layout depends on, as text: architecture, byte order, bits of an address |
-//! | 64 | the lock: the kernel's word, and room for the entry in its holder's list ([`crate::sys::robust`]) |
-//! | 112 | the controller's last user; 0 means no user |
-//! | 116 | how many openers there were |
-//! | 120 | how many owners died |
-//! | 124 | the PID namespace, the boot and the first user of those who have the file open: see `origin` |
+//! | 64 | the PID namespace, the boot and the first user of those who have the file open: see `origin` |
 //!
-//! and zeros up to [`FILE_BYTES`]. Numbers are in the machine's byte order; the text excludes
-//! machines with another one.
+//! and at the end of the first page, in words counted from there:
+//!
+//! | word | |
+//! |---|---|
+//! | 5 | how many owners died |
+//! | 4 | how many openers there were |
+//! | 3 | the controller's last user; 0 means no user |
+//! | 2 | the lock: the kernel's word ([`crate::sys::robust`]) |
+//! | 1 | 0 |
+//!
+//! and zeros up to [`FILE_BYTES`]. All processes of one kernel have pages of one size. Numbers are in the machine's byte
+//! order; the text excludes machines with another one.
 //!
 //! # Ordering
 //! 1. Create: a new file is completed under a temporary name and then linked to its own. So a
@@ -35,23 +41,24 @@ use rustix::io::Errno;
 use super::error::SharedError;
 use super::origin::{ORIGIN_WORDS, Origin};
 use super::presence::{self, Gate};
-use crate::sys::robust::{MutexState, ROOM_WORDS, SharedMutex};
-use crate::sys::{self, SharedWords};
+use crate::sys;
+use crate::sys::robust::{MutexState, SharedMutex};
 
-pub(super) const FILE_BYTES: u64 = 4096;
+/// The largest page of the processors that Linux runs on here.
+pub(super) const FILE_BYTES: u64 = 65_536;
 /// Without the last two bytes: the version and a newline.
 pub(super) const MAGIC: &[u8; 14] = b"barewire lock ";
 const VERSION: char = '3';
 const LAYOUT_AT: usize = 16;
 const HEADER_BYTES: usize = 64;
-/// Indices of 4-byte words: the lock and the words it guards, in one cache line.
-const MUTEX_AT: usize = 16;
-const LAST_USER_AT: usize = 28;
-const OPENERS_AT: usize = 29;
-const DEATHS_AT: usize = 30;
-const ORIGIN_AT: usize = 31;
-
-const _: () = assert!(MUTEX_AT + ROOM_WORDS <= LAST_USER_AT, "the lock has its room");
+/// The index of a 4-byte word.
+pub(super) const ORIGIN_AT: usize = HEADER_BYTES / 4;
+/// What stays as it is while the file is in use.
+const KEPT_BYTES: usize = HEADER_BYTES + ORIGIN_WORDS * 4;
+/// Words beside the lock, counted from the end of its page.
+const LAST_USER_FROM_END: usize = 3;
+const OPENERS_FROM_END: usize = 4;
+const DEATHS_FROM_END: usize = 5;
 
 /// The end of the error's text if another opener keeps the gate.
 const ENTERED: &str = "entered, because a process that opens it does not go on (is it stopped?)";
@@ -89,17 +96,17 @@ pub struct SharedLock {
 pub(crate) struct LockFile {
     path: PathBuf,
     id: (u64, u64),
-    header: [u8; HEADER_BYTES],
+    kept: [u8; KEPT_BYTES],
 }
 
 impl LockFile {
     fn of(file: &File, path: &Path) -> io::Result<Self> {
-        let (metadata, mut header) = (file.metadata()?, [0; HEADER_BYTES]);
-        file.read_exact_at(&mut header, 0)?;
+        let (metadata, mut kept) = (file.metadata()?, [0; KEPT_BYTES]);
+        file.read_exact_at(&mut kept, 0)?;
         if metadata.len() != FILE_BYTES {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        Ok(Self { path: path.to_owned(), id: (metadata.dev(), metadata.ino()), header })
+        Ok(Self { path: path.to_owned(), id: (metadata.dev(), metadata.ino()), kept })
     }
 
     /// Fails if another opener would not find this file, or not as it was.
@@ -109,7 +116,7 @@ impl LockFile {
     pub(crate) fn still_there(&self) -> Result<(), SharedError> {
         let now = open_existing(&self.path).and_then(|file| Self::of(&file, &self.path));
         match now {
-            Ok(now) if (now.id, now.header) == (self.id, self.header) => Ok(()),
+            Ok(now) if (now.id, now.kept) == (self.id, self.kept) => Ok(()),
             _ => Err(SharedError::Replaced { path: self.path.clone() }),
         }
     }
@@ -177,14 +184,14 @@ impl SharedLock {
             if !presence::is_at(&file, path) {
                 continue;
             }
-            let mutex = map(&file, path)?;
+            let mutex = SharedMutex::map(&file).map_err(os("mapped"))?;
             let kept = mutex.words().words();
             let origin = &kept[ORIGIN_AT..][..ORIGIN_WORDS];
             // Step 2: reset the file if nobody has it.
             let alone = gate.try_lock(true).map_err(os("locked"))?;
             if alone {
                 mutex.reset();
-                kept[LAST_USER_AT].store(NO_USER, Ordering::Relaxed);
+                kept[kept.len() - LAST_USER_FROM_END].store(NO_USER, Ordering::Relaxed);
                 if let Ok(here) = here {
                     here.store(origin);
                 }
@@ -275,20 +282,26 @@ impl SharedLock {
         &self.mutex
     }
 
+    #[inline]
+    fn word_from_end(&self, place: usize) -> &AtomicU32 {
+        let words = self.mutex.words().words();
+        &words[words.len() - place]
+    }
+
     /// The controller's last user; accessed only while the mutex is held.
     #[inline]
     pub(super) fn last_user(&self) -> &AtomicU32 {
-        &self.mutex.words().words()[LAST_USER_AT]
+        self.word_from_end(LAST_USER_FROM_END)
     }
 
     /// How many owners died.
     pub(super) fn deaths(&self) -> &AtomicU32 {
-        &self.mutex.words().words()[DEATHS_AT]
+        self.word_from_end(DEATHS_FROM_END)
     }
 
     /// A number that no other opener has.
     pub(super) fn new_user(&self) -> u32 {
-        let openers = &self.mutex.words().words()[OPENERS_AT];
+        let openers = self.word_from_end(OPENERS_FROM_END);
         loop {
             let number = openers.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             if number != NO_USER {
@@ -306,13 +319,6 @@ impl fmt::Debug for SharedLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedLock").field("path", &self.path).finish_non_exhaustive()
     }
-}
-
-/// The lock in the file.
-fn map(file: &File, path: &Path) -> Result<SharedMutex, SharedError> {
-    let words = SharedWords::map(file, FILE_BYTES as usize / 4);
-    let os = |errno| SharedError::Os { path: path.to_owned(), what: "mapped", errno };
-    Ok(SharedMutex::at(words.map_err(os)?, MUTEX_AT))
 }
 
 /// Opens the lock's file at `path`: creates it if there is none, checks it if there is one.

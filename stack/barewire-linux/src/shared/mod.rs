@@ -94,7 +94,7 @@ mod tests;
 pub use chip::{ChipLock, ChipLocks, ChipPort, Claim};
 pub use controller::{ProcessShared, Recovered, Recoveries};
 pub use error::SharedError;
-pub use lifeline::{LIFELINE_WORDS, Lifeline};
+pub use lifeline::Lifeline;
 pub(crate) use lock::LockFile;
 pub use lock::{Holder, SharedLock};
 pub use presence::BusUser;

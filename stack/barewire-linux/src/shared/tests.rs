@@ -14,7 +14,7 @@ use barewire::controller::{Controller, Limits, Preset, Unfinished};
 use barewire::spi::{Effective, Error, MessageError, Settings, Transfer};
 use rustix::io::Errno;
 
-use super::lock::{FILE_BYTES, layout};
+use super::lock::{FILE_BYTES, ORIGIN_AT, layout};
 use super::*;
 
 struct Place {
@@ -110,7 +110,8 @@ fn what_is_no_lock_of_ours_is_refused_with_a_remedy() {
     assert!(matches!(other, SharedError::Layout { .. }), "{text}");
     assert!(text.contains("pdp-11") && text.contains(&layout()), "{text}");
 
-    for (bytes, expected) in [(0, "not a lock"), (100, "100 bytes"), (FILE_BYTES + 1, "4097 bytes")]
+    for (bytes, expected) in
+        [(0, "not a lock"), (100, "100 bytes"), (FILE_BYTES + 1, "65537 bytes")]
     {
         let place = Place::new();
         drop(place.open().expect("made"));
@@ -415,7 +416,7 @@ fn one_that_is_alone_is_seen_by_all_and_sees_all() {
 /// The kernel's word of a lock, and the number of the namespace.
 fn words(lock: &SharedLock) -> [&std::sync::atomic::AtomicU32; 2] {
     let words = lock.mutex().words().words();
-    [&words[lock.mutex().word_index()], &words[31]]
+    [&words[lock.mutex().word_index()], &words[ORIGIN_AT]]
 }
 
 #[test]
@@ -424,7 +425,7 @@ fn another_namespace_or_boot_is_refused_while_it_is_there_and_leaves_nothing() {
     let refused = |at: usize| {
         let place = Place::new();
         let theirs = place.open().expect("made");
-        let origin = &theirs.mutex().words().words()[31..37];
+        let origin = &theirs.mutex().words().words()[ORIGIN_AT..][..6];
         let ours = origin[at].load(Relaxed);
         origin[at].store(ours ^ 1, Relaxed);
         // One that waits for thread 1, which was another's there: nobody gives this back.
@@ -433,8 +434,8 @@ fn another_namespace_or_boot_is_refused_while_it_is_there_and_leaves_nothing() {
         drop(theirs);
         let lock = place.open().expect("they are gone");
         let taken = lock.mutex().acquire_while(&mut |_| std::ops::ControlFlow::Break(()));
-        assert_eq!(taken.map(|(_, found)| found), Ok(crate::sys::robust::MutexState::Free));
-        assert_eq!(lock.mutex().words().words()[31 + at].load(Relaxed), ours);
+        assert_eq!(taken.map(|(_, found)| found), Ok(crate::sys::robust::MutexState::OwnerDied));
+        assert_eq!(lock.mutex().words().words()[ORIGIN_AT + at].load(Relaxed), ours);
         error
     };
     let us = rustix::process::geteuid().as_raw();
@@ -451,28 +452,45 @@ fn another_namespace_or_boot_is_refused_while_it_is_there_and_leaves_nothing() {
 /// As after a power cut: the file says that a thread holds the lock, and by now its number may be any thread's, even one that
 /// lives, in this boot as in the next.
 #[test]
-fn a_held_lock_s_file_that_outlives_its_holder_is_free() {
+fn a_held_lock_s_file_that_outlives_its_boot_has_a_dead_holder() {
     use std::sync::atomic::Ordering::Relaxed;
-    for boot in [false, true] {
+    let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+    let holders = [thread, 0x8000_0000 | thread, thread + 1, 1, 0x4000_0000];
+    for (boot, holder) in [(false, thread)].into_iter().chain(holders.map(|it| (true, it))) {
         let place = Place::new();
         let lock = place.open().expect("made");
-        let (held, _) = lock.mutex().acquire().expect("free");
-        lock.last_user().store(7, Relaxed);
-        let (later, word) = (place.directory.path().join("later"), words(&lock)[0].load(Relaxed));
-        assert_ne!(word, 0, "held");
+        let later = place.directory.path().join("later");
+        // As the next opener's: its number alone would not tell.
+        lock.last_user().store(2, Relaxed);
+        lock.new_user();
+        words(&lock)[0].store(holder, Relaxed);
         fs::copy(lock.path(), &later).expect("copied");
         if boot {
             let file = File::options().write(true).open(&later).expect("ours");
-            file.write_all_at(&[0x5a; 16], 128).expect("another boot's number");
+            let at = (ORIGIN_AT as u64 + 1) * 4;
+            file.write_all_at(&[0x5a; 16], at).expect("another boot's number");
         }
-        drop(held);
         let later = SharedLock::open(&later, &place.device()).expect("opened");
-        let found = later.mutex().acquire().map(|(_, found)| found);
-        assert_eq!(found, Ok(crate::sys::robust::MutexState::Free));
-        assert_eq!(later.deaths().load(Relaxed), 0, "nobody died here");
-        // Whatever was on the wire: the first message reclaims the block.
-        assert_eq!(later.last_user().load(Relaxed), 0);
+        let shared = ProcessShared::new(later, Probe::default());
+        let recoveries = shared.recoveries();
+        let mut bus = Bus::new(shared);
+        one_message(&bus);
+        one_message(&bus);
+        let counts = (recoveries.times(), recoveries.total(), reclaims(&mut bus));
+        assert_eq!(counts, (1, 1, 1), "{boot} {holder:#x}");
     }
+}
+
+/// A copy of an older file over a live one changes nothing but its contents.
+#[test]
+fn a_file_of_another_boot_over_a_live_one_is_noticed() {
+    let place = Place::new();
+    let lock = place.open().expect("made");
+    let watched = lock.lock_file().expect("read");
+    assert_eq!(watched.still_there(), Ok(()));
+    let file = File::options().write(true).open(place.lock()).expect("ours");
+    file.write_all_at(&[0x5a; 16], (ORIGIN_AT as u64 + 1) * 4).expect("written");
+    assert!(matches!(watched.still_there(), Err(SharedError::Replaced { .. })));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! The first pages of a file as atomic words, shared by every process that maps them.
 //!
 //! # Safety
-//! 1. Each mapping is made by one `mmap` and removed by one `munmap`, in its destructor; references
-//!    into it borrow from it.
+//! 1. Each mapping is removed by one `munmap`, in its destructor; references into it borrow from it.
 //! 2. Other processes write there at any time, so safe code gets only atomics, for which every
 //!    value is valid.
 //! 3. If the file is truncated, its pages are lost: accessing them raises SIGBUS, which ends the
@@ -17,7 +16,7 @@ use std::slice;
 use std::sync::atomic::AtomicU32;
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 /// Words of memory shared by every process that maps the file.
 ///
@@ -26,6 +25,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 pub struct SharedWords {
     base: *mut c_void,
     count: usize,
+    /// What is mapped, in bytes.
+    len: usize,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread, and holds atomics only (Safety 2).
@@ -48,7 +49,29 @@ impl SharedWords {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a null hint lets the kernel choose a range that nothing uses.
         let base = unsafe { mmap(ptr::null_mut(), len, access, MapFlags::SHARED, file, 0) }?;
-        Ok(Self { base, count })
+        Ok(Self { base, count, len })
+    }
+
+    /// Maps the first page of `file`, and behind it a page that belongs to this process.
+    ///
+    /// # Errors
+    /// Those of [`SharedWords::map`].
+    pub(super) fn map_page_with_room(file: &File) -> Result<Self, Errno> {
+        let page = rustix::param::page_size();
+        let there = file.metadata().map_or(0, |metadata| metadata.len());
+        if there < page as u64 {
+            return Err(Errno::INVAL);
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let (count, len) = (page / size_of::<AtomicU32>(), 2 * page);
+        // SAFETY: as in `map`.
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), len, access, MapFlags::PRIVATE) }?;
+        // Dropped if the file cannot be mapped.
+        let this = Self { base, count, len };
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: it replaces the first of the two pages, of which nobody knows yet.
+        unsafe { mmap(base, page, access, flags, file, 0) }?;
+        Ok(this)
     }
 
     /// The words.
@@ -75,7 +98,7 @@ impl fmt::Debug for SharedWords {
 impl Drop for SharedWords {
     fn drop(&mut self) {
         // SAFETY: mmap's result, from which nothing borrows any more (Safety 1).
-        let unmapped = unsafe { munmap(self.base, self.count * size_of::<AtomicU32>()) };
+        let unmapped = unsafe { munmap(self.base, self.len) };
         debug_assert_eq!(unmapped, Ok(()), "a mapping of ours can be unmapped");
     }
 }

@@ -16,6 +16,9 @@
 //! acquire the lock is told [`MutexState::OwnerDied`], and clears the mark; if that one ends before it released the lock, the kernel marks it
 //! again. The list has libc's own entries too.
 //!
+//! The word is at the end of a file's first page ([`FROM_END`]), so the entry lies in the next page, which is not the file's
+//! but the process's own. Whatever another program writes to the file, it cannot change a list.
+//!
 //! # Ordering
 //! The kernel reads the list when the thread ends, at whatever instruction:
 //! 1. Name the lock as the one that is being acquired or released (`pending`).
@@ -31,16 +34,15 @@
 //! # Safety
 //! 1. The list belongs to the calling thread. [`Own`] is read from thread-local storage, and never leaves its thread. A signal
 //!    handler that uses robust mutexes or tries a lock in the middle finds a list that is whole, and leaves it as it was.
-//! 2. A lock's word has [`ROOM_WORDS`] from it on, which [`SharedMutex::at`] checks, at addresses that the holder may write.
+//! 2. A lock's entry is in the page behind the file's, which lives as long as the lock and which no other process has.
 //! 3. An entry may lie at a multiple of 4 and not of 8: it is read and written unaligned. The kernel reads it so too, which the
 //!    architectures here allow.
 //! 4. A held lock is in its thread's list, so that thread must release it before it is unmapped: [`Held`] borrows the
 //!    lock and cannot leave its thread.
-//! 5. A user who may write the file can write anything there. The entry's pointers are followed by the holder, which wrote
-//!    them. As for a device's registers, the owner of the machine answers for the file's content.
 #![allow(unsafe_code, reason = "the list of robust futexes, which libc and the kernel share")]
 
 use std::cell::Cell;
+use std::fs::File;
 use std::io;
 use std::mem::offset_of;
 use std::ops::ControlFlow;
@@ -54,8 +56,9 @@ use rustix::io::Errno;
 use super::pages::SharedWords;
 use super::{is_memory_borrowed, process_number};
 
-/// The words that a lock takes.
-pub(crate) const ROOM_WORDS: usize = 12;
+/// The place of a lock's word, counted in words from the end of its page: the last but one, so that glibc's entries are
+/// aligned. musl reads the last one when a thread ends with the lock; it stays 0.
+pub(crate) const FROM_END: usize = 2;
 /// How often a waiter is asked whether to continue.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -79,7 +82,7 @@ const HAS_PREVIOUS: bool = cfg!(target_env = "musl") || POINTER == 8;
 /// kernel needs none to mark the word, and wakes the waiters of such a lock by itself.
 const INHERITS: usize = if cfg!(target_env = "musl") { 0 } else { 1 };
 
-const _: () = assert!(ENTRY_BEHIND + POINTER <= ROOM_WORDS * 4, "an entry is in the lock's room");
+const _: () = assert!(ENTRY_BEHIND >= FROM_END * 4 + POINTER, "an entry is not in the file");
 
 /// The state in which a lock was found when it was acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,40 +259,38 @@ pub(crate) fn held_here() -> Result<usize, Errno> {
     Own::get().map(Own::count)
 }
 
-/// A lock in shared pages. Zeros are a free one.
+/// A lock at the end of a file's first page. Zeros are a free one.
 #[derive(Debug)]
 pub(crate) struct SharedMutex {
     words: SharedWords,
-    /// The index of its word.
-    at: usize,
 }
 
 impl SharedMutex {
-    /// The lock at word `at` of `words`, in [`ROOM_WORDS`].
+    /// Maps the first page of `file`.
     ///
-    /// # Panics
-    /// If `words` are fewer, or the lock would not lie at a multiple of 8 bytes.
-    pub(crate) fn at(words: SharedWords, at: usize) -> Self {
-        assert!(at.is_multiple_of(2) && at + ROOM_WORDS <= words.words().len());
-        Self { words, at }
+    /// # Errors
+    /// `EINVAL` if the file is shorter; otherwise mmap(2)'s error.
+    pub(crate) fn map(file: &File) -> Result<Self, Errno> {
+        SharedWords::map_page_with_room(file).map(|words| Self { words })
     }
 
-    /// The words that contain it.
+    /// The page.
     #[inline]
     pub(crate) fn words(&self) -> &SharedWords {
         &self.words
     }
 
     /// The index of the word that the kernel knows.
+    #[inline]
     pub(crate) fn word_index(&self) -> usize {
-        self.at
+        self.words.words().len() - FROM_END
     }
 
     #[inline]
     fn word(&self) -> &AtomicU32 {
-        // SAFETY: a word of the mapping, which lives as long as this; `at` asserts the same. By its address, whose
+        // SAFETY: a word of the mapping, which lives as long as this; `map` made it a page. By its address, whose
         // provenance covers the entry behind it.
-        unsafe { &*self.words.address(self.at).cast::<AtomicU32>() }
+        unsafe { &*self.words.address(self.word_index()).cast::<AtomicU32>() }
     }
 
     /// Whether a thread holds it that has not ended.
@@ -299,9 +300,12 @@ impl SharedMutex {
         word & FUTEX_OWNER_DIED == 0 && word & FUTEX_TID_MASK != 0
     }
 
-    /// Frees the lock, whatever its last users left in it. No process may use it meanwhile.
+    /// Frees the lock, whatever its last users left in it. No process may use it meanwhile. If it is held, its holder is gone,
+    /// with its boot or its PID namespace: the next one to acquire it is told so.
     pub(crate) fn reset(&self) {
-        self.word().store(0, Ordering::Relaxed);
+        let is_held =
+            self.word().load(Ordering::Relaxed) & (FUTEX_TID_MASK | FUTEX_OWNER_DIED) != 0;
+        self.word().store(if is_held { FUTEX_OWNER_DIED } else { 0 }, Ordering::Relaxed);
     }
 
     /// Acquires the lock. While another thread holds it, waits.
@@ -432,7 +436,7 @@ pub(crate) struct Held<'m> {
 impl Held<'_> {
     #[inline]
     fn entry(&self) -> *mut c_void {
-        // Within the lock's room (Safety 2).
+        // In the page behind the word's (Safety 2).
         ptr::from_ref(self.word).cast_mut().cast::<c_void>().wrapping_byte_add(ENTRY_BEHIND)
     }
 }
@@ -465,15 +469,56 @@ fn hand_over(word: &AtomicU32) {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-
     use super::*;
 
     fn lock() -> (File, SharedMutex) {
         let file = tempfile::tempfile().expect("a scratch file");
-        file.set_len(4096).expect("grown");
-        let words = SharedWords::map(&file, 1024).expect("maps");
-        (file, SharedMutex::at(words, 16))
+        file.set_len(rustix::param::page_size() as u64).expect("grown");
+        let lock = SharedMutex::map(&file).expect("maps");
+        (file, lock)
+    }
+
+    #[test]
+    fn a_file_without_a_whole_page_has_no_lock() {
+        let (file, _lock) = lock();
+        for len in [0, rustix::param::page_size() as u64 - 1] {
+            file.set_len(len).expect("cut");
+            assert_eq!(SharedMutex::map(&file).err(), Some(Errno::INVAL), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_overwritten_while_it_is_held_breaks_no_memory() {
+        use std::os::unix::fs::FileExt;
+        let [(file, lock), (_, other)] = [lock(), lock()];
+        for byte in [0, 0x41, 0xff] {
+            let (held, _) = lock.acquire().expect("free");
+            let (nested, _) = other.acquire().expect("free");
+            file.write_all_at(&vec![byte; rustix::param::page_size()], 0).expect("written");
+            // Not the last that was acquired: its neighbours in the list are changed.
+            drop(held);
+            drop(nested);
+            lock.word().store(0, Ordering::Relaxed);
+        }
+        assert_eq!(Own::get().expect("a list").count(), 0);
+    }
+
+    #[test]
+    fn a_holder_that_is_left_in_it_counts_as_dead() {
+        let (_file, lock) = lock();
+        for (left, expected) in [
+            (0, MutexState::Free),
+            (0x8000_0000, MutexState::Free),
+            (1, MutexState::OwnerDied),
+            (0x8000_0001, MutexState::OwnerDied),
+            (FUTEX_OWNER_DIED, MutexState::OwnerDied),
+            (u32::MAX, MutexState::OwnerDied),
+        ] {
+            lock.word().store(left, Ordering::Relaxed);
+            lock.reset();
+            assert_eq!(lock.acquire().expect("nobody has it").1, expected, "{left:#x}");
+            assert_eq!(lock.word().load(Ordering::Relaxed), 0);
+        }
     }
 
     #[test]

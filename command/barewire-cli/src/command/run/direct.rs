@@ -10,11 +10,10 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use barewire_linux::SharedWords;
 use barewire_linux::map::Watch;
 use barewire_linux::shared::Lifeline;
 use barewire_spidev_abi::Chip;
-use barewire_spidev_abi::direct::{LIFELINE_AT, PAGE_WORDS, Page, files};
+use barewire_spidev_abi::direct::{PAGE_BYTES, Page, files};
 use rustix::time::Timespec;
 
 use super::map::Map;
@@ -50,10 +49,9 @@ impl Direct {
         page.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
         let file = File::options().read(true).write(true).create_new(true).open(&page);
         let file = file.map_err(failed)?;
-        file.set_len(PAGE_WORDS as u64 * 4).map_err(failed)?;
-        let mapped = SharedWords::map(&file, PAGE_WORDS).map_err(|errno| failed(errno.into()))?;
-        // A system without such mutexes serves.
-        let Ok(lifeline) = Lifeline::hold(mapped, LIFELINE_AT) else { return Ok(None) };
+        file.set_len(PAGE_BYTES).map_err(failed)?;
+        // A system without such locks serves.
+        let Ok(lifeline) = Lifeline::hold(&file) else { return Ok(None) };
         let direct = Self { lifeline };
         direct.with(|page| page.make(chip.setup(), direct.lifeline.word()));
         direct.publish(chip);
