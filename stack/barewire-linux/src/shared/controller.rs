@@ -137,16 +137,18 @@ impl Opener {
         found: MutexState,
         reclaim: impl FnOnce() -> T,
     ) -> Result<T, Errno> {
-        if sys::is_memory_borrowed() {
-            return Err(Errno::CHILD);
-        }
+        // First, and also for one that is refused below: the mark of a dead owner is gone.
         lock.last_user().store(NO_USER, Ordering::Relaxed);
         if found == MutexState::OwnerDied {
             lock.deaths().fetch_add(1, Ordering::Relaxed);
             self.times.fetch_add(1, Ordering::Relaxed);
         }
+        if sys::is_memory_borrowed() {
+            return Err(Errno::CHILD);
+        }
         if self.process != sys::process_number() {
-            // The number is the parent's.
+            // A child's: the number is the parent's, and the PID namespace may be another one.
+            lock.is_of_this_process()?;
             self.user = lock.new_user();
             self.process = sys::process_number();
         }

@@ -254,6 +254,19 @@ impl SharedLock {
         Ok(())
     }
 
+    /// Whether this process may use it: a child may be in another PID namespace than the process that opened it.
+    ///
+    /// # Errors
+    /// `EXDEV` if it is; those of [`Origin::here`].
+    pub(super) fn is_of_this_process(&self) -> Result<(), Errno> {
+        let (here, words) = (Origin::here()?, self.mutex.words().words());
+        let there = Origin::load(&words[ORIGIN_AT..][..ORIGIN_WORDS]);
+        if (here.boot, here.namespace) == (there.boot, there.namespace) {
+            return Ok(());
+        }
+        Err(Errno::XDEV)
+    }
+
     /// Its file as it is now, to see later whether it was replaced.
     ///
     /// # Errors

@@ -51,8 +51,8 @@
 //!
 //! # Not supported
 //! Processes of different PID namespaces (containers) on one lock: the kernel identifies a robust
-//! mutex's owner by its thread id. The second namespace is refused at opening; a process that changes
-//! its namespace afterwards, by unshare(2) and a fork, is not noticed. Programs with another word size or architecture: the lock
+//! mutex's owner by its thread id. The second namespace is refused at opening. A child in another one than
+//! the process that opened the lock, by unshare(2) and a fork, is refused its first message (`EXDEV`). Programs with another word size or architecture: the lock
 //! refuses to open. Programs whose C library is neither glibc nor musl, and emulated ones (qemu-user): they have no list of robust futexes
 //! of which the kernel knows. A child that shares its parent's memory (vfork): it is refused when it opens a lock, but a lock that its
 //! parent opened must not be used in it.

@@ -481,6 +481,15 @@ fn a_held_lock_s_file_that_outlives_its_boot_has_a_dead_holder() {
     }
 }
 
+#[test]
+fn a_child_in_another_namespace_is_refused() {
+    let place = Place::new();
+    let lock = place.open().expect("made");
+    assert_eq!(lock.is_of_this_process(), Ok(()));
+    words(&lock)[1].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(lock.is_of_this_process(), Err(Errno::XDEV));
+}
+
 /// A copy of an older file over a live one changes nothing but its contents.
 #[test]
 fn a_file_of_another_boot_over_a_live_one_is_noticed() {
