@@ -473,7 +473,7 @@ mod tests {
 
     fn lock() -> (File, SharedMutex) {
         let file = tempfile::tempfile().expect("a scratch file");
-        file.set_len(rustix::param::page_size() as u64).expect("grown");
+        file.set_len(65_536).expect("grown");
         let lock = SharedMutex::map(&file).expect("maps");
         (file, lock)
     }
@@ -494,7 +494,7 @@ mod tests {
         for byte in [0, 0x41, 0xff] {
             let (held, _) = lock.acquire().expect("free");
             let (nested, _) = other.acquire().expect("free");
-            file.write_all_at(&vec![byte; rustix::param::page_size()], 0).expect("written");
+            file.write_all_at(&[byte; 65_536], 0).expect("written");
             // Not the last that was acquired: its neighbours in the list are changed.
             drop(held);
             drop(nested);
