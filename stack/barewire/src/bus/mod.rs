@@ -24,7 +24,7 @@
 //! 4. `try_` calls never block. They may be called from a signal or interrupt handler, even one
 //!    that interrupted a message on the same bus; they then return [`Error::Busy`]. One that fails has
 //!    touched nothing: it serves nobody and wakes nobody. A `try_` call
-//!    that runs its message polls the wire. If messages were submitted meanwhile, it hands the
+//!    that runs its message polls the wire, and does not wait for another process that uses the controller. If messages were submitted meanwhile, it hands the
 //!    queue to a waiting thread or to the worker; if there is neither, it runs them itself.
 //! 5. Every waiter is served. Messages of equal priority run first come, first served. At most 16
 //!    messages of higher priority, submitted later, run before a message. A holder runs at most 16 messages of others
