@@ -25,7 +25,7 @@ const ACCESSES: &str = "-accesses";
 /// Whether a path's count only informs: paths of the kernel, and register accesses, which are counted in another boot
 /// than instructions.
 fn informs(path: &str) -> bool {
-    let kernels = ["chardev", "spidev", "mtd", "libc", "served", "run-handled"];
+    let kernels = ["chardev", "spidev", "mtd", "served", "run-handled"];
     path.ends_with(ACCESSES) || kernels.iter().any(|kernel| path.starts_with(kernel))
 }
 
@@ -50,7 +50,7 @@ pub(super) fn accesses(told: &[(String, f64)], marks: &str) -> Result<Vec<(Strin
 pub(super) fn table(counts: &Counts) -> String {
     let mut text = String::from(
         "# Instructions of one operation in a guest (`cargo xtask guests`); see docs/guests.md.\n\
-         # Rows with the kernel in them (chardev, spidev, mtd, libc, served, run-handled) inform; the others gate within 2 % or 6.\n",
+         # Rows with the kernel in them (chardev, spidev, mtd, served, run-handled) inform; the others gate within 2 % or 6.\n",
     );
     for ((board, path), count) in counts {
         let _ = writeln!(text, "{board:<12}{path:<24}{count:>10.0}");
