@@ -39,13 +39,14 @@ impl Place<'_> {
 
     /// Builds the command for each target; the files.
     pub(crate) fn commands(&self, targets: &[&str]) -> Result<Vec<PathBuf>, String> {
-        let with = |&target| match target {
-            // The C compiler fails as the linker of musl's self-contained objects.
-            ARMHF => (target, "arm-linux-gnueabihf-gcc", "-C target-feature=+crt-static"),
-            _ => (target, "rust-lld", atomics(target)),
-        };
-        let targets: Vec<_> = targets.iter().map(with).collect();
+        let targets: Vec<_> = targets.iter().copied().map(alone).collect();
         self.build("barewire-cli", &targets, "barewire")
+    }
+
+    /// Builds an example of `barewire-linux` for a target; the file.
+    pub(crate) fn example(&self, name: &str, target: &str) -> Result<PathBuf, String> {
+        self.run("barewire-linux", &["--example", name], &[alone(target)])?;
+        Ok(self.cargo.join(target).join(self.profile).join("examples").join(name))
     }
 
     /// All in one run of Cargo: the largest crate is one unit of code, so each target keeps one processor busy.
@@ -55,8 +56,20 @@ impl Place<'_> {
         targets: &[(&str, &str, &str)],
         made: &str,
     ) -> Result<Vec<PathBuf>, String> {
+        self.run(package, &[], targets)?;
+        let file =
+            |(target, ..): &(&str, _, _)| self.cargo.join(target).join(self.profile).join(made);
+        Ok(targets.iter().map(file).collect())
+    }
+
+    fn run(
+        &self,
+        package: &str,
+        what: &[&str],
+        targets: &[(&str, &str, &str)],
+    ) -> Result<(), String> {
         let mut build = Command::new("cargo");
-        build.args(["build", "-p", package, "--locked", "--profile", self.profile]);
+        build.args(["build", "-p", package, "--locked", "--profile", self.profile]).args(what);
         build.arg("--target-dir").arg(self.cargo).current_dir(self.root);
         build.args(self.config.iter().flat_map(|setting| ["--config", setting]));
         // It would replace the flags of each target.
@@ -65,10 +78,16 @@ impl Place<'_> {
             build.args(["--target", target]).env(variable(target, "LINKER"), linker);
             build.env(variable(target, "RUSTFLAGS"), flags);
         }
-        tool::run(&mut build, self.log)?;
-        let file =
-            |(target, ..): &(&str, _, _)| self.cargo.join(target).join(self.profile).join(made);
-        Ok(targets.iter().map(file).collect())
+        tool::run(&mut build, self.log)
+    }
+}
+
+/// A target with the linker and the flags of a static program.
+fn alone(target: &str) -> (&str, &'static str, &'static str) {
+    match target {
+        // The C compiler fails as the linker of musl's self-contained objects.
+        ARMHF => (target, "arm-linux-gnueabihf-gcc", "-C target-feature=+crt-static"),
+        _ => (target, "rust-lld", atomics(target)),
     }
 }
 

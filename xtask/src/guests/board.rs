@@ -61,6 +61,28 @@ impl Arch {
     }
 }
 
+/// Debian's kernels that guests boot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Flavour {
+    /// The 6.1 of the release.
+    Stock,
+    /// Backports' 6.12.
+    Newer,
+    /// The 6.1 with PREEMPT_RT.
+    RealTime,
+}
+
+impl Flavour {
+    /// For people.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::Stock => "Linux 6.1",
+            Self::Newer => "Linux 6.12",
+            Self::RealTime => "Linux 6.1 with PREEMPT_RT (linux-image-6.1.0-…-rt-arm64)",
+        }
+    }
+}
+
 /// A board that QEMU has.
 #[derive(Debug)]
 pub(crate) struct Board {
@@ -104,8 +126,9 @@ pub(super) struct Boot {
     pub(super) counted: bool,
     /// Count accesses to the board's registers.
     pub(super) accesses: bool,
-    /// On the newer kernel.
-    pub(super) newer: bool,
+    pub(super) kernel: Flavour,
+    /// With the program that judges the bus on a busy machine.
+    pub(super) judged: bool,
     /// Seconds after which the guest is given up.
     pub(super) timeout_s: u64,
 }
@@ -121,14 +144,15 @@ impl Boot {
             modules: &[],
             counted: false,
             accesses: false,
-            newer: false,
+            kernel: Flavour::Stock,
+            judged: false,
             timeout_s,
         }
     }
 
     /// UIO's platform driver is built out of tree: the kernels lack it.
-    const fn uio(name: &'static str, tree: &'static str, newer: bool) -> Self {
-        Self { tree, newer, modules: &["uio"], ..Self::new(name, 600) }
+    const fn uio(name: &'static str, tree: &'static str, kernel: Flavour) -> Self {
+        Self { tree, kernel, modules: &["uio"], ..Self::new(name, 600) }
     }
 }
 
@@ -145,9 +169,10 @@ const PROCESSES: Boot = Boot::new("processes", 600);
 const RUN: Boot = Boot::new("run", 900);
 /// Processes of two PID namespaces.
 const NAMESPACES: Boot = Boot::new("namespaces", 600);
-const UIO: Boot = Boot::uio("uio", "uio", false);
+const UIO: Boot = Boot::uio("uio", "uio", Flavour::Stock);
 /// The shipped overlay, merged with Debian's tree as docs/boards.md says.
-const OVERLAY: Boot = Boot { merged: true, kernel_args: "", ..Boot::uio("overlay", "bare", true) };
+const OVERLAY: Boot =
+    Boot { merged: true, kernel_args: "", ..Boot::uio("overlay", "bare", Flavour::Newer) };
 /// ECSPI1's pads are UART3's on this board; ECSPI2 is the one on its header.
 const IMX8MP_OVERLAY: Boot =
     Boot { wiring: Some("w25q256:/machine/soc/spi2/spi:fl0:0:/machine/soc/gpio5:-:13"), ..OVERLAY };
@@ -158,6 +183,8 @@ const COUNT: Boot = Boot {
     counted: true,
     ..Boot::new("count", 600)
 };
+/// Threads and processes of all priorities on one controller, on a kernel with PREEMPT_RT that is kept busy.
+const LOAD: Boot = Boot { kernel: Flavour::RealTime, judged: true, ..Boot::new("load", 600) };
 /// Not together with instructions, since it makes each load and store slow.
 const ACCESSES: Boot = Boot { accesses: true, ..Boot::new("accesses", 600) };
 
@@ -175,7 +202,17 @@ const IMX8MP_EVK: Board = Board {
     registers: ["30820000:10000", "30240000:10000"],
     modules: &["gpio-mxc", "imx2_wdt", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
-    boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &RUN, &IMX8MP_OVERLAY, &COUNT, &ACCESSES],
+    boots: &[
+        &KERNEL,
+        &DOCTOR,
+        &MAPPED,
+        &PROCESSES,
+        &LOAD,
+        &RUN,
+        &IMX8MP_OVERLAY,
+        &COUNT,
+        &ACCESSES,
+    ],
 };
 
 const SABRELITE: Board = Board {

@@ -60,6 +60,8 @@ pub(super) struct Parts<'a> {
     pub(super) programs: Programs,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
+    /// For a boot that is judged by it.
+    pub(super) judge: Option<PathBuf>,
     /// There for the script to load.
     pub(super) uio_module: Option<PathBuf>,
 }
@@ -131,6 +133,9 @@ impl Parts<'_> {
         archive.symlink("bin/sh", "busybox");
         archive.file("bin/barewire", 0o755, &build::read(&self.command)?);
         archive.file("bin/spibench", 0o755, &build::read(&self.hand_written)?);
+        if let Some(judge) = &self.judge {
+            archive.file("bin/under_load", 0o755, &build::read(judge)?);
+        }
         self.programs.add_to(&mut archive)?;
         archive.file("etc/passwd", 0o644, b"root::0:0::/:/bin/sh\nuser::1000:1000::/:/bin/sh\n");
         archive.file("etc/group", 0o644, b"root::0:\nuser::1000:\n");

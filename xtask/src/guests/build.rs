@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::board::Arch;
 use super::doc;
-use super::packages::Kernel;
+use super::packages::{Headers, Kernel};
 use crate::static_build::Place;
 use crate::tool;
 
@@ -57,6 +57,13 @@ pub(super) fn cargo(dirs: &Dirs, arches: &[Arch]) -> Result<Vec<Built>, String> 
     let libraries = Place { log: &log, ..place }.libraries(&targets)?;
     let built = arches.iter().zip(commands).zip(libraries);
     Ok(built.map(|((&arch, command), library)| Built { arch, command, library }).collect())
+}
+
+/// Builds the program that judges the bus on a busy machine.
+pub(super) fn judge(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
+    let (cargo, log) = (dirs.work.join("cargo"), dirs.made("log", "cargo-judge.log")?);
+    let place = Place { root: &dirs.root, cargo: &cargo, profile: "guest", config: &[], log: &log };
+    place.example("under_load", arch.target())
 }
 
 /// Builds the hand-written loop, statically.
@@ -126,8 +133,10 @@ pub(super) fn device_tree(
     for name in [format!("{fragment}.dtsi"), "rng.dtsi".to_owned()] {
         source.extend(read(&dirs.source("dts").join(name))?);
     }
-    let text = dirs.made("made", &format!("{fragment}.dts"))?;
-    let out = dirs.made("made", &format!("{fragment}.dtb"))?;
+    // Each kernel has trees of its own.
+    let name = format!("{fragment}-{}", kernel.version);
+    let text = dirs.made("made", &format!("{name}.dts"))?;
+    let out = dirs.made("made", &format!("{name}.dtb"))?;
     fs::write(&text, source).map_err(|e| format!("cannot write {}: {e}", text.display()))?;
     let mut dtc = Command::new("dtc");
     dtc.args(["-q", "-I", "dts", "-O", "dtb", "-o"]).arg(&out).arg(&text);
@@ -167,9 +176,11 @@ pub(super) fn uio_module(
         return Ok(module);
     }
     let (abi, version) = (kernel.abi(), &kernel.version);
-    let headers = kernel.headers.join(format!("usr/src/linux-headers-{version}"));
-    let common = kernel.common.join(format!("usr/src/linux-headers-{abi}-common"));
-    let kbuild = &kernel.kbuild;
+    let Some(Headers { own, common, kbuild }) = &kernel.headers else {
+        return Err(format!("the headers of {version} are not fetched"));
+    };
+    let headers = own.join(format!("usr/src/linux-headers-{version}"));
+    let common = common.join(format!("usr/src/linux-headers-{abi}-common"));
     let programs = fs::read_dir(kbuild.join("usr/lib")).into_iter().flatten().flatten();
     let programs = programs.map(|entry| entry.path());
     let programs = programs

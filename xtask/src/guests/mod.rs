@@ -220,9 +220,14 @@ fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
     let (packages, built) = (packages.map_err(Stop::Lacks)?, built.map_err(Stop::Broke)?);
     let set = prepare(&dirs, &packages, &jobs, &built).map_err(Stop::Broke)?;
     let mut results = boot_all(set, &say).map_err(Stop::Broke)?;
-    let without = jobs.iter().filter(|(_, boot)| boot.newer && packages.newer.is_none());
+    let without =
+        jobs.iter().filter(|(board, boot)| packages.kernel(board.arch, boot.kernel).is_none());
     results.rows.extend(without.map(|(board, boot)| {
-        let why = "no Linux 6.12 for arm64 in apt's sources";
+        let what = boot.kernel.describe();
+        let why = format!(
+            "no {what} for arm64 in apt's sources; once they have it: cargo xtask guests --update {}/{}",
+            board.name, boot.name
+        );
         (board.name, Check::new(boot.name, Verdict::Skipped, why))
     }));
     judge_counts(&dirs, &jobs, &mut results).map_err(Stop::Broke)?;
@@ -265,11 +270,7 @@ fn prepare<'a>(
     let mut parts: Vec<boot::Parts<'_>> = Vec::new();
     let wiring = build::wiring(dirs)?;
     for &(board, boot) in jobs {
-        let kernel = match (boot.newer, &packages.newer) {
-            (false, _) => packages.kernel(board.arch),
-            (true, Some(newer)) => newer,
-            (true, None) => continue,
-        };
+        let Some(kernel) = packages.kernel(board.arch, boot.kernel) else { continue };
         let built = built.iter().find(|(arch, ..)| *arch == board.arch);
         let (_, command, hand_written, programs) =
             built.cloned().expect("what each board's architecture needs is built");
@@ -279,6 +280,7 @@ fn prepare<'a>(
         };
         let modules = modules::Index::read(&kernel.modules())?
             .closure(&[board.modules, boot.modules].concat())?;
+        let judge = boot.judged.then(|| build::judge(dirs, board.arch)).transpose()?;
         let fragment = format!("{}-{}", board.name, boot.tree);
         parts.push(boot::Parts {
             dirs,
@@ -298,6 +300,7 @@ fn prepare<'a>(
             hand_written,
             programs,
             modules,
+            judge,
             uio_module,
         });
     }

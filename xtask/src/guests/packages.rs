@@ -10,11 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::apt::Apt;
-use super::board::Arch;
+use super::board::{Arch, Flavour};
 use crate::tool;
 
 /// How the names of a 6.1 kernel's packages begin; the number of its ABI follows.
 const IMAGE_6_1: &str = "linux-image-6.1.0-";
+/// What the flavour of a 6.1 kernel with PREEMPT_RT is called.
+const REAL_TIME: &str = "-rt-arm64";
+/// What stands in the list where apt's sources have no such kernel.
+const NO_REAL_TIME: &str = "no real-time kernel";
 /// How the names of backports' kernel packages begin; upstream's version and `+deb12` follow.
 const IMAGE_6_12: &str = "linux-image-6.12.";
 /// The only file that is wanted of the kernel's source.
@@ -27,8 +31,15 @@ pub(super) struct Kernel {
     pub(super) version: String,
     /// Where its image package is unpacked.
     pub(super) image: PathBuf,
-    /// Where its headers are, and the part that all its flavours share.
-    pub(super) headers: PathBuf,
+    /// What modules are built against, where some are.
+    pub(super) headers: Option<Headers>,
+}
+
+/// A kernel's headers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Headers {
+    /// Those of its flavour, and the part that all its flavours share.
+    pub(super) own: PathBuf,
     pub(super) common: PathBuf,
     /// The programs that build modules.
     pub(super) kbuild: PathBuf,
@@ -63,17 +74,23 @@ pub(super) struct Packages {
     pub(super) armhf: Kernel,
     /// A newer kernel for arm64, where the machine's sources have one.
     pub(super) newer: Option<Kernel>,
+    /// The 6.1 kernel with PREEMPT_RT for arm64, where the machine's sources have it.
+    pub(super) real_time: Option<Kernel>,
     busybox: [PathBuf; 2],
     /// uio_pdrv_genirq.c.
     pub(super) uio_source: PathBuf,
 }
 
 impl Packages {
-    /// The stock kernel of an architecture.
-    pub(super) fn kernel(&self, arch: Arch) -> &Kernel {
-        match arch {
-            Arch::Arm64 => &self.arm64,
-            Arch::Armhf => &self.armhf,
+    /// The kernel of an architecture and a flavour, where the machine's sources have it.
+    pub(super) fn kernel(&self, arch: Arch, flavour: Flavour) -> Option<&Kernel> {
+        match (flavour, arch) {
+            (Flavour::Stock, Arch::Arm64) => Some(&self.arm64),
+            (Flavour::Stock, Arch::Armhf) => Some(&self.armhf),
+            (Flavour::Newer, Arch::Arm64) => self.newer.as_ref(),
+            (Flavour::RealTime, Arch::Arm64) => self.real_time.as_ref(),
+            // No board of that architecture boots one.
+            (Flavour::Newer | Flavour::RealTime, Arch::Armhf) => None,
         }
     }
 
@@ -108,23 +125,25 @@ impl Packages {
             let path = unpacked.join(name);
             path.is_dir().then_some(path)
         };
+        let image = |version: &str, headers| {
+            let image = find(&format!("linux-image-{version}_"))?;
+            Some(Kernel { version: version.to_owned(), image, headers })
+        };
         let kernel = |version: &str| {
             let abi = version.rsplit_once('-')?.0;
-            let release = kbuild_release(abi);
-            Some(Kernel {
-                version: version.to_owned(),
-                image: find(&format!("linux-image-{version}_"))?,
-                headers: find(&format!("linux-headers-{version}_"))?,
+            let headers = Headers {
+                own: find(&format!("linux-headers-{version}_"))?,
                 common: find(&format!("linux-headers-{abi}-common_"))?,
-                kbuild: find(&format!("linux-kbuild-{release}_"))?,
-            })
+                kbuild: find(&format!("linux-kbuild-{}_", kbuild_release(abi)))?,
+            };
+            image(version, Some(headers))
         };
         let version = |prefix: &str, flavour: &str| {
             let kernels = text
                 .lines()
                 .filter_map(|line| Some(line.strip_prefix("linux-image-")?.split_once('_')?.0));
             let mut kernels = kernels.filter(|line| line.starts_with(prefix));
-            kernels.find(|version| version.ends_with(flavour)).map(str::to_owned)
+            kernels.find(|version| is_flavour(version, prefix, flavour)).map(str::to_owned)
         };
         let uio_source = unpacked.join(text.lines().find_map(|line| line.strip_prefix("source "))?);
         Some(Self {
@@ -134,6 +153,11 @@ impl Packages {
                 Some(version) => Some(kernel(&version)?),
                 None => None,
             },
+            real_time: match version("6.1.0-", REAL_TIME) {
+                Some(version) => Some(image(&version, None)?),
+                // Of a list that was made before there was a boot of it nothing is known.
+                None => text.lines().any(|line| line == NO_REAL_TIME).then_some(None)?,
+            },
             busybox: [
                 find_ending(text, &unpacked, "_arm64")?,
                 find_ending(text, &unpacked, "_armhf")?,
@@ -141,6 +165,12 @@ impl Packages {
             uio_source: uio_source.is_file().then_some(uio_source)?,
         })
     }
+}
+
+/// Whether a version is of that flavour and no longer one: `6.1.0-50-rt-arm64` is no `-arm64`.
+fn is_flavour(version: &str, prefix: &str, flavour: &str) -> bool {
+    let inner = version.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(flavour));
+    inner.is_some_and(|inner| !inner.ends_with("-rt"))
 }
 
 fn find_ending(text: &str, unpacked: &Path, ending: &str) -> Option<PathBuf> {
@@ -191,6 +221,10 @@ fn fetch(dir: &Path, say: &dyn Fn(&str)) -> Result<String, String> {
         names.push(format!("linux-kbuild-{abi}"));
     }
     let mut text = String::new();
+    match newest(&apt.names(IMAGE_6_1)?, IMAGE_6_1, &[REAL_TIME]) {
+        Some(abi) => names.push(format!("linux-image-6.1.0-{abi}{REAL_TIME}:arm64")),
+        None => text += &format!("{NO_REAL_TIME}\n"),
+    }
     for name in &names {
         say(&format!("fetching {name}"));
         let folder = unpack(&apt, name, &debs, &unpacked, &logs)?;
@@ -319,13 +353,7 @@ mod tests {
     #[test]
     fn kernels_know_their_files() {
         let here = PathBuf::from("x");
-        let kernel = Kernel {
-            version: "6.1.0-50-armmp".into(),
-            image: here.clone(),
-            headers: here.clone(),
-            common: here.clone(),
-            kbuild: here,
-        };
+        let kernel = Kernel { version: "6.1.0-50-armmp".into(), image: here, headers: None };
         assert_eq!(kernel.abi(), "6.1.0-50");
         assert_eq!(kernel.boot(), Path::new("x/boot/vmlinuz-6.1.0-50-armmp"));
         assert_eq!(
@@ -334,6 +362,16 @@ mod tests {
         );
         assert_eq!(kbuild_release("6.1.0-50"), "6.1");
         assert_eq!(kbuild_release("6.12.95+deb12"), "6.12.95+deb12");
+    }
+
+    #[test]
+    fn the_real_time_flavour_is_no_other() {
+        assert!(is_flavour("6.1.0-50-rt-arm64", "6.1.0-", REAL_TIME));
+        assert!(!is_flavour("6.1.0-50-rt-arm64", "6.1.", "-arm64"));
+        assert!(is_flavour("6.1.0-50-arm64", "6.1.", "-arm64"));
+        assert!(!is_flavour("6.1.0-50-arm64", "6.1.0-", REAL_TIME));
+        let names = owned(&["linux-image-6.1.0-50-arm64", "linux-image-6.1.0-47-rt-arm64"]);
+        assert_eq!(newest(&names, IMAGE_6_1, &[REAL_TIME]).as_deref(), Some("47"));
     }
 
     #[test]
