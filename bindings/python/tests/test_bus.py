@@ -91,9 +91,9 @@ def test_several_transfers(flash: barewire.Device, rpi3: barewire.Bus) -> None:
 
 def test_a_device_chooses_when_its_transfers_wait_by_interrupt(rpi3: barewire.Bus) -> None:
     for limit in (None, 0, 1_000, 2**32 - 1):
-        assert rpi3.device(0, speed_hz=1_000_000, poll_limit_ns=limit).transfer(SENT) == ID
+        assert rpi3.device(1, speed_hz=1_000_000, poll_limit_ns=limit).transfer(SENT) == ID
     with pytest.raises(OverflowError):
-        rpi3.device(0, speed_hz=1_000_000, poll_limit_ns=-1)
+        rpi3.device(1, speed_hz=1_000_000, poll_limit_ns=-1)
 
 
 def test_settings_have_the_fields_names(rpi3: barewire.Bus) -> None:

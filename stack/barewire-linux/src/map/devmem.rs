@@ -60,7 +60,7 @@ impl DevMem {
         if !address.is_multiple_of(4) || !len.is_multiple_of(4) {
             return Err(range());
         }
-        let window = Window::around(address, len, rustix::param::page_size()).ok_or_else(range)?;
+        let window = Window::around(address, len, crate::sys::page_size()).ok_or_else(range)?;
         if iomem::is_memory(&self.root, address, len) {
             return Err(MapError::Memory { address, len });
         }

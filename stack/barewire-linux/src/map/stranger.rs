@@ -109,7 +109,7 @@ impl Search {
         let hex = |text| u64::from_str_radix(text, 16).ok();
         let (begin, end) = range.split_once('-')?;
         let (offset, len) = (hex(offset)?, hex(end)?.checked_sub(hex(begin)?)?);
-        let page = self.address - self.address % rustix::param::page_size() as u64;
+        let page = self.address - self.address % crate::sys::page_size() as u64;
         let by_memory = path == "/dev/mem" && (offset..offset.saturating_add(len)).contains(&page);
         let by_uio = self.uio.as_ref() == Some(&path) && offset == 0;
         (by_memory || by_uio).then_some(false)

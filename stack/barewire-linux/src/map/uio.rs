@@ -159,7 +159,7 @@ impl Uio {
     pub fn map_shared(&self, index: u32, len: u32) -> Result<MappedRegisters, MapError> {
         let path = || self.path.clone();
         let map = self.block(index)?;
-        let page_size = rustix::param::page_size();
+        let page_size = crate::sys::page_size();
         let available = map.size.saturating_sub(map.offset);
         let range = || MapError::Range {
             address: map.registers_at(),

@@ -28,7 +28,7 @@ fn word(lock: &SharedLock) -> u32 {
 fn its_word_has_the_owner_and_nothing_else() {
     let directory = tempfile::tempdir().expect("a directory");
     let lock = lock_in(&directory);
-    let at = rustix::param::page_size() / 4 - 2;
+    let at = crate::sys::page_size() / 4 - 2;
     assert_eq!(lock.mutex().word_index(), at, "where every program looks");
     let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
     for _ in 0..3 {
@@ -190,7 +190,7 @@ fn a_lifeline_is_cut_by_its_threads_end() {
     file.set_len(65_536).expect("grown");
     let words = crate::SharedWords::map(&file, 16_384).expect("maps");
     let is_alive = |at: usize| Lifeline::is_alive(&words.words()[at]);
-    assert!(!is_alive(rustix::param::page_size() / 4 - 2), "none was made");
+    assert!(!is_alive(crate::sys::page_size() / 4 - 2), "none was made");
     let at = thread::scope(|scope| {
         let held = scope.spawn(|| {
             let lifeline = Lifeline::hold(&file).expect("made");

@@ -273,7 +273,7 @@ fn shared_lines(controller: &Controller, all: &[Controller]) -> Vec<SharedLine> 
 
 /// The other devices in the pages of a device's registers.
 fn neighbours(root: &Root, device: &PlatformDevice) -> Vec<String> {
-    let page = rustix::param::page_size() as u64;
+    let page = crate::sys::page_size() as u64;
     let (first, last) = device.range();
     let begin = first - first % page;
     let len = u32::try_from(last - last % page + page - begin).unwrap_or(u32::MAX);

@@ -18,6 +18,7 @@ pub(crate) mod schedule;
 mod window;
 
 pub use pages::SharedWords;
+pub(crate) use pages::page_size;
 pub use process::{is_memory_borrowed, process_number};
 pub use registers::MappedRegisters;
 

@@ -34,6 +34,14 @@ unsafe impl Send for SharedWords {}
 // SAFETY: as above.
 unsafe impl Sync for SharedWords {}
 
+/// The size of a page, in bytes. By libc: rustix reads the vector that the kernel gave the program, which under valgrind is another
+/// program's.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: asks for a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).expect("pages have a size")
+}
+
 impl SharedWords {
     /// Maps the first `count` words of `file`.
     ///
@@ -57,7 +65,7 @@ impl SharedWords {
     /// # Errors
     /// Those of [`SharedWords::map`].
     pub(super) fn map_page_with_room(file: &File) -> Result<Self, Errno> {
-        let page = rustix::param::page_size();
+        let page = page_size();
         let there = file.metadata().map_or(0, |metadata| metadata.len());
         if there < page as u64 {
             return Err(Errno::INVAL);

@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_block_is_read_and_written_where_it_lies() {
         use std::os::unix::fs::FileExt;
-        let page = rustix::param::page_size();
+        let page = crate::sys::page_size();
         let file = file_of(4 * page as u64);
         let window = Window::around(page as u64 + 0x40, 0x20, page).expect("it fits");
         let mut registers = MappedRegisters::map(&file, &window).expect("mapped");
@@ -192,14 +192,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "register offset 0x20")]
     fn the_register_after_the_last_is_not_ours() {
-        let page = rustix::param::page_size();
+        let page = crate::sys::page_size();
         let window = Window::around(0, 0x20, page).expect("it fits");
         MappedRegisters::map(file_of(page as u64), &window).expect("mapped").read(0x20);
     }
 
     #[test]
     fn a_block_of_known_length_lies_where_it_lay() {
-        let page = rustix::param::page_size();
+        let page = crate::sys::page_size();
         let window = Window::around(0x40, 0x20, page).expect("it fits");
         let file = file_of(page as u64);
         let mut registers = MappedRegisters::map(&file, &window).expect("mapped").known::<0x20>();
@@ -210,14 +210,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "a block of 0x20 bytes has 0x24")]
     fn a_block_is_known_to_be_no_longer_than_it_is() {
-        let page = rustix::param::page_size();
+        let page = crate::sys::page_size();
         let window = Window::around(0, 0x20, page).expect("it fits");
         MappedRegisters::map(file_of(page as u64), &window).expect("mapped").known::<0x24>();
     }
 
     #[test]
     fn a_block_outside_its_pages_is_refused() {
-        let page = rustix::param::page_size();
+        let page = crate::sys::page_size();
         let good = Window { file_offset: 0, map_len: page, block_offset: page - 8, block_len: 8 };
         assert!(MappedRegisters::map(file_of(page as u64), &good).is_ok());
         for (block_offset, block_len) in

@@ -481,7 +481,7 @@ mod tests {
     #[test]
     fn a_file_without_a_whole_page_has_no_lock() {
         let (file, _lock) = lock();
-        for len in [0, rustix::param::page_size() as u64 - 1] {
+        for len in [0, crate::sys::page_size() as u64 - 1] {
             file.set_len(len).expect("cut");
             assert_eq!(SharedMutex::map(&file).err(), Some(Errno::INVAL), "{len}");
         }
