@@ -20,7 +20,7 @@
 //! In a child that has a copy of the memory the worker threads are missing, and a bus may be held by a thread that is not
 //! there. So the first call that uses a table of handles there makes all that it has fail with `BW_ERROR_FORKED`. It notices the child by the
 //! [process's number](barewire_linux::process_number), however the child was made. A child that shares the memory is refused
-//! at the [border](border::guard), each time: its parent's handles stay as they are.
+//! at the border (`border::guard`), each time: its parent's handles stay as they are.
 //!
 //! # Not supported
 //! Exceptions and `longjmp` that leave a callback. A C++ exception ends the program with a message;
