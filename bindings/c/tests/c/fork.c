@@ -1,22 +1,11 @@
 /* A child of fork, and one of the system call, of which no library hears: what the parent opened fails there and does not
  * hang, and the child may open its own. */
 #define _GNU_SOURCE
-#include <barewire.h>
-#include <stdio.h>
+#include "expect.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#define EXPECT(call, code)                                                                              \
-    do {                                                                                                \
-        bw_error got_ = (call);                                                                         \
-        if (got_ != (code)) {                                                                           \
-            fprintf(stderr, "%s: %s, not %s: %s\n", #call, bw_error_name(got_), #code, bw_last_error()); \
-            _exit(1);                                                                                   \
-        }                                                                                               \
-    } while (0)
 
 static uint8_t tx[4] = {0x9f}, rx[4];
 static bw_transfer transfer = {.tx = tx, .rx = rx, .len = 4};

@@ -1,9 +1,8 @@
 /* What callbacks do: a message frees itself, calls that would wait for the callback are refused, and the callbacks of two
  * buses free each other's messages. */
-#include <barewire.h>
+#include "expect.h"
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static bw_bus *bus;
@@ -11,15 +10,6 @@ static bw_device *device;
 static bw_message *messages[3];
 static sem_t submitted, ended;
 static pthread_t submitter;
-
-#define EXPECT(call, code)                                                                                             \
-    do {                                                                                                               \
-        bw_error got_ = (call);                                                                                        \
-        if (got_ != (code)) {                                                                                          \
-            fprintf(stderr, "%d: %s: %s, not %s: %s\n", __LINE__, #call, bw_error_name(got_), #code, bw_last_error()); \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static int on_ran(void *user, bw_message *message, bw_error result, size_t length)
 {

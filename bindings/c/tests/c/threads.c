@@ -1,8 +1,7 @@
 /* Threads that share a bus: one closes it under the others, one unlocks what another locked, one ends with a lock. */
-#include <barewire.h>
+#include "expect.h"
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define THREADS 3
@@ -10,15 +9,6 @@
 static bw_bus *bus;
 static bw_device *device;
 static atomic_int ran, closed, called;
-
-#define EXPECT(call, code)                                                                                             \
-    do {                                                                                                               \
-        bw_error got_ = (call);                                                                                        \
-        if (got_ != (code)) {                                                                                          \
-            fprintf(stderr, "%d: %s: %s, not %s: %s\n", __LINE__, #call, bw_error_name(got_), #code, bw_last_error()); \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static void open_all(const char *name)
 {

@@ -1,23 +1,12 @@
 /* Children that share the memory, of vfork and of clone: each call is refused there, and the parent's objects are as they
  * were, also while parent and child make calls at once. */
 #define _GNU_SOURCE
-#include <barewire.h>
+#include "expect.h"
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define ROUNDS 50
-
-#define EXPECT(call, code)                                                                              \
-    do {                                                                                                \
-        bw_error got_ = (call);                                                                         \
-        if (got_ != (code)) {                                                                           \
-            fprintf(stderr, "%s: %s, not %s: %s\n", #call, bw_error_name(got_), #code, bw_last_error()); \
-            _exit(1);                                                                                   \
-        }                                                                                               \
-    } while (0)
 
 static uint8_t tx[4] = {0x9f}, rx[4];
 static bw_transfer transfer = {.tx = tx, .rx = rx, .len = 4};
