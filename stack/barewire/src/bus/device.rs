@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::Bus;
 use super::lock::{Held, WireRight};
-use super::panics::{Panics, contain};
+use super::panics::Panics;
 use super::statistics::Path;
 use crate::controller::{Controller, Limits, Plan, Preset, plain_exchange, plan_plain};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
@@ -168,7 +168,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub fn sync_keeping_cs(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let refused = MessageError::refused(Error::CsChangeOnLast, message.len().saturating_sub(1));
         let preset = self.preset.keeping_cs().ok_or(refused)?;
-        Self { preset: preset.of_device(), ..*self }.sync(message)
+        Self { preset, ..*self }.sync(message)
     }
 
     /// [`Device::sync`] if the bus is free and nothing is queued. Never blocks: it polls the wire,
@@ -258,21 +258,18 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         let Some(mut held) = self.bus.try_acquire() else {
             return Err(MessageError::refused(Error::Busy, 0));
         };
-        let (preset, path) = (&self.preset, Path::Immediate);
+        let (preset, path, mut panics) = (&self.preset, Path::Immediate, Panics::none());
         held.wire.drive(|controller| controller.set_waiting(false));
-        let ran = contain(|| held.wire.plan_and_run(preset, message, planned, path, true));
+        let ran = panics.contain(|| held.wire.plan_and_run(preset, message, planned, path, true));
         held.wire.drive(|controller| controller.set_waiting(true));
-        let mut panics = Panics::none();
-        match ran {
-            Ok(_) => held.release_for(|| u8::MAX),
-            Err(_) => drop(held),
-        }
-        ran.unwrap_or_else(|payload| {
-            panics.add(payload);
+        let Some(ran) = ran else {
+            drop(held);
             panics.raise();
             // The thread unwinds already, and the call is a destructor's.
-            Err(MessageError::refused(Error::Aborted, 0))
-        })
+            return Err(MessageError::refused(Error::Aborted, 0));
+        };
+        held.release_for(|| u8::MAX);
+        ran
     }
 
     /// Plans a message. If only the controller can plan it, this waits for the bus.
