@@ -108,8 +108,6 @@ pub enum SharedError {
         /// The user who opened it first.
         user: u32,
     },
-    /// This process is a child that shares its parent's memory (vfork).
-    Borrowed,
     /// This process's boot or PID namespace is not known.
     NoOrigin {
         /// The file.
@@ -212,9 +210,6 @@ impl fmt::Display for SharedError {
                 "the lock {} is in use by processes of another boot or machine (first by user {user}), which cannot share a lock with this one: put it on a file system of this machine (shared=/PATH in the bus's name)",
                 path.display()
             ),
-            Self::Borrowed => f.write_str(
-                "this process is a child that shares its parent's memory (vfork, CLONE_VM): a bus is opened in the parent, or after exec",
-            ),
             Self::NoOrigin { path, errno } => write!(
                 f,
                 "the lock {} cannot be shared by a process whose boot and PID namespace are unknown (/proc/sys/kernel/random/boot_id, /proc/self/ns/pid: {errno}): mount /proc",
@@ -235,11 +230,9 @@ impl fmt::Display for SharedError {
                 "the lock {} is held by a thread that there is not: another program wrote into it; end all processes that use the bus, the next one repairs it",
                 path.display()
             ),
-            Self::Mutex { path, errno } => write!(
-                f,
-                "the lock {} cannot be acquired by this thread: {errno}",
-                path.display()
-            ),
+            Self::Mutex { path, errno } => {
+                write!(f, "the lock {} cannot be acquired by this thread: {errno}", path.display())
+            }
             Self::Os { path, what, errno } => {
                 write!(f, "the lock {} could not be {what}: {errno}", path.display())
             }

@@ -152,7 +152,7 @@ impl SharedLock {
     /// * [`SharedError::Exclusive`] if another opener has it alone.
     /// * [`SharedError::Namespace`], [`SharedError::Boot`] if those who have it open are in another PID namespace
     ///   or of another boot, [`SharedError::NoOrigin`] if this process's are unknown.
-    /// * [`SharedError::Borrowed`] in a child that shares its parent's memory; [`SharedError::Os`].
+    /// * [`SharedError::Mutex`] with `ECHILD` in a child that shares its parent's memory; [`SharedError::Os`].
     pub fn open(path: &Path, like: &Path) -> Result<Self, SharedError> {
         Self::enter(path, like, false)
     }
@@ -171,7 +171,7 @@ impl SharedLock {
         let os = |what| move |errno| SharedError::Os { path: path.to_owned(), what, errno };
         let path_owned = || path.to_owned();
         if sys::is_memory_borrowed() {
-            return Err(SharedError::Borrowed);
+            return Err(SharedError::Mutex { path: path_owned(), errno: Errno::CHILD });
         }
         let here = Origin::here();
         if let (Err(errno), false) = (here, exclusive) {

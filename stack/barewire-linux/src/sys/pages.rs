@@ -34,8 +34,7 @@ unsafe impl Send for SharedWords {}
 // SAFETY: as above.
 unsafe impl Sync for SharedWords {}
 
-/// The size of a page, in bytes. By libc: rustix reads the vector that the kernel gave the program, which under valgrind is another
-/// program's.
+/// The size of a page, in bytes. By libc: under valgrind 3.19 rustix's own reading of the auxiliary vector ended the program.
 pub(crate) fn page_size() -> usize {
     // SAFETY: asks for a number.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

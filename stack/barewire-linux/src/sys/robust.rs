@@ -7,7 +7,7 @@
 //! # Why not libc's mutex
 //! The command is a static program of musl's, and the programs that `barewire run` starts are glibc's. Their mutexes
 //! have one word in common, the kernel's, and differ in the rest. This lock has that word alone, so the programs of
-//! all C libraries share it; and it costs half the instructions of glibc's.
+//! all C libraries share it; and it costs fewer instructions (docs/instructions.md).
 //!
 //! # How it works
 //! A thread has one list of the robust futexes that it holds. libc made it and told the kernel where it is, and how far
@@ -370,8 +370,7 @@ impl SharedMutex {
 #[cold]
 #[inline(never)]
 fn take_from_dead(word: &AtomicU32) -> Result<MutexState, Errno> {
-    let seen = word.load(Ordering::Relaxed);
-    if seen & FUTEX_TID_MASK != 0 && seen & FUTEX_OWNER_DIED == 0 {
+    if SharedMutex::is_held(word) {
         return Err(Errno::AGAIN);
     }
     // SAFETY: a word that lives.
