@@ -21,8 +21,10 @@ use super::atomic::Ordering;
 use super::lock::{Held, Pump, QueueRight, WireRight};
 use super::node::{Node, Stage, Task};
 use super::panics::{Panics, abort, contain};
+use super::platform::Platform;
 use super::queue::SERVE_MAX;
 use super::statistics::Path;
+use super::uses::Uses;
 use super::word::{
     HELD, HOLDER, IDLE, LOCK, SWEEP, TENDED, is_free, pushed, tagged, tags, tended, untagged,
 };
@@ -32,7 +34,7 @@ use crate::spi::{Error, MessageError, Transfer};
 /// How many times a caller that found the bus held relaxes before it queues.
 const SPINS_MAX: u32 = 63;
 
-impl<C: ?Sized> Bus<C> {
+impl<C: ?Sized, U: Uses> Bus<C, U> {
     /// Pushes a node whose state is queued. With `acquire`, also acquires the bus if it is free.
     /// Returns whether the bus was free.
     ///
@@ -51,7 +53,7 @@ impl<C: ?Sized> Bus<C> {
     }
 }
 
-impl<C: Controller + ?Sized> Bus<C> {
+impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
     /// Pushes a node whose owner is present. Serves the queue if the bus was free.
     ///
     /// # Safety
@@ -77,7 +79,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Acquires the bus if it is free and nothing is queued.
     #[inline]
-    pub(super) fn try_acquire(&self) -> Option<Held<'_, C>> {
+    pub(super) fn try_acquire(&self) -> Option<Held<'_, C, U>> {
         self.try_acquire_idle().or_else(|| self.inheriting()?.try_acquire())
     }
 
@@ -86,7 +88,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// # Errors
     /// [`Error::WouldDeadlock`] if the caller's context has it.
     #[inline]
-    pub(super) fn acquire(&self) -> Result<Held<'_, C>, Error> {
+    pub(super) fn acquire(&self) -> Result<Held<'_, C, U>, Error> {
         match self.try_acquire_idle() {
             Some(held) => Ok(held),
             None => self.acquire_contended(0),
@@ -95,7 +97,10 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn acquire_contended(&self, priority: u8) -> Result<Held<'_, C>, Error> {
+    pub(super) fn acquire_contended(&self, priority: u8) -> Result<Held<'_, C, U>, Error> {
+        if !U::QUEUE {
+            return Err(Error::Busy);
+        }
         if self.is_ours() {
             return Err(Error::WouldDeadlock);
         }
@@ -133,6 +138,9 @@ impl<C: Controller + ?Sized> Bus<C> {
         planned: bool,
         priority: u8,
     ) -> Result<usize, MessageError> {
+        if !U::QUEUE {
+            return Err(MessageError::refused(Error::Busy, 0));
+        }
         let inherits = self.inherits();
         let idle = if inherits || priority > 0 { None } else { self.spin_for_idle() };
         let path = if inherits || idle.is_some() { Path::Immediate } else { Path::Waited };
@@ -144,8 +152,11 @@ impl<C: Controller + ?Sized> Bus<C> {
             }
         };
         // The interrupt handler expects messages in flight only: leave the block's interrupt off.
-        let polled = self.pump == Pump::Interrupt;
-        let ran = held.wire.plan_and_run(preset, message, planned, path, polled);
+        let wire = &mut held.wire;
+        let ran = match self.is_interrupted() {
+            true => wire.plan_and_run::<true>(preset, message, planned, path),
+            false => wire.plan_and_run::<false>(preset, message, planned, path),
+        };
         held.release_for(|| priority);
         ran
     }
@@ -176,11 +187,11 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Spins, with growing pauses, while the bus is held and nothing is queued. If the bus becomes
     /// idle soon, this costs both sides less than a place in the queue. It overtakes no queued
     /// message.
-    fn spin_for_idle(&self) -> Option<Held<'_, C>> {
-        let mut spins = self.platform.spins().min(SPINS_MAX);
+    fn spin_for_idle(&self) -> Option<Held<'_, C, U>> {
+        let mut spins = self.platform().spins().min(SPINS_MAX);
         let mut pause = 1;
         while pause <= spins {
-            (0..pause).for_each(|_| self.platform.relax());
+            (0..pause).for_each(|_| self.platform().relax());
             spins -= pause;
             pause *= 2;
             match self.word.load(Ordering::Relaxed) {
@@ -218,7 +229,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 
     fn wait(&self, node: &Node, panics: &mut Panics) -> Stage {
-        let mut spins = self.platform.spins();
+        let mut spins = self.platform().spins();
         loop {
             match node.stage() {
                 Stage::Queued => {}
@@ -230,14 +241,14 @@ impl<C: Controller + ?Sized> Bus<C> {
                 settled => return settled,
             }
             if self.attend_flight(Some(node), panics) {
-                self.platform.relax();
+                self.platform().relax();
             } else if spins > 0 {
                 spins -= 1;
-                self.platform.relax();
-            } else if self.pump == Pump::Interrupt {
+                self.platform().relax();
+            } else if self.is_interrupted() {
                 self.sleep_on_flight(node);
             } else if let Some((word, asleep)) = node.set_asleep() {
-                self.platform.wait(word.into(), asleep);
+                self.platform().wait(word.into(), asleep);
             }
         }
     }
@@ -354,7 +365,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// Acquires a free bus that has something queued. `None` if nothing is queued or the bus is
     /// taken. A holder or tender is told to look again, so that it does not leave the queue
     /// unserved; a lock serves the queue when it is dropped.
-    pub(super) fn acquire_left(&self) -> Option<Held<'_, C>> {
+    pub(super) fn acquire_left(&self) -> Option<Held<'_, C, U>> {
         let left = |seen| match tags(seen) & (HELD | TENDED) {
             0 if seen == IDLE => None,
             0 => Some(tended(seen, HELD)),
@@ -383,16 +394,16 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 }
 
-impl<'b, C: Controller + ?Sized> Held<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> Held<'b, C, U> {
     /// The queue, which the holder owns too.
     #[inline]
-    pub(super) fn tended(&mut self) -> QueueRight<'_, C> {
+    pub(super) fn tended(&mut self) -> QueueRight<'_, C, U> {
         // SAFETY: the queue is ours, and this borrows it.
         unsafe { self.wire.bus.tended() }
     }
 
     /// Keeps the wire and releases the queue.
-    pub(super) fn park(mut self, panics: &mut Panics) -> WireRight<'b, C> {
+    pub(super) fn park(mut self, panics: &mut Panics) -> WireRight<'b, C, U> {
         let bus = self.wire.bus;
         if !bus.inherits() {
             // The wire is ours, so releasing the queue cannot hand it to us.
@@ -404,10 +415,14 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     }
 }
 
-impl<C: Controller + ?Sized> WireRight<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
     /// Releases the wire of a lock; see the diagram of the word.
     #[inline]
     pub(super) fn release(self) {
+        if !U::QUEUE {
+            self.bus.release_idle();
+            return;
+        }
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
         if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err() {
             self.release_contended();

@@ -6,13 +6,14 @@ use super::Bus;
 use super::lock::{Held, WireRight};
 use super::panics::Panics;
 use super::statistics::Path;
-use crate::controller::{Controller, Limits, Plan, Preset, plain_exchange, plan_plain};
+use super::uses::{AnyPlatform, Uses};
+use crate::controller::{Controller, Limits, Plan, Preset, plain_exchange, plan_plain, refusal};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
 /// One chip on a bus. Cheap to copy; any number of threads may hold one.
-pub struct Device<'b, C: ?Sized> {
+pub struct Device<'b, C: ?Sized, U: Uses = AnyPlatform> {
     // Hot fields first: a message reads these two.
-    bus: &'b Bus<C>,
+    bus: &'b Bus<C, U>,
     preset: Preset,
     priority: u8,
     settings: Settings,
@@ -20,7 +21,7 @@ pub struct Device<'b, C: ?Sized> {
     limits: Limits,
 }
 
-impl<C: ?Sized> fmt::Debug for Device<'_, C> {
+impl<C: ?Sized, U: Uses> fmt::Debug for Device<'_, C, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Device")
             .field("settings", &self.settings)
@@ -29,22 +30,22 @@ impl<C: ?Sized> fmt::Debug for Device<'_, C> {
     }
 }
 
-impl<C: ?Sized> Clone for Device<'_, C> {
+impl<C: ?Sized, U: Uses> Clone for Device<'_, C, U> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C: ?Sized> Copy for Device<'_, C> {}
+impl<C: ?Sized, U: Uses> Copy for Device<'_, C, U> {}
 
-impl<C: Controller + ?Sized> Bus<C> {
+impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
     /// Opens a device: waits for the bus and computes what the settings imply.
     ///
     /// # Errors
     /// A setting that the controller does not support (see [`Controller::configure`]), including a
     /// chip select that may sleep ([`Error::CsCanSleep`]). [`Error::WouldDeadlock`] if the caller's
     /// context has the bus.
-    pub fn device(&self, settings: &Settings) -> Result<Device<'_, C>, Error> {
+    pub fn device(&self, settings: &Settings) -> Result<Device<'_, C, U>, Error> {
         let held = self.acquire()?;
         let opened = held.wire.open(settings);
         held.release();
@@ -52,19 +53,25 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 }
 
-impl<'b, C: Controller + ?Sized> WireRight<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> WireRight<'b, C, U> {
     /// Opens a device, and keeps the bus.
-    pub(super) fn open(&self, settings: &Settings) -> Result<Device<'b, C>, Error> {
+    pub(super) fn open(&self, settings: &Settings) -> Result<Device<'b, C, U>, Error> {
         let (configured, limits) =
             self.ask(|controller| (controller.configure(settings), controller.limits()));
-        let (preset, effective) = configured?;
+        let (mut preset, effective) = configured?;
+        if !U::PLANS {
+            if preset.asks {
+                return Err(Error::NativeCsWouldPulse { max_bytes: 0 });
+            }
+            preset.poll_bytes_max = usize::MAX;
+        }
         Ok(Device::new(self.bus, *settings, preset, effective, limits))
     }
 }
 
-impl<'b, C: Controller + ?Sized> Device<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
     pub(super) fn new(
-        bus: &'b Bus<C>,
+        bus: &'b Bus<C, U>,
         settings: Settings,
         preset: Preset,
         effective: Effective,
@@ -102,7 +109,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
 
     /// The device's bus.
     #[must_use]
-    pub fn bus(&self) -> &'b Bus<C> {
+    pub fn bus(&self) -> &'b Bus<C, U> {
         self.bus
     }
 
@@ -194,10 +201,14 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     #[inline(never)]
     fn run_several(
         &self,
-        mut held: Held<'_, C>,
+        mut held: Held<'_, C, U>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
         if !plan_plain(&self.preset, message) {
+            if !U::PLANS {
+                held.release_for(|| self.priority);
+                return Err(refusal(&self.preset, message));
+            }
             return self.run_asking(held, message);
         }
         let ran = held.wire.run_prepared(&self.preset, message, Path::Immediate);
@@ -211,7 +222,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     #[inline(never)]
     fn run_asking(
         &self,
-        mut held: Held<'_, C>,
+        mut held: Held<'_, C, U>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
         let ran = self.run_planning(&mut held.wire, message);
@@ -222,16 +233,19 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     /// Plans and runs a message, and keeps the bus.
     pub(super) fn run_planning(
         &self,
-        wire: &mut WireRight<'_, C>,
+        wire: &mut WireRight<'_, C, U>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
-        wire.plan_and_run(&self.preset, message, false, Path::Immediate, false)
+        wire.plan_and_run::<false>(&self.preset, message, false, Path::Immediate)
     }
 
     /// Runs a message on a bus that is not idle: waits for its turn.
     #[cold]
     #[inline(never)]
     fn run_queued(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        if !U::QUEUE {
+            return Err(MessageError::refused(Error::Busy, 0));
+        }
         let planned = plan_plain(&self.preset, message);
         self.bus.run_waiting(&self.preset, message, planned, self.priority)
     }
@@ -260,7 +274,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
         };
         let (preset, path, mut panics) = (&self.preset, Path::Immediate, Panics::none());
         held.wire.drive(|controller| controller.set_waiting(false));
-        let ran = panics.contain(|| held.wire.plan_and_run(preset, message, planned, path, true));
+        let ran = panics.contain(|| held.wire.plan_and_run::<true>(preset, message, planned, path));
         held.wire.drive(|controller| controller.set_waiting(true));
         let Some(ran) = ran else {
             drop(held);
@@ -276,6 +290,9 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub(super) fn plan(&self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         if plan_plain(&self.preset, message) {
             return Ok(());
+        }
+        if !U::PLANS {
+            return Err(refusal(&self.preset, message));
         }
         let held = self.bus.acquire().map_err(|error| MessageError::refused(error, 0))?;
         let planned = held.wire.ask(|controller| controller.plan(&self.preset, message));

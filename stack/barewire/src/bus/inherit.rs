@@ -41,6 +41,7 @@ use super::panics::{Panics, contain};
 use super::platform::{Inheritance, WAITERS};
 use super::queue::Queue;
 use super::serve::Server;
+use super::uses::{AnyPlatform, Uses};
 use super::word::{BACKLOG, IDLE, RIGHTS, TENDED, TURNS, pushed, tagged, tags, untagged};
 use crate::controller::Controller;
 
@@ -65,14 +66,17 @@ fn disown(word: &AtomicU32, inheritance: &dyn Inheritance) {
 }
 
 /// A bus with inheritance, and its platform's locks.
-pub(super) struct Inheriting<'b, C: ?Sized> {
-    bus: &'b Bus<C>,
+pub(super) struct Inheriting<'b, C: ?Sized, U: Uses = AnyPlatform> {
+    bus: &'b Bus<C, U>,
     locks: &'b dyn Inheritance,
 }
 
-impl<C: ?Sized> Bus<C> {
+impl<C: ?Sized, U: Uses> Bus<C, U> {
     /// The bus with its platform's locks, if it has inheritance.
-    pub(super) fn inheriting(&self) -> Option<Inheriting<'_, C>> {
+    pub(super) fn inheriting(&self) -> Option<Inheriting<'_, C, U>> {
+        if !U::CONTEXTS {
+            return None;
+        }
         self.locks.map(|locks| Inheriting { bus: self, locks })
     }
 
@@ -91,7 +95,7 @@ impl<C: ?Sized> Bus<C> {
     }
 }
 
-impl<C: ?Sized> Inheriting<'_, C> {
+impl<C: ?Sized, U: Uses> Inheriting<'_, C, U> {
     /// Whether the caller owns the wire.
     pub(super) fn owns_wire(&self) -> bool {
         self.bus.wire_owner.load(Ordering::Relaxed) & !WAITERS == self.locks.id()
@@ -118,7 +122,7 @@ impl<C: ?Sized> Inheriting<'_, C> {
     }
 }
 
-impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> Inheriting<'b, C, U> {
     /// Gives `f` the queue, after gathering pushed nodes, and the kinds of nodes that it may have, [`BACKLOG`] and
     /// [`TURNS`]. `f` also returns of which kind it found none.
     fn with_queue<R>(&self, f: impl FnOnce(&mut Queue, usize) -> (R, usize)) -> R {
@@ -151,13 +155,13 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
         self.with_queue(|queue, _| (queue.take_if(is_it), 0))
     }
 
-    fn acquire_wire(&self) -> Held<'b, C> {
+    fn acquire_wire(&self) -> Held<'b, C, U> {
         self.own_wire();
         // SAFETY: module, Safety.
         unsafe { self.bus.held() }
     }
 
-    fn try_acquire_wire(&self) -> Option<Held<'b, C>> {
+    fn try_acquire_wire(&self) -> Option<Held<'b, C, U>> {
         // SAFETY: module, Safety.
         try_own(&self.bus.wire_owner, self.locks).then(|| unsafe { self.bus.held() })
     }
@@ -165,23 +169,23 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
     /// Acquires the bus if it is free and nothing is queued, not even by the caller. A failure has
     /// nothing to release, and so nobody to serve. A signal handler that interrupted its thread's work on
     /// the queue fails: it could not lock the queue when it releases the bus.
-    pub(super) fn try_acquire(&self) -> Option<Held<'b, C>> {
+    pub(super) fn try_acquire(&self) -> Option<Held<'b, C, U>> {
         let tended_here =
             self.bus.queue_owner.load(Ordering::Relaxed) & !WAITERS == self.locks.id();
         if tended_here || !self.is_empty() { None } else { self.try_acquire_wire() }
     }
 
     /// Acquires the bus and runs what the caller's context submitted earlier.
-    pub(super) fn acquire(&self, panics: &mut Panics) -> Held<'b, C> {
+    pub(super) fn acquire(&self, panics: &mut Panics) -> Held<'b, C, U> {
         self.run_own(self.acquire_wire(), panics)
     }
 
     /// [`Inheriting::acquire`] if the wire is free; for a future.
-    pub(super) fn poll_acquire(&self, panics: &mut Panics) -> Option<Held<'b, C>> {
+    pub(super) fn poll_acquire(&self, panics: &mut Panics) -> Option<Held<'b, C, U>> {
         self.try_acquire_wire().map(|held| self.run_own(held, panics))
     }
 
-    fn run_own(&self, mut held: Held<'b, C>, panics: &mut Panics) -> Held<'b, C> {
+    fn run_own(&self, mut held: Held<'b, C, U>, panics: &mut Panics) -> Held<'b, C, U> {
         if self.is_empty() {
             return held;
         }
@@ -279,7 +283,7 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
     }
 
     /// Releases the bus and serves what was submitted meanwhile. Never unwinds.
-    pub(super) fn release(&self, held: Held<'b, C>, panics: &mut Panics) {
+    pub(super) fn release(&self, held: Held<'b, C, U>, panics: &mut Panics) {
         held.pass_on();
         let released = contain(|| {
             self.disown_wire();
@@ -296,13 +300,13 @@ impl<'b, C: Controller + ?Sized> Inheriting<'b, C> {
 }
 
 /// Runs one message and keeps the wire. Returns the waker to call after releasing it.
-fn run_one<C: Controller + ?Sized>(
-    held: Held<'_, C>,
+fn run_one<C: Controller + ?Sized, U: Uses>(
+    held: Held<'_, C, U>,
     entry: Entry,
     panics: &mut Panics,
 ) -> Option<Waker> {
     let mut server = Server::new(held, 0, None, panics);
-    let attend = |server: &mut Server<'_, '_, C>| match entry.is_cancelled() {
+    let attend = |server: &mut Server<'_, '_, C, U>| match entry.is_cancelled() {
         true => server.wake(entry.settle_removed()),
         false => server.run(entry),
     };

@@ -32,13 +32,12 @@ use core::task::Poll;
 
 use super::Bus;
 use super::atomic::Ordering;
-use super::lock::Pump;
 use super::node::{Entry, Job, Node};
 use super::panics::{Panics, contain};
-#[cfg(doc)]
 use super::platform::Platform;
 use super::queue::SERVE_MAX;
 use super::serve::{Right, Server};
+use super::uses::Uses;
 use crate::controller::{Controller, Unfinished};
 
 /// A message is in flight: on the wire, waiting for its interrupt.
@@ -48,14 +47,14 @@ const SLEEPERS: u32 = 2;
 /// One change of the word; this bit and those above count them.
 const CHANGE: u32 = 4;
 
-impl<C: ?Sized> Bus<C> {
+impl<C: ?Sized, U: Uses> Bus<C, U> {
     /// Wakes the threads that sleep on the flight word: a message was settled or is in flight.
     #[cold]
     pub(super) fn wake_for_flight(&self, panics: &mut Panics) {
         let stir = |seen: u32| Some(seen.wrapping_add(CHANGE) & !SLEEPERS);
         let seen = self.flight.fetch_update(Ordering::Release, Ordering::Relaxed, stir);
         if seen.is_ok_and(|seen| seen & SLEEPERS != 0) {
-            panics.insist(|| self.platform.wake(&self.flight));
+            panics.insist(|| self.platform().wake(&self.flight));
         }
     }
 
@@ -67,7 +66,7 @@ impl<C: ?Sized> Bus<C> {
                 f();
             }
         };
-        self.platform.masked(&mut once);
+        self.platform().masked(&mut once);
         once();
     }
 
@@ -81,12 +80,12 @@ impl<C: ?Sized> Bus<C> {
         let asleep = seen | SLEEPERS;
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
         if seen == asleep || self.flight.compare_exchange(seen, asleep, success, failure).is_ok() {
-            self.platform.wait((&self.flight).into(), asleep);
+            self.platform().wait((&self.flight).into(), asleep);
         }
     }
 }
 
-impl<C: Controller + ?Sized> Server<'_, '_, C> {
+impl<C: Controller + ?Sized, U: Uses> Server<'_, '_, C, U> {
     /// Starts a message. If it is left in flight, the server no longer has the bus.
     pub(super) fn start(&mut self, entry: Entry) {
         let mut wire = self.wire();
@@ -138,7 +137,7 @@ impl<C: Controller + ?Sized> Server<'_, '_, C> {
     }
 }
 
-impl<C: Controller + ?Sized> Bus<C> {
+impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
     /// Continues the message whose interrupt came. Call it from the controller's interrupt handler.
     /// It never polls a message that needs further interrupts to its end; it starts the next
     /// messages of the queue. Returns whether there was a flight to attend to.
@@ -146,6 +145,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// May be called at any time and from anywhere. A timer may call it so that a message whose
     /// interrupt was lost ends with its timeout.
     pub fn interrupt(&self) -> bool {
+        const { assert!(U::INTERRUPT, "the bus's type says that no interrupt ends its messages") }
         let mut panics = Panics::none();
         let attended = self.attend_flight(None, &mut panics);
         panics.raise();
@@ -154,7 +154,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// [`Bus::interrupt`]; panics are kept in `panics`. `own` is the caller's node, if any.
     pub(super) fn attend_flight(&self, own: Option<&Node>, panics: &mut Panics) -> bool {
-        if self.pump != Pump::Interrupt || self.flight.load(Ordering::Relaxed) & FLYING == 0 {
+        if !self.is_interrupted() || self.flight.load(Ordering::Relaxed) & FLYING == 0 {
             return false;
         }
         let mut server = None;

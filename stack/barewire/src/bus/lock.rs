@@ -23,8 +23,9 @@ use super::node::Node;
 use super::platform::{Inheritance, Platform, Spin};
 use super::queue::{Queue, SERVE_MAX};
 use super::statistics::{Counters, Path, Statistics};
+use super::uses::{Alone, AnyPlatform, Uses};
 use super::word::{HOLDER, IDLE, INHERITED, LOCK};
-use crate::controller::{Controller, Preset, Unfinished};
+use crate::controller::{Controller, Preset, Unfinished, plan_plain, refusal};
 use crate::spi::{Error, MessageError, Transfer};
 
 /// The code that runs submitted messages for which no caller waits.
@@ -46,11 +47,11 @@ pub enum Pump {
 ///
 /// `C` may be unsized: a `&Bus<Ecspi<…>>` coerces to `&Bus<dyn Controller>`.
 #[repr(C)]
-pub struct Bus<C: ?Sized> {
+pub struct Bus<C: ?Sized, U: Uses = AnyPlatform> {
     // Hot fields first: a message on an idle bus reads these two.
     pub(super) word: AtomicPtr<Node>,
     counting: AtomicBool,
-    pub(super) platform: &'static dyn Platform,
+    pub(super) uses: U,
     /// The platform's locks, if it has inheritance.
     pub(super) locks: Option<&'static dyn Inheritance>,
     pub(super) pump: Pump,
@@ -83,11 +84,11 @@ pub struct Bus<C: ?Sized> {
 
 // SAFETY: one thread at a time uses controller, queue and flying (module, Safety), so sharing the
 // bus only ever sends the controller between threads. Nodes may be shared.
-unsafe impl<C: ?Sized + Send> Sync for Bus<C> {}
+unsafe impl<C: ?Sized + Send, U: Uses> Sync for Bus<C, U> {}
 // SAFETY: nodes in the queue do not move with the bus, and any thread may use them.
-unsafe impl<C: ?Sized + Send> Send for Bus<C> {}
+unsafe impl<C: ?Sized + Send, U: Uses> Send for Bus<C, U> {}
 
-impl<C: ?Sized> fmt::Debug for Bus<C> {
+impl<C: ?Sized, U: Uses> fmt::Debug for Bus<C, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let idle = if self.inherits() { INHERITED } else { IDLE };
         let (word, owner) =
@@ -101,11 +102,11 @@ impl<C: ?Sized> fmt::Debug for Bus<C> {
 }
 
 macro_rules! bus {
-    ($controller:expr, $platform:expr, $locks:expr, $word:expr, $contexts:expr, $noting:expr) => {
+    ($controller:expr, $uses:expr, $locks:expr, $word:expr, $contexts:expr, $noting:expr) => {
         Self {
             word: AtomicPtr::new($word),
             counting: AtomicBool::new(false),
-            platform: $platform,
+            uses: $uses,
             locks: $locks,
             pump: Pump::Caller,
             contexts: $contexts,
@@ -150,14 +151,54 @@ impl<C> Bus<C> {
         let noting = locks.is_none() && controller.may_use_its_bus();
         bus!(controller, platform, locks, word, true, noting)
     }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl<C> Bus<C, Alone> {
+    /// A bus with one user at a time, in a few kilobytes of code: no queue, no futures, no statistics.
+    ///
+    /// It is still safe to share. A call that finds the bus taken, for example in an interrupt handler that interrupted a
+    /// message, returns [`Error::Busy`] and has touched nothing.
+    ///
+    /// ```
+    /// use barewire::bus::Bus;
+    /// use barewire::controller::null::Null;
+    /// use barewire::spi::{Error, Settings, Transfer};
+    ///
+    /// let bus = Bus::alone(Null::new());
+    /// let device = bus.device(&Settings::new(0, 1_000_000))?;
+    /// device.sync(&mut [Transfer::write(&[0x06])])?;
+    ///
+    /// let lock = bus.lock();
+    /// let error = device.sync(&mut [Transfer::write(&[0x06])]).unwrap_err();
+    /// assert_eq!(error.error, Error::Busy);
+    /// # drop(lock);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub const fn alone(controller: C) -> Self {
+        bus!(controller, Alone, None, IDLE, false, false)
+    }
+}
+
+impl<C, U: Uses> Bus<C, U> {
+    /// A bus for a program that uses of it what `uses` says. Its callers tell no contexts apart.
+    #[cfg(not(any(loom, shuttle)))]
+    pub const fn with_uses(controller: C, uses: U) -> Self {
+        const { assert!(!U::CONTEXTS, "a platform with contexts is passed to Bus::with_platform") }
+        bus!(controller, uses, None, IDLE, false, false)
+    }
 
     /// Selects what runs submitted messages. The default is [`Pump::Caller`].
     ///
     /// # Panics
     /// If `pump` is [`Pump::Interrupt`] and the bus has priority inheritance: an interrupt has no
-    /// priority to inherit.
+    /// priority to inherit. If the program [uses](Uses) neither a queue nor interrupts.
     #[must_use]
     pub fn with_pump(mut self, pump: Pump) -> Self {
+        assert!(
+            U::QUEUE && (U::INTERRUPT || pump != Pump::Interrupt),
+            "the bus's type says that the program has no such pump"
+        );
         assert!(
             pump != Pump::Interrupt || !self.inherits(),
             "a bus with priority inheritance is not pumped by interrupts"
@@ -172,7 +213,7 @@ impl<C> Bus<C> {
     }
 }
 
-impl<C: ?Sized> Bus<C> {
+impl<C: ?Sized, U: Uses> Bus<C, U> {
     /// The controller; the exclusive borrow of the bus guarantees that no other code drives it.
     pub fn get_mut(&mut self) -> &mut C {
         self.controller.get_mut()
@@ -181,11 +222,12 @@ impl<C: ?Sized> Bus<C> {
     /// Whether it counts.
     #[inline(always)]
     pub(super) fn is_counting(&self) -> bool {
-        self.counting.load(Ordering::Relaxed)
+        U::STATISTICS && self.counting.load(Ordering::Relaxed)
     }
 
     /// Turns counting on or off. The counters keep their values.
     pub fn set_counting(&self, counting: bool) {
+        const { assert!(U::STATISTICS, "the bus's type says that nothing is counted") }
         self.counting.store(counting, Ordering::Relaxed);
     }
 
@@ -193,33 +235,54 @@ impl<C: ?Sized> Bus<C> {
     /// may call it.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
+        const { assert!(U::STATISTICS, "the bus's type says that nothing is counted") }
         self.counters.read()
     }
 
     /// Whether it has priority inheritance.
     #[inline]
     pub(super) fn inherits(&self) -> bool {
-        self.locks.is_some()
+        U::CONTEXTS && self.locks.is_some()
+    }
+
+    /// The platform.
+    #[inline(always)]
+    pub(super) fn platform(&self) -> &U::Platform {
+        self.uses.platform()
+    }
+
+    /// Whether messages end by the controller's interrupt.
+    #[inline(always)]
+    pub(super) fn is_interrupted(&self) -> bool {
+        U::INTERRUPT && self.pump == Pump::Interrupt
+    }
+
+    /// Whether each message's context is noted.
+    #[inline(always)]
+    fn notes(&self) -> bool {
+        U::CONTEXTS && self.noting
     }
 
     /// The caller's context.
     #[inline]
     pub(super) fn context(&self) -> usize {
-        if self.contexts { self.platform.context() } else { 0 }
+        if U::CONTEXTS && self.contexts { self.platform().context() } else { 0 }
     }
 
     /// Records that the caller's context has the bus while user code runs, and whether it has the queue
     /// too. No context has the bus already.
     pub(super) fn set_user(&self, tends: bool) {
-        if self.contexts {
-            self.user.store(self.platform.context(), Ordering::Relaxed);
+        if U::CONTEXTS && self.contexts {
+            self.user.store(self.platform().context(), Ordering::Relaxed);
             self.user_tends.store(tends, Ordering::Relaxed);
         }
     }
 
     /// Ends what [`Bus::set_user`] began.
     pub(super) fn clear_user(&self) {
-        self.user.store(0, Ordering::Relaxed);
+        if U::CONTEXTS {
+            self.user.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Whether the caller's own context has the bus, so that waiting would deadlock. Always false
@@ -228,7 +291,7 @@ impl<C: ?Sized> Bus<C> {
         if let Some(inheriting) = self.inheriting() {
             return inheriting.owns_wire();
         }
-        let user = self.user.load(Ordering::Relaxed);
+        let user = if U::CONTEXTS { self.user.load(Ordering::Relaxed) } else { 0 };
         user != 0 && user == self.context()
     }
 
@@ -243,7 +306,7 @@ impl<C: ?Sized> Bus<C> {
     /// # Safety
     /// The caller owns the wire and has no other `WireRight`.
     #[inline]
-    pub(super) unsafe fn wire(&self) -> WireRight<'_, C> {
+    pub(super) unsafe fn wire(&self) -> WireRight<'_, C, U> {
         WireRight { bus: self }
     }
 
@@ -252,15 +315,15 @@ impl<C: ?Sized> Bus<C> {
     /// # Safety
     /// The caller owns the queue and has no other `QueueRight`.
     #[inline]
-    pub(super) unsafe fn tended(&self) -> QueueRight<'_, C> {
+    pub(super) unsafe fn tended(&self) -> QueueRight<'_, C, U> {
         QueueRight { bus: self }
     }
 }
 
-impl<C: Controller + ?Sized> Bus<C> {
+impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
     /// Acquires an idle bus.
     #[inline]
-    pub(super) fn try_acquire_idle(&self) -> Option<Held<'_, C>> {
+    pub(super) fn try_acquire_idle(&self) -> Option<Held<'_, C, U>> {
         self.word
             .compare_exchange(IDLE, HOLDER, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -270,7 +333,7 @@ impl<C: Controller + ?Sized> Bus<C> {
 
     /// Acquires the wire of an idle bus, for a lock.
     #[inline]
-    pub(super) fn try_acquire_wire(&self) -> Option<WireRight<'_, C>> {
+    pub(super) fn try_acquire_wire(&self) -> Option<WireRight<'_, C, U>> {
         self.word
             .compare_exchange(IDLE, LOCK, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -334,16 +397,16 @@ impl<C: Controller + ?Sized> Bus<C> {
     /// # Safety
     /// The caller is the holder, or was just made the holder.
     #[inline]
-    pub(super) unsafe fn held(&self) -> Held<'_, C> {
+    pub(super) unsafe fn held(&self) -> Held<'_, C, U> {
         Held { wire: WireRight { bus: self } }
     }
 }
 
 /// [`Bus::set_user`] of a holder for as long as it lives, also if user code panics.
-pub(super) struct User<'b, C: ?Sized>(&'b Bus<C>);
+pub(super) struct User<'b, C: ?Sized, U: Uses = AnyPlatform>(&'b Bus<C, U>);
 
-impl<'b, C: ?Sized> User<'b, C> {
-    pub(super) fn new(bus: &'b Bus<C>) -> Self {
+impl<'b, C: ?Sized, U: Uses> User<'b, C, U> {
+    pub(super) fn new(bus: &'b Bus<C, U>) -> Self {
         bus.set_user(true);
         Self(bus)
     }
@@ -351,23 +414,23 @@ impl<'b, C: ?Sized> User<'b, C> {
     /// For code of a controller that may use the bus. `None` if it is noted already: by a lock, which
     /// has no queue.
     #[inline]
-    fn of_controller(bus: &'b Bus<C>) -> Option<Self> {
-        (bus.noting && bus.user.load(Ordering::Relaxed) == 0).then(|| Self::new(bus))
+    fn of_controller(bus: &'b Bus<C, U>) -> Option<Self> {
+        (bus.notes() && bus.user.load(Ordering::Relaxed) == 0).then(|| Self::new(bus))
     }
 }
 
-impl<C: ?Sized> Drop for User<'_, C> {
+impl<C: ?Sized, U: Uses> Drop for User<'_, C, U> {
     fn drop(&mut self) {
         self.0.clear_user();
     }
 }
 
 /// The wire: the right to drive the controller.
-pub(super) struct WireRight<'b, C: ?Sized> {
-    pub(super) bus: &'b Bus<C>,
+pub(super) struct WireRight<'b, C: ?Sized, U: Uses = AnyPlatform> {
+    pub(super) bus: &'b Bus<C, U>,
 }
 
-impl<C: ?Sized> WireRight<'_, C> {
+impl<C: ?Sized, U: Uses> WireRight<'_, C, U> {
     /// Asks the controller.
     pub(super) fn ask<R>(&self, ask: impl FnOnce(&C) -> R) -> R {
         let _user = User::of_controller(self.bus);
@@ -390,7 +453,7 @@ impl<C: ?Sized> WireRight<'_, C> {
     }
 }
 
-impl<C: Controller + ?Sized> WireRight<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
     /// Runs a planned message, and counts it if the bus counts.
     #[inline]
     pub(super) fn run(
@@ -427,7 +490,7 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
         preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, Unfinished> {
-        if self.bus.noting {
+        if self.bus.notes() {
             // SAFETY: the wire is ours, and this returns before it is used again.
             return unsafe { self.bus.run_noted(preset, message) };
         }
@@ -442,7 +505,7 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
-        if self.bus.noting {
+        if self.bus.notes() {
             // SAFETY: the wire is ours, and this returns before it is used again.
             return unsafe { self.bus.run_noted_exchange(preset, tx, rx) };
         }
@@ -490,27 +553,42 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
     }
 
     /// Runs a message. Plans it first if it is not planned, and joins it if its chip select would
-    /// pulse. With `polled`, as [`WireRight::run_polled`].
-    pub(super) fn plan_and_run(
+    /// pulse. If `POLLED`, as [`WireRight::run_polled`].
+    pub(super) fn plan_and_run<const POLLED: bool>(
         &mut self,
         preset: &Preset,
         message: &mut [Transfer<'_>],
         mut planned: bool,
         path: Path,
-        polled: bool,
     ) -> Result<usize, MessageError> {
+        if !U::PLANS {
+            return match planned || plan_plain(preset, message) {
+                true => self.run_planned::<POLLED>(preset, message, path),
+                false => Err(refusal(preset, message)),
+            };
+        }
         run_or_join(message, |message| {
             if !planned {
                 self.ask(|controller| controller.plan(preset, message))?;
             }
             // The joined message needs a plan of its own.
             planned = false;
-            let ran = match polled {
-                true => self.run_polled(preset, message, path),
-                false => self.run(preset, message, path),
-            };
-            ran.map_err(|unfinished| unfinished.explain(message))
+            self.run_planned::<POLLED>(preset, message, path)
         })
+    }
+
+    #[inline]
+    fn run_planned<const POLLED: bool>(
+        &mut self,
+        preset: &Preset,
+        message: &mut [Transfer<'_>],
+        path: Path,
+    ) -> Result<usize, MessageError> {
+        let ran = match POLLED {
+            true => self.run_polled(preset, message, path),
+            false => self.run(preset, message, path),
+        };
+        ran.map_err(|unfinished| unfinished.explain(message))
     }
 
     /// Counts a message that was run, if the bus counts.
@@ -529,11 +607,11 @@ impl<C: Controller + ?Sized> WireRight<'_, C> {
 }
 
 /// The queue: the right to take pushed nodes into it and to remove nodes.
-pub(super) struct QueueRight<'b, C: ?Sized> {
-    pub(super) bus: &'b Bus<C>,
+pub(super) struct QueueRight<'b, C: ?Sized, U: Uses = AnyPlatform> {
+    pub(super) bus: &'b Bus<C, U>,
 }
 
-impl<C: ?Sized> QueueRight<'_, C> {
+impl<C: ?Sized, U: Uses> QueueRight<'_, C, U> {
     #[inline]
     pub(super) fn queue<R>(&mut self, with: impl FnOnce(&mut Queue) -> R) -> R {
         self.bus.queue.with_mut(|queue| {
@@ -548,11 +626,11 @@ impl<C: ?Sized> QueueRight<'_, C> {
 ///
 /// Ends in [`Held::release`]. It is dropped only when a panic unwinds: then the bus is released
 /// without raising a second panic.
-pub(super) struct Held<'b, C: Controller + ?Sized> {
-    pub(super) wire: WireRight<'b, C>,
+pub(super) struct Held<'b, C: Controller + ?Sized, U: Uses = AnyPlatform> {
+    pub(super) wire: WireRight<'b, C, U>,
 }
 
-impl<C: Controller + ?Sized> Held<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> Held<'_, C, U> {
     /// Forgets the right: another holder has it now.
     #[inline]
     pub(super) fn pass_on(self) {
@@ -578,18 +656,26 @@ impl<C: Controller + ?Sized> Held<'_, C> {
     }
 }
 
-impl<C: ?Sized> Bus<C> {
+impl<C: ?Sized, U: Uses> Bus<C, U> {
     /// Releases a bus that is held and has nothing pushed or queued.
     #[inline]
     pub(super) fn release_idle(&self) -> bool {
+        if !U::QUEUE {
+            self.word.store(IDLE, Ordering::Release);
+            return true;
+        }
         self.word.compare_exchange(HOLDER, IDLE, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 }
 
-impl<C: Controller + ?Sized> Drop for Held<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> Drop for Held<'_, C, U> {
     #[cold]
     fn drop(&mut self) {
-        // SAFETY: the bus is ours, and `self` is not used again.
-        unsafe { self.wire.bus.held() }.abandon();
+        if U::QUEUE {
+            // SAFETY: the bus is ours, and `self` is not used again.
+            unsafe { self.wire.bus.held() }.abandon();
+        } else {
+            self.wire.bus.release_idle();
+        }
     }
 }

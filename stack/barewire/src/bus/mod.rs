@@ -95,7 +95,7 @@
 //! - `turn`, `queued`, `device`, `owned`, `prepared`: the paths. `callback`: the end of a queued
 //!   message. `joined`: a short message run as one transfer.
 //! - `worker`, `interrupt`, `inherit`: three other ways to serve the queue.
-//! - `panics`: panics of user code. `platform`: waiting and contexts. `statistics`: counters.
+//! - `uses`: what a program uses, as a type. `panics`: panics of user code. `platform`: waiting and contexts. `statistics`: counters.
 
 mod acquire;
 mod atomic;
@@ -117,6 +117,7 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod uses;
 mod word;
 mod worker;
 
@@ -129,6 +130,7 @@ pub use prepared::{Prepared, PreparedMessage};
 pub use queued::Queued;
 pub use statistics::{HISTO_BUCKETS, Statistics};
 pub use turn::{Locked, Transact};
+pub use uses::{Alone, AnyPlatform, Plain, Uses};
 
 #[cfg(doc)]
 use crate::spi::Error;

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::Deref;
 
+use super::uses::Uses;
 use super::{Bus, Device};
 use crate::controller::{Controller, Limits, Preset};
 use crate::spi::{Effective, Error, Settings};
@@ -41,10 +42,11 @@ pub struct OwnedDevice<B> {
     priority: u8,
 }
 
-impl<B, C> OwnedDevice<B>
+impl<B, C, U> OwnedDevice<B>
 where
-    B: Deref<Target = Bus<C>>,
+    B: Deref<Target = Bus<C, U>>,
     C: Controller + ?Sized,
+    U: Uses,
 {
     /// Opens a device with `settings` and keeps `bus`. The pointer must dereference to the same bus
     /// for as long as the device lives, as the standard library's pointers do: what the settings
@@ -68,7 +70,7 @@ where
 
     /// Borrows the device.
     #[must_use]
-    pub fn device(&self) -> Device<'_, C> {
+    pub fn device(&self) -> Device<'_, C, U> {
         let device =
             Device::new(&self.bus, self.settings, self.preset, self.effective, self.limits);
         device.with_priority(self.priority)

@@ -5,18 +5,20 @@ use core::fmt;
 use super::Device;
 use super::lock::{Held, WireRight};
 use super::statistics::Path;
+use super::uses::{AnyPlatform, Uses};
 use crate::controller::{Controller, Plan, mark_all_short};
-#[cfg(doc)]
-use crate::spi::Error;
-use crate::spi::{MessageError, Transfer};
+use crate::spi::{Error, MessageError, Transfer};
 
-impl<'b, C: Controller + ?Sized> Device<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
     /// Prepares one exchange of `N` bytes that sends `tx`: validates it and computes its register
     /// values, once.
     ///
     /// # Errors
     /// A message that [`Controller::plan`] refuses.
-    pub fn prepare<const N: usize>(&self, tx: [u8; N]) -> Result<Prepared<'b, C, N>, MessageError> {
+    pub fn prepare<const N: usize>(
+        &self,
+        tx: [u8; N],
+    ) -> Result<Prepared<'b, C, N, U>, MessageError> {
         let plan = self.plan_exchange(&tx)?;
         Ok(Prepared::new(*self, plan, tx))
     }
@@ -28,7 +30,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub fn prepare_message<'m, 'd>(
         &self,
         message: &'m mut [Transfer<'d>],
-    ) -> Result<PreparedMessage<'b, 'm, 'd, C>, MessageError> {
+    ) -> Result<PreparedMessage<'b, 'm, 'd, C, U>, MessageError> {
         self.plan(message)?;
         mark_all_short(message);
         Ok(PreparedMessage::new(*self, message))
@@ -39,14 +41,14 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
 ///
 /// It owns its buffers: the bytes to send can be changed in place, the received bytes are read
 /// after each run.
-pub struct Prepared<'b, C: ?Sized, const N: usize> {
+pub struct Prepared<'b, C: ?Sized, const N: usize, U: Uses = AnyPlatform> {
     /// The device, with the exchange's plan as that of its preset.
-    device: Device<'b, C>,
+    device: Device<'b, C, U>,
     tx: [u8; N],
     rx: [u8; N],
 }
 
-impl<C: ?Sized, const N: usize> fmt::Debug for Prepared<'_, C, N> {
+impl<C: ?Sized, U: Uses, const N: usize> fmt::Debug for Prepared<'_, C, N, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prepared")
             .field("device", &self.device)
@@ -56,8 +58,8 @@ impl<C: ?Sized, const N: usize> fmt::Debug for Prepared<'_, C, N> {
     }
 }
 
-impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
-    fn new(device: Device<'b, C>, plan: Plan, tx: [u8; N]) -> Self {
+impl<'b, C: Controller + ?Sized, U: Uses, const N: usize> Prepared<'b, C, N, U> {
+    fn new(device: Device<'b, C, U>, plan: Plan, tx: [u8; N]) -> Self {
         Self { device: device.with_plan(plan), tx, rx: [0; N] }
     }
 
@@ -76,7 +78,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
 
     // Passes the buffers as values: no transfer is built in memory.
     #[inline(always)]
-    fn run_held(&mut self, mut held: Held<'_, C>) -> Result<&[u8; N], MessageError> {
+    fn run_held(&mut self, mut held: Held<'_, C, U>) -> Result<&[u8; N], MessageError> {
         let Self { device, tx, rx } = self;
         let ran = held.wire.run_exchange(device.preset(), tx, rx);
         held.release_for(|| device.priority());
@@ -89,6 +91,9 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     #[cold]
     #[inline(never)]
     fn run_waiting(&mut self) -> Result<&[u8; N], MessageError> {
+        if !U::QUEUE {
+            return Err(MessageError::refused(Error::Busy, 0));
+        }
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.device.preset().plan)];
         self.device.run_planned(&mut message)?;
         Ok(&self.rx)
@@ -109,7 +114,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
     /// Runs it as planned, on the wire of a lock.
     pub(super) fn run_locked(
         &mut self,
-        wire: &mut WireRight<'_, C>,
+        wire: &mut WireRight<'_, C, U>,
     ) -> Result<&[u8; N], MessageError> {
         let mut message = [Transfer::planned(&self.tx, &mut self.rx, self.device.preset().plan)];
         let ran = wire.run(self.device.preset(), &mut message, Path::Immediate);
@@ -117,7 +122,7 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
         Ok(&self.rx)
     }
 
-    pub(super) fn device(&self) -> &Device<'_, C> {
+    pub(super) fn device(&self) -> &Device<'_, C, U> {
         &self.device
     }
 
@@ -136,12 +141,12 @@ impl<'b, C: Controller + ?Sized, const N: usize> Prepared<'b, C, N> {
 }
 
 /// A prepared message of any form: several transfers, CS changes, delays.
-pub struct PreparedMessage<'b, 'm, 'd, C: ?Sized> {
-    device: Device<'b, C>,
+pub struct PreparedMessage<'b, 'm, 'd, C: ?Sized, U: Uses = AnyPlatform> {
+    device: Device<'b, C, U>,
     message: &'m mut [Transfer<'d>],
 }
 
-impl<C: ?Sized> fmt::Debug for PreparedMessage<'_, '_, '_, C> {
+impl<C: ?Sized, U: Uses> fmt::Debug for PreparedMessage<'_, '_, '_, C, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PreparedMessage")
             .field("device", &self.device)
@@ -150,8 +155,8 @@ impl<C: ?Sized> fmt::Debug for PreparedMessage<'_, '_, '_, C> {
     }
 }
 
-impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
-    pub(super) fn new(device: Device<'b, C>, message: &'m mut [Transfer<'d>]) -> Self {
+impl<'b, 'm, 'd, C: Controller + ?Sized, U: Uses> PreparedMessage<'b, 'm, 'd, C, U> {
+    pub(super) fn new(device: Device<'b, C, U>, message: &'m mut [Transfer<'d>]) -> Self {
         Self { device, message }
     }
 
@@ -186,13 +191,13 @@ impl<'b, 'm, 'd, C: Controller + ?Sized> PreparedMessage<'b, 'm, 'd, C> {
     /// Runs it as planned, on the wire of a lock.
     pub(super) fn run_locked(
         &mut self,
-        wire: &mut WireRight<'_, C>,
+        wire: &mut WireRight<'_, C, U>,
     ) -> Result<usize, MessageError> {
         let ran = wire.run(self.device.preset(), self.message, Path::Immediate);
         ran.map_err(|unfinished| unfinished.explain(self.message))
     }
 
-    pub(super) fn device(&self) -> &Device<'_, C> {
+    pub(super) fn device(&self) -> &Device<'_, C, U> {
         &self.device
     }
 

@@ -53,6 +53,7 @@ pub use super::callback::{Callback, Completed, Then};
 use super::node::{Node, Stage, Task};
 use super::panics::Panics;
 use super::queue::SERVE_MAX;
+use super::uses::{AnyPlatform, Uses};
 use super::{Device, Pump};
 use crate::controller::{Controller, Plan};
 use crate::spi::{Error, MessageError, Transfer};
@@ -121,9 +122,9 @@ unsafe impl<const M: usize> Payload for Fixed<M> {
 }
 
 /// A message to submit. See the [module](self).
-pub struct Queued<'b, C: Controller + ?Sized, P> {
+pub struct Queued<'b, C: Controller + ?Sized, P, U: Uses = AnyPlatform> {
     node: Node,
-    device: Device<'b, C>,
+    device: Device<'b, C, U>,
     callback: Option<Callback>,
     /// Whether the payload's plan is that of its transfers as they are.
     planned: bool,
@@ -132,9 +133,9 @@ pub struct Queued<'b, C: Controller + ?Sized, P> {
 }
 
 // SAFETY: nodes may be shared, and the message points into the payload.
-unsafe impl<C: Controller + ?Sized + Send, P: Send> Send for Queued<'_, C, P> {}
+unsafe impl<C: Controller + ?Sized + Send, U: Uses, P: Send> Send for Queued<'_, C, P, U> {}
 
-impl<C: Controller + ?Sized, P> fmt::Debug for Queued<'_, C, P> {
+impl<C: Controller + ?Sized, U: Uses, P> fmt::Debug for Queued<'_, C, P, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queued")
             .field("device", &self.device)
@@ -143,7 +144,7 @@ impl<C: Controller + ?Sized, P> fmt::Debug for Queued<'_, C, P> {
     }
 }
 
-impl<'b, C: Controller + ?Sized> Device<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
     /// Makes a message to submit: one exchange of `N` bytes that sends `tx`. It is planned here,
     /// once.
     ///
@@ -152,7 +153,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub fn queued<const N: usize>(
         &self,
         tx: [u8; N],
-    ) -> Result<Queued<'b, C, Exchange<N>>, MessageError> {
+    ) -> Result<Queued<'b, C, Exchange<N>, U>, MessageError> {
         let plan = self.plan_exchange(&tx)?;
         let payload = Exchange { tx, rx: [0; N], plan, message: None, _pinned: PhantomPinned };
         Ok(Queued::new(*self, payload))
@@ -165,7 +166,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub fn queued_message<const M: usize>(
         &self,
         mut message: [Transfer<'static>; M],
-    ) -> Result<Queued<'b, C, Fixed<M>>, MessageError> {
+    ) -> Result<Queued<'b, C, Fixed<M>, U>, MessageError> {
         self.plan(&mut message)?;
         Ok(Queued::new(*self, Fixed { message, _pinned: PhantomPinned }))
     }
@@ -178,7 +179,7 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     pub fn queued_payload<P: Payload + Unpin>(
         &self,
         mut payload: P,
-    ) -> Result<Queued<'b, C, P>, MessageError> {
+    ) -> Result<Queued<'b, C, P, U>, MessageError> {
         let message = Pin::new(&mut payload).message();
         // SAFETY: the payload's promise: nothing else refers to its transfers.
         self.plan(unsafe { &mut *message })?;
@@ -186,8 +187,9 @@ impl<'b, C: Controller + ?Sized> Device<'b, C> {
     }
 }
 
-impl<'b, C: Controller + ?Sized, P> Queued<'b, C, P> {
-    fn new(device: Device<'b, C>, payload: P) -> Self {
+impl<'b, C: Controller + ?Sized, U: Uses, P> Queued<'b, C, P, U> {
+    fn new(device: Device<'b, C, U>, payload: P) -> Self {
+        const { assert!(U::QUEUE, "the bus's type says that nothing is queued") }
         Self {
             node: Node::new(Task::turn(0)),
             device,
@@ -300,7 +302,7 @@ fn form_of(message: &[Transfer<'_>]) -> u64 {
     form.finish()
 }
 
-impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
+impl<'b, C: Controller + ?Sized, U: Uses, P: Payload> Queued<'b, C, P, U> {
     /// Lends `f` the payload, to change or to read its bytes. If more of the message changed than its bytes, the
     /// next submission plans it again.
     ///
@@ -406,12 +408,12 @@ impl<'b, C: Controller + ?Sized, P: Payload> Queued<'b, C, P> {
     }
 
     /// Runs the message as a future of its length in bytes. Dropping the future cancels it.
-    pub fn run(self: Pin<&mut Self>) -> Running<'_, 'b, C, P> {
+    pub fn run(self: Pin<&mut Self>) -> Running<'_, 'b, C, P, U> {
         Running { queued: self, submitted: false }
     }
 }
 
-impl<C: Controller + ?Sized, const N: usize> Queued<'_, C, Exchange<N>> {
+impl<C: Controller + ?Sized, U: Uses, const N: usize> Queued<'_, C, Exchange<N>, U> {
     /// The bytes to send, to change them.
     ///
     /// # Errors
@@ -443,7 +445,7 @@ impl<C: Controller + ?Sized, const N: usize> Queued<'_, C, Exchange<N>> {
     }
 }
 
-impl<C: Controller + ?Sized, P> Drop for Queued<'_, C, P> {
+impl<C: Controller + ?Sized, U: Uses, P> Drop for Queued<'_, C, P, U> {
     fn drop(&mut self) {
         self.take_back();
     }
@@ -451,18 +453,18 @@ impl<C: Controller + ?Sized, P> Drop for Queued<'_, C, P> {
 
 /// A queued message as a future. Dropping it cancels the message.
 #[must_use = "a future does nothing unless polled"]
-pub struct Running<'q, 'b, C: Controller + ?Sized, P> {
-    queued: Pin<&'q mut Queued<'b, C, P>>,
+pub struct Running<'q, 'b, C: Controller + ?Sized, P, U: Uses = AnyPlatform> {
+    queued: Pin<&'q mut Queued<'b, C, P, U>>,
     submitted: bool,
 }
 
-impl<C: Controller + ?Sized, P> fmt::Debug for Running<'_, '_, C, P> {
+impl<C: Controller + ?Sized, U: Uses, P> fmt::Debug for Running<'_, '_, C, P, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running").field("submitted", &self.submitted).finish_non_exhaustive()
     }
 }
 
-impl<C: Controller + ?Sized, P: Payload> Future for Running<'_, '_, C, P> {
+impl<C: Controller + ?Sized, U: Uses, P: Payload> Future for Running<'_, '_, C, P, U> {
     type Output = Result<usize, MessageError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -482,7 +484,7 @@ impl<C: Controller + ?Sized, P: Payload> Future for Running<'_, '_, C, P> {
     }
 }
 
-impl<C: Controller + ?Sized, P> Drop for Running<'_, '_, C, P> {
+impl<C: Controller + ?Sized, U: Uses, P> Drop for Running<'_, '_, C, P, U> {
     fn drop(&mut self) {
         // A message that this future did not submit is not its own to cancel.
         if self.submitted {

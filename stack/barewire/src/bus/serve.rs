@@ -28,15 +28,17 @@ use super::callback::{Callback, Completed, Then};
 use super::lock::{Held, Pump, QueueRight, User, WireRight};
 use super::node::{Entry, Job, Node, Wakeup};
 use super::panics::{Panics, contain};
+use super::platform::Platform;
 use super::queue::{Queue, SERVE_MAX};
+use super::uses::{AnyPlatform, Uses};
 use super::word::{
     BACKLOG, HELD, HOLDER, IDLE, RIGHTS, SWEEP, TENDED, pushed, tagged, tags, untagged,
 };
 use crate::controller::{Controller, Unfinished};
 #[cfg(doc)]
-use crate::{bus::Platform, spi::Error};
+use crate::spi::Error;
 
-impl<'b, C: Controller + ?Sized> QueueRight<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> QueueRight<'b, C, U> {
     /// Takes pushed nodes into the queue and removes cancelled ones. Returns the previous word; its
     /// node may be compared, not used.
     #[cold]
@@ -93,7 +95,7 @@ impl<'b, C: Controller + ?Sized> QueueRight<'b, C> {
 
     /// Releases the queue beside a lock, after removing cancelled nodes. Returns `Some` if the lock
     /// was dropped meanwhile: the tender then holds the bus.
-    pub(super) fn release(mut self, panics: &mut Panics) -> Option<Held<'b, C>> {
+    pub(super) fn release(mut self, panics: &mut Panics) -> Option<Held<'b, C, U>> {
         loop {
             let backlog = if self.queue(|queue| queue.is_empty()) { 0 } else { BACKLOG };
             let order = Ordering::AcqRel;
@@ -126,8 +128,8 @@ pub(super) enum Right {
 }
 
 /// A holder that serves.
-pub(super) struct Server<'b, 'p, C: Controller + ?Sized> {
-    pub(super) bus: &'b Bus<C>,
+pub(super) struct Server<'b, 'p, C: Controller + ?Sized, U: Uses = AnyPlatform> {
+    pub(super) bus: &'b Bus<C, U>,
     pub(super) right: Right,
     /// The message on the wire, or the message whose run panicked.
     pub(super) entry: Option<Entry>,
@@ -140,7 +142,7 @@ pub(super) struct Server<'b, 'p, C: Controller + ?Sized> {
     pub(super) panics: &'p mut Panics,
 }
 
-impl<'b, C: Controller + ?Sized> Held<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> Held<'b, C, U> {
     /// Serves the queue, then releases the bus or hands it over; hands it over after `budget`
     /// messages at the latest, if it can. `own` is the caller's node, if that is in the queue.
     /// Returns how many nodes had their turn. Never unwinds.
@@ -176,9 +178,9 @@ impl<'b, C: Controller + ?Sized> Held<'b, C> {
     }
 }
 
-impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
+impl<'b, 'p, C: Controller + ?Sized, U: Uses> Server<'b, 'p, C, U> {
     pub(super) fn new(
-        held: Held<'b, C>,
+        held: Held<'b, C, U>,
         budget: usize,
         own: Option<&'p Node>,
         panics: &'p mut Panics,
@@ -189,12 +191,12 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         Self { bus, right, entry, served: 0, budget, own, waker, panics }
     }
 
-    pub(super) fn wire(&mut self) -> WireRight<'b, C> {
+    pub(super) fn wire(&mut self) -> WireRight<'b, C, U> {
         // SAFETY: the server is the holder here and has no other `WireRight`.
         unsafe { self.bus.wire() }
     }
 
-    fn tended(&mut self) -> QueueRight<'b, C> {
+    fn tended(&mut self) -> QueueRight<'b, C, U> {
         // SAFETY: the server is the holder here and has no other `QueueRight`.
         unsafe { self.bus.tended() }
     }
@@ -298,7 +300,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
         }
         if entry.is_turn() {
             self.pass_turn(entry);
-        } else if self.bus.pump == Pump::Interrupt {
+        } else if self.bus.is_interrupted() {
             self.start(entry);
         } else {
             self.run(entry);
@@ -384,7 +386,7 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     /// Settles the message whose run panicked.
     pub(super) fn settle_left(&mut self) {
         if let Some(entry) = self.entry.take() {
-            if self.bus.pump == Pump::Interrupt {
+            if self.bus.is_interrupted() {
                 // The message may have been started: take the controller back.
                 let mut wire = self.wire();
                 self.panics.contain(|| wire.drive(C::reclaim));
@@ -413,15 +415,15 @@ impl<'b, 'p, C: Controller + ?Sized> Server<'b, 'p, C> {
     }
 }
 
-impl<C: ?Sized> Bus<C> {
+impl<C: ?Sized, U: Uses> Bus<C, U> {
     /// Wakes the thread that sleeps on `word`, if any.
     #[inline]
     pub(super) fn wake_sleeper(&self, word: Option<*const AtomicU32>, panics: &mut Panics) {
         let Some(word) = word else { return };
-        if self.pump == Pump::Interrupt {
+        if self.is_interrupted() {
             self.wake_for_flight(panics);
         } else {
-            panics.insist(|| self.platform.wake(word));
+            panics.insist(|| self.platform().wake(word));
         }
     }
 }

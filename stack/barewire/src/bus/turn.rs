@@ -29,6 +29,8 @@ use super::inherit::Inheriting;
 use super::lock::{Held, WireRight};
 use super::node::{Node, Stage, Task};
 use super::panics::Panics;
+use super::platform::Platform;
+use super::uses::{AnyPlatform, Uses};
 use super::{Bus, Device, Prepared, PreparedMessage};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError, Settings, Transfer};
@@ -41,30 +43,30 @@ use crate::spi::{Error, MessageError, Settings, Transfer};
 /// This and other threads may submit, cancel and drop queued messages meanwhile.
 ///
 /// The lock stays with its thread, because a bus with inheritance lends that thread priority.
-pub struct Locked<'b, C: Controller + ?Sized> {
-    wire: Option<WireRight<'b, C>>,
+pub struct Locked<'b, C: Controller + ?Sized, U: Uses = AnyPlatform> {
+    wire: Option<WireRight<'b, C, U>>,
     _of_one_thread: PhantomData<*const ()>,
 }
 
-impl<C: Controller + ?Sized> fmt::Debug for Locked<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> fmt::Debug for Locked<'_, C, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locked").finish_non_exhaustive()
     }
 }
 
-impl<C: Controller + ?Sized> Bus<C> {
+impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
     /// Waits for the bus and locks it: no other message runs until the lock is dropped.
     ///
     /// # Panics
     /// If the caller's context already has the bus, through a lock or because this is a callback:
     /// it would wait for itself. ([`Bus::try_lock`] returns `None`.)
-    pub fn lock(&self) -> Locked<'_, C> {
+    pub fn lock(&self) -> Locked<'_, C, U> {
         let wire = self.try_acquire_wire().unwrap_or_else(|| self.acquire_wire_contended());
         Locked::new(wire)
     }
 
     #[cold]
-    fn acquire_wire_contended(&self) -> WireRight<'_, C> {
+    fn acquire_wire_contended(&self) -> WireRight<'_, C, U> {
         let held = match self.acquire_contended(0) {
             Ok(held) => held,
             Err(error) => panic!("Bus::lock: {error}"),
@@ -81,7 +83,7 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 
     /// Locks the bus if it is free and nothing is queued. Never blocks.
-    pub fn try_lock(&self) -> Option<Locked<'_, C>> {
+    pub fn try_lock(&self) -> Option<Locked<'_, C, U>> {
         let wire = match self.inheriting() {
             None => self.try_acquire_wire(),
             Some(inheriting) => inheriting.try_acquire().map(|held| held.park(&mut Panics::none())),
@@ -90,8 +92,8 @@ impl<C: Controller + ?Sized> Bus<C> {
     }
 }
 
-impl<'b, C: Controller + ?Sized> Locked<'b, C> {
-    fn new(wire: WireRight<'b, C>) -> Self {
+impl<'b, C: Controller + ?Sized, U: Uses> Locked<'b, C, U> {
+    fn new(wire: WireRight<'b, C, U>) -> Self {
         let bus = wire.bus;
         let lock = Self { wire: Some(wire), _of_one_thread: PhantomData };
         bus.set_user(false);
@@ -99,7 +101,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     }
 
     /// The wire, if the lock is of `bus`.
-    fn wire(&mut self, bus: &Bus<C>) -> &mut WireRight<'b, C> {
+    fn wire(&mut self, bus: &Bus<C, U>) -> &mut WireRight<'b, C, U> {
         let wire = self.wire.as_mut().expect("a lock has its bus until it is dropped");
         // Compares addresses only: one of the two may be a trait object.
         let same = core::ptr::addr_eq(wire.bus, bus);
@@ -111,7 +113,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     ///
     /// # Errors
     /// As [`Bus::device`].
-    pub fn device(&mut self, settings: &Settings) -> Result<Device<'b, C>, Error> {
+    pub fn device(&mut self, settings: &Settings) -> Result<Device<'b, C, U>, Error> {
         let wire = self.wire.as_ref().expect("a lock has its bus until it is dropped");
         wire.open(settings)
     }
@@ -125,7 +127,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     /// If the device is on another bus.
     pub fn sync(
         &mut self,
-        device: &Device<'_, C>,
+        device: &Device<'_, C, U>,
         message: &mut [Transfer<'_>],
     ) -> Result<usize, MessageError> {
         device.run_planning(self.wire(device.bus()), message)
@@ -140,7 +142,7 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     /// If the access is to another bus.
     pub fn run<'p, const N: usize>(
         &mut self,
-        prepared: &'p mut Prepared<'_, C, N>,
+        prepared: &'p mut Prepared<'_, C, N, U>,
     ) -> Result<&'p [u8; N], MessageError> {
         let wire = self.wire(prepared.device().bus());
         prepared.run_locked(wire)
@@ -155,14 +157,14 @@ impl<'b, C: Controller + ?Sized> Locked<'b, C> {
     /// If the message is to another bus.
     pub fn run_message(
         &mut self,
-        prepared: &mut PreparedMessage<'_, '_, '_, C>,
+        prepared: &mut PreparedMessage<'_, '_, '_, C, U>,
     ) -> Result<usize, MessageError> {
         let wire = self.wire(prepared.device().bus());
         prepared.run_locked(wire)
     }
 }
 
-impl<C: Controller + ?Sized> Drop for Locked<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> Drop for Locked<'_, C, U> {
     fn drop(&mut self) {
         if let Some(wire) = self.wire.take() {
             wire.bus.clear_user();
@@ -173,8 +175,8 @@ impl<C: Controller + ?Sized> Drop for Locked<'_, C> {
 
 /// A message over borrowed buffers as a future: waits for its turn, and runs inside `poll`.
 #[must_use = "a future does nothing unless polled"]
-pub struct Transact<'b, 'm, 'd, C: Controller + ?Sized> {
-    device: Device<'b, C>,
+pub struct Transact<'b, 'm, 'd, C: Controller + ?Sized, U: Uses = AnyPlatform> {
+    device: Device<'b, C, U>,
     message: &'m mut [Transfer<'d>],
     node: Node,
     _pinned: PhantomPinned,
@@ -182,9 +184,9 @@ pub struct Transact<'b, 'm, 'd, C: Controller + ?Sized> {
 
 // SAFETY: nodes may be shared; the other fields behave as a reference to the bus and a mutable
 // slice of transfers.
-unsafe impl<C: Controller + ?Sized + Send> Send for Transact<'_, '_, '_, C> {}
+unsafe impl<C: Controller + ?Sized + Send, U: Uses> Send for Transact<'_, '_, '_, C, U> {}
 
-impl<C: Controller + ?Sized> fmt::Debug for Transact<'_, '_, '_, C> {
+impl<C: Controller + ?Sized, U: Uses> fmt::Debug for Transact<'_, '_, '_, C, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transact")
             .field("device", &self.device)
@@ -193,17 +195,18 @@ impl<C: Controller + ?Sized> fmt::Debug for Transact<'_, '_, '_, C> {
     }
 }
 
-impl<'b, C: Controller + ?Sized> Device<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
     /// Runs any message, as [`Device::sync`], but does not block the thread while it waits for its
     /// turn. The transfer itself runs inside `poll`.
-    pub fn transact<'m, 'd>(&self, message: &'m mut [Transfer<'d>]) -> Transact<'b, 'm, 'd, C> {
+    pub fn transact<'m, 'd>(&self, message: &'m mut [Transfer<'d>]) -> Transact<'b, 'm, 'd, C, U> {
+        const { assert!(U::QUEUE, "the bus's type says that nothing is queued") }
         let task = Task { priority: self.priority(), ..Task::turn(self.bus().context()) };
         Transact { device: *self, message, node: Node::new(task), _pinned: PhantomPinned }
     }
 }
 
-impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
-    fn run(&mut self, mut held: Held<'b, C>) -> Poll<Result<usize, MessageError>> {
+impl<'b, C: Controller + ?Sized, U: Uses> Transact<'b, '_, '_, C, U> {
+    fn run(&mut self, mut held: Held<'b, C, U>) -> Poll<Result<usize, MessageError>> {
         let ran = self.device.run_planning(&mut held.wire, self.message);
         held.release();
         Poll::Ready(ran)
@@ -211,7 +214,7 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
 
     /// Acquires the bus if that needs no waiting. Otherwise the node is left queued, unless it was
     /// settled again meanwhile.
-    fn try_acquire(&self, again: bool, panics: &mut Panics) -> Option<Held<'b, C>> {
+    fn try_acquire(&self, again: bool, panics: &mut Panics) -> Option<Held<'b, C, U>> {
         let bus = self.device.bus();
         if let Some(inheriting) = bus.inheriting() {
             return self.try_acquire_inherited(&inheriting, panics);
@@ -220,14 +223,14 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
             return Some(held);
         }
         // A future that was woken in vain spins here, present, so that it is not passed over again.
-        let mut looks = if again { bus.platform.spins() } else { 0 };
+        let mut looks = if again { bus.platform().spins() } else { 0 };
         // SAFETY: the node is pinned, and dropping the future removes it.
         unsafe { bus.push_and_serve(&self.node, panics) };
         loop {
             let stage = match self.node.stage() {
                 Stage::Queued if looks > 0 => {
                     looks -= 1;
-                    panics.contain(|| bus.platform.relax());
+                    panics.contain(|| bus.platform().relax());
                     continue;
                 }
                 Stage::Queued => self.node.set_absent(),
@@ -245,9 +248,9 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
 
     fn try_acquire_inherited(
         &self,
-        inheriting: &Inheriting<'b, C>,
+        inheriting: &Inheriting<'b, C, U>,
         panics: &mut Panics,
-    ) -> Option<Held<'b, C>> {
+    ) -> Option<Held<'b, C, U>> {
         let bus = self.device.bus();
         let mut pushed = false;
         loop {
@@ -270,7 +273,7 @@ impl<'b, C: Controller + ?Sized> Transact<'b, '_, '_, C> {
     }
 }
 
-impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
+impl<C: Controller + ?Sized, U: Uses> Future for Transact<'_, '_, '_, C, U> {
     type Output = Result<usize, MessageError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -309,7 +312,7 @@ impl<C: Controller + ?Sized> Future for Transact<'_, '_, '_, C> {
     }
 }
 
-impl<C: Controller + ?Sized> Drop for Transact<'_, '_, '_, C> {
+impl<C: Controller + ?Sized, U: Uses> Drop for Transact<'_, '_, '_, C, U> {
     fn drop(&mut self) {
         if self.node.stage() == Stage::Queued {
             let mut panics = Panics::none();

@@ -9,6 +9,8 @@
 use super::Bus;
 use super::atomic::Ordering;
 use super::panics::Panics;
+use super::platform::Platform;
+use super::uses::Uses;
 use super::word::{BACKLOG, INHERITS, TENDED, is_free, pushed, tags};
 use crate::controller::Controller;
 
@@ -17,7 +19,7 @@ const SLEEPS: u32 = 1;
 /// One ring.
 const RING: u32 = 2;
 
-impl<C: ?Sized> Bus<C> {
+impl<C: ?Sized, U: Uses> Bus<C, U> {
     /// Wakes the worker to look at the queue or at its `stop` flag.
     pub fn ring(&self) {
         let mut panics = Panics::none();
@@ -30,7 +32,7 @@ impl<C: ?Sized> Bus<C> {
         let ring = |seen: u32| Some((seen & !SLEEPS).wrapping_add(RING));
         let rung = self.bell.fetch_update(Ordering::Release, Ordering::Relaxed, ring);
         if rung.is_ok_and(|seen| seen & SLEEPS != 0) {
-            panics.insist(|| self.platform.wake(&self.bell));
+            panics.insist(|| self.platform().wake(&self.bell));
         }
     }
 
@@ -42,16 +44,17 @@ impl<C: ?Sized> Bus<C> {
     }
 }
 
-impl<C: Controller + ?Sized> Bus<C> {
+impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
     /// Serves the queue until `stop` is set and the bell [rung](Bus::ring): the body of a worker
     /// thread. While there is no work it sleeps through the platform. Messages that are queued when
     /// it stops stay queued.
     ///
     /// Returns how many messages it ran.
     pub fn serve(&self, stop: &core::sync::atomic::AtomicBool) -> u64 {
+        const { assert!(U::QUEUE, "the bus's type says that nothing is queued") }
         self.worker.store(self.context(), core::sync::atomic::Ordering::Relaxed);
         let mut ran = 0;
-        let mut spins = self.platform.spins();
+        let mut spins = self.platform().spins();
         loop {
             let bell = self.bell.load(Ordering::Acquire);
             if stop.load(core::sync::atomic::Ordering::Relaxed) {
@@ -60,12 +63,12 @@ impl<C: Controller + ?Sized> Bus<C> {
             let served = if self.has_work() { self.pump() } else { 0 };
             if served > 0 {
                 ran += served as u64;
-                spins = self.platform.spins();
+                spins = self.platform().spins();
                 continue;
             }
             if spins > 0 {
                 spins -= 1;
-                self.platform.relax();
+                self.platform().relax();
                 continue;
             }
             let asleep = bell | SLEEPS;
@@ -75,8 +78,8 @@ impl<C: Controller + ?Sized> Bus<C> {
                     .compare_exchange(bell, asleep, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()
             {
-                self.platform.wait((&self.bell).into(), asleep);
-                spins = self.platform.spins();
+                self.platform().wait((&self.bell).into(), asleep);
+                spins = self.platform().spins();
             }
         }
     }

@@ -25,7 +25,7 @@ mod testing;
 pub use on_port::OnPort;
 pub use read_speed::ReadSpeed;
 
-use crate::bus::Device;
+use crate::bus::{Device, Uses};
 use crate::controller::Controller;
 use crate::spi::{MessageError, Transfer};
 
@@ -131,7 +131,7 @@ impl<P: Port + ?Sized> Port for &mut P {
     }
 }
 
-impl<C: Controller + ?Sized> Port for Device<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> Port for Device<'_, C, U> {
     #[inline]
     fn run(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         self.sync(message).map(|_| ())
@@ -146,7 +146,7 @@ impl<C: Controller + ?Sized> Port for Device<'_, C> {
     }
 }
 
-impl<C: Controller + ?Sized> AsyncPort for Device<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> AsyncPort for Device<'_, C, U> {
     async fn run_async(&mut self, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         self.transact(message).await.map(|_| ())
     }

@@ -1,7 +1,7 @@
 //! Waiting for a block by polling it, and when to give up.
 
 use super::Stopped;
-use crate::time::{Timer, ticks_at_least};
+use crate::time::{Timer, div_ceil, ticks_at_least};
 
 /// How many times the hardware is polled before the timer is read.
 const FREE_POLLS: u32 = 64;
@@ -22,7 +22,7 @@ pub(super) trait HasTimer {
 pub(super) struct Deadline {
     begun: u64,
     ticks: u64,
-    timeout_us: u32,
+    timeout_ns: u64,
 }
 
 impl Deadline {
@@ -33,7 +33,7 @@ impl Deadline {
         Self {
             begun: timer.now_ticks(),
             ticks: ticks_at_least(timeout_ns, timer.frequency_hz()),
-            timeout_us: u32::try_from(timeout_ns.div_ceil(1_000)).unwrap_or(u32::MAX),
+            timeout_ns,
         }
     }
 
@@ -42,14 +42,18 @@ impl Deadline {
         timer.now_ticks().wrapping_sub(self.begun) > self.ticks
     }
 
+    fn timeout_us(&self) -> u32 {
+        u32::try_from(div_ceil(self.timeout_ns, 1_000)).unwrap_or(u32::MAX)
+    }
+
     /// The error of a missed deadline.
     pub(super) fn error(&self) -> Stopped {
-        Stopped::TimedOut { timeout_us: self.timeout_us }
+        Stopped::TimedOut { timeout_us: self.timeout_us() }
     }
 
     /// How long to sleep, in microseconds, until the deadline has certainly passed.
     pub(super) fn sleep_us(&self) -> u32 {
-        self.timeout_us.saturating_add(1)
+        self.timeout_us().saturating_add(1)
     }
 }
 

@@ -113,7 +113,8 @@ impl Cut {
     }
 
     fn words(self, data: &Data<'_>) -> usize {
-        data.len() / usize::from(self.frame_bytes)
+        // 1, 2 or 4 bytes: a shift, where a processor may have no division.
+        data.len() >> self.frame_bytes.trailing_zeros()
     }
 
     /// The bytes of `words` in the transfer's buffers.
@@ -168,6 +169,10 @@ impl Flow {
         }
         self.sent = until;
         let Cut { word_bytes, frame_bytes } = self.cut;
+        if cfg!(feature = "small") {
+            let frame = |at| data.tx()?.get(self.cut.bytes(at..at + 1));
+            return block.put(words.map(|at| frame(at).map_or(0, |frame| pack(frame, word_bytes))));
+        }
         match data.tx().map(|tx| &tx[self.cut.bytes(words.clone())]) {
             None => block.put(words.map(|_| 0)),
             // A byte is a word of the FIFO: no packing.
@@ -194,6 +199,15 @@ impl Flow {
         let words = self.received..self.received + ready;
         self.received = words.end;
         let Cut { word_bytes, frame_bytes } = self.cut;
+        if cfg!(feature = "small") {
+            let (mut rx, cut) = (data.rx_mut(), self.cut);
+            block.take(words, |at, word| {
+                if let Some(frame) = rx.as_mut().and_then(|rx| rx.get_mut(cut.bytes(at..at + 1))) {
+                    unpack(word, frame, word_bytes);
+                }
+            });
+            return true;
+        }
         match data.rx_mut().map(|rx| &mut rx[self.cut.bytes(words)]) {
             None => block.discard(ready),
             Some(rx) if frame_bytes == 1 => {
@@ -219,7 +233,8 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     data: &mut Data<'_>,
 ) -> Result<(), Stopped> {
     let words = cut.words(data);
-    if plan.word_delay_ticks == 0 && cut.frame_bytes == 1 {
+    let spaced = if B::DELAYS { plan.word_delay_ticks } else { 0 };
+    if !cfg!(feature = "small") && spaced == 0 && cut.frame_bytes == 1 {
         // In-place transfers go word by word below: received bytes overwrite those to be sent.
         if let Some((tx, rx)) = data.apart() {
             return match B::ONE_A_LOOK {
@@ -228,12 +243,12 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
             };
         }
     }
-    if plan.word_delay_ticks == 0 {
+    if spaced == 0 {
         return exchange_range(block, cut, 0..words, data);
     }
     for index in 0..words {
         if index > 0 {
-            block.wait_ticks(plan.word_delay_ticks);
+            block.wait_ticks(spaced);
         }
         exchange_range(block, cut, index..index + 1, data)?;
     }

@@ -8,6 +8,9 @@
 pub trait Interrupt {
     /// Whether an interrupt exists. If not, the controller polls and calls nothing of this trait.
     const PRESENT: bool = true;
+    /// Whether a message may be left in flight: for a thread that sleeps, or for a bus of
+    /// [`Pump::Interrupt`](crate::bus::Pump::Interrupt). If not, every transfer is polled, whatever its length.
+    const FLIGHTS: bool = true;
 
     /// Unmasks the interrupt for one occurrence: an operating system masks it each time it comes.
     /// Called while the block is silent.
@@ -25,6 +28,22 @@ pub struct NoInterrupt;
 
 impl Interrupt for NoInterrupt {
     const PRESENT: bool = false;
+
+    fn enable(&mut self) {}
+
+    fn wait(&mut self, _timeout_us: u32) -> bool {
+        true
+    }
+}
+
+/// Every transfer is polled: the code that leaves a message in flight is not in the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct PollOnly;
+
+impl Interrupt for PollOnly {
+    const PRESENT: bool = false;
+    const FLIGHTS: bool = false;
 
     fn enable(&mut self) {}
 

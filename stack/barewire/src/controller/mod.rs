@@ -48,10 +48,10 @@ mod words;
 
 pub use crate::spi::plan::{After, Plan};
 pub use block::Block;
-pub use interrupt::{Interrupt, NoInterrupt};
+pub use interrupt::{Interrupt, NoInterrupt, PollOnly};
 pub use lines::CsLine;
 pub use plan::{delay_ticks, plan_message, word_bytes};
-pub(crate) use plan::{mark_all_short, plain_exchange, plan_plain};
+pub(crate) use plan::{mark_all_short, plain_exchange, plan_plain, refusal};
 pub use stepped::{Progress, Stepped, resume_message, start_message};
 pub use waits::ALWAYS_POLL;
 pub use wire::{Stopped, Unfinished, Wire, run_message};
@@ -59,6 +59,7 @@ pub use wire::{Stopped, Unfinished, Wire, run_message};
 use core::task::Poll;
 
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
+use crate::time::{NS_PER_S, mul_div};
 
 /// A device's settings as register values: computed when the device is opened, not at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,8 +185,8 @@ impl Limits {
         timer_hz: u32,
     ) -> Self {
         // Avoids a division by zero; a timer of 0 Hz is a mistake of the caller.
-        let hz = if timer_hz == 0 { 1 } else { timer_hz as u64 };
-        let ns = u32::MAX as u64 * 1_000_000_000 / hz;
+        let hz = if timer_hz == 0 { 1 } else { timer_hz };
+        let ns = mul_div(u32::MAX as u64, NS_PER_S, hz);
         let max_delay_ns = if ns > u32::MAX as u64 { u32::MAX } else { ns as u32 };
         let max_message_bytes = usize::MAX;
         Self {

@@ -219,6 +219,30 @@ where
     Ok(())
 }
 
+/// Why [`plan_plain`] refused a message, for a bus that has no other plan.
+#[cold]
+pub(crate) fn refusal(preset: &Preset, message: &[Transfer<'_>]) -> MessageError {
+    if let Err(error) = check_ends(message) {
+        return error;
+    }
+    for (index, transfer) in message.iter().enumerate() {
+        let Transfer { speed_hz, bits_per_word, .. } = *transfer;
+        let delay_ns = transfer.word_delay_ns | transfer.delay_ns | transfer.cs_change_delay_ns;
+        let fields = [
+            ("speed_hz", speed_hz),
+            ("bits_per_word", bits_per_word.into()),
+            ("delay_ns", delay_ns),
+        ];
+        if let Some((field, asked)) = fields.into_iter().find(|&(_, asked)| asked != 0) {
+            return MessageError::refused(Error::NotPerTransfer { field, asked }, index);
+        }
+        if let Err(error) = check_len(transfer.data.len(), preset.plan.word_bytes()) {
+            return MessageError::refused(error, index);
+        }
+    }
+    MessageError::refused(Error::Aborted, 0)
+}
+
 fn check_ends(message: &[Transfer<'_>]) -> Result<(), MessageError> {
     match message.last() {
         None => Err(MessageError::refused(Error::Empty, 0)),

@@ -2,27 +2,30 @@
 
 use super::{Plan, Preset};
 use crate::spi::Transfer;
+use crate::time::{NS_PER_S, divide, mul_div, mul_div_ceil};
 
 /// A limit, in nanoseconds on the wire, below which every transfer is polled: of a controller, or of a device
 /// ([`Settings::poll_limit_ns`](crate::spi::Settings::poll_limit_ns)).
 pub const ALWAYS_POLL: u32 = u32::MAX;
 
-const PS_PER_S: u128 = 1_000_000_000_000;
-
-/// The longest transfer of `plan` that is polled, in bytes. A word takes `word_ps` picoseconds on
-/// the wire, without the timer's delay after it.
+/// The longest transfer of `plan` that is polled, in bytes. A word takes `word_periods` of the block's clock of
+/// `reference_hz`, without the timer's delay after it.
 pub(super) fn poll_bytes_max(
     poll_limit_ns: u32,
     plan: &Plan,
-    word_ps: impl FnOnce() -> u128,
+    word_periods: u32,
+    reference_hz: u32,
     timer_hz: u32,
 ) -> usize {
-    if poll_limit_ns == ALWAYS_POLL {
-        return usize::MAX;
-    }
-    let gap_ps = u128::from(plan.word_delay_ticks) * PS_PER_S;
-    let cost_ps = word_ps() + gap_ps.div_ceil(timer_hz.into());
-    let words = u128::from(poll_limit_ns) * 1_000 / cost_ps.max(1);
+    let words = if plan.word_delay_ticks == 0 {
+        // In periods, so that no word's time is rounded.
+        let periods = mul_div(poll_limit_ns.into(), reference_hz, NS_PER_S);
+        divide(periods, word_periods.max(1)).0
+    } else {
+        let word_ns = mul_div_ceil(word_periods.into(), NS_PER_S, reference_hz)
+            .saturating_add(mul_div_ceil(plan.word_delay_ticks.into(), NS_PER_S, timer_hz));
+        u32::try_from(word_ns).map_or(0, |word_ns| divide(poll_limit_ns.into(), word_ns.max(1)).0)
+    };
     usize::try_from(words.saturating_mul(plan.word_bytes().into())).unwrap_or(usize::MAX)
 }
 

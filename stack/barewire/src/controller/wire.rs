@@ -109,6 +109,9 @@ impl Unfinished {
 
 /// A block that the shared loop drives.
 pub trait Wire {
+    /// Whether any device or transfer may have a delay. If not, none is waited for.
+    const DELAYS: bool = true;
+
     /// Configures the block for the device and asserts CS.
     fn select(&mut self, preset: &Preset);
 
@@ -180,23 +183,28 @@ impl<'w, W: Wire + ?Sized> SelectedChip<'w, W> {
     }
 
     #[inline(always)]
+    fn is_timed(&self) -> bool {
+        W::DELAYS && self.preset.selection.is_timed()
+    }
+
+    #[inline(always)]
     fn select(&mut self) {
-        if self.preset.selection.is_timed() {
+        if self.is_timed() {
             self.wire.rest_ticks(self.preset.cs_inactive_ticks);
         }
         self.wire.select(self.preset);
-        if self.preset.selection.is_timed() {
+        if self.is_timed() {
             self.wire.wait_ticks(self.preset.cs_setup_ticks);
         }
     }
 
     #[inline(always)]
     fn deselect(&mut self) {
-        if self.preset.selection.is_timed() {
+        if self.is_timed() {
             self.wire.wait_ticks(self.preset.cs_hold_ticks);
         }
         self.wire.deselect(self.preset);
-        if self.preset.selection.is_timed() {
+        if self.is_timed() {
             self.wire.wait_ticks(self.preset.cs_inactive_ticks);
         }
     }
@@ -209,7 +217,8 @@ impl<'w, W: Wire + ?Sized> SelectedChip<'w, W> {
                 self.deselect();
                 self.select();
             }
-            After::Delay | After::TimedCsChange => self.after_timed(transfer),
+            After::Delay | After::TimedCsChange if W::DELAYS => self.after_timed(transfer),
+            After::Delay | After::TimedCsChange => {}
         }
     }
 

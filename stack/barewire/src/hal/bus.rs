@@ -6,7 +6,7 @@ use embedded_hal::spi::{ErrorType, Operation, SpiBus};
 use embedded_hal_async::spi::SpiBus as AsyncSpiBus;
 
 use super::room::{Room, Shape};
-use crate::bus::{Device, Locked};
+use crate::bus::{AnyPlatform, Device, Locked, Uses};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError, Mode, Settings, Transfer};
 
@@ -22,18 +22,18 @@ use crate::spi::{Error, MessageError, Mode, Settings, Transfer};
 ///
 /// Every call returns after its last clock, so flushing does nothing. The async methods wait for
 /// nothing but the wire, and are ready at their first poll.
-pub struct HalBus<'b, C: Controller + ?Sized> {
-    lock: Locked<'b, C>,
-    device: Device<'b, C>,
+pub struct HalBus<'b, C: Controller + ?Sized, U: Uses = AnyPlatform> {
+    lock: Locked<'b, C, U>,
+    device: Device<'b, C, U>,
 }
 
-impl<C: Controller + ?Sized> fmt::Debug for HalBus<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> fmt::Debug for HalBus<'_, C, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HalBus").field("device", &self.device).finish_non_exhaustive()
     }
 }
 
-impl<'b, C: Controller + ?Sized> HalBus<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> HalBus<'b, C, U> {
     /// Uses the bus of `lock`, which comes from [`Bus::lock`](crate::bus::Bus::lock) or, without
     /// waiting, [`Bus::try_lock`](crate::bus::Bus::try_lock). The chip select and the word length
     /// of `settings` are ignored: there is no chip select, and words have 8 bits.
@@ -41,7 +41,7 @@ impl<'b, C: Controller + ?Sized> HalBus<'b, C> {
     /// # Errors
     /// [`Error::NoIdleChipSelect`] if the controller cannot clock without moving some chip's select
     /// line; otherwise as [`Bus::device`](crate::bus::Bus::device).
-    pub fn new(mut lock: Locked<'b, C>, settings: &Settings) -> Result<Self, Error> {
+    pub fn new(mut lock: Locked<'b, C, U>, settings: &Settings) -> Result<Self, Error> {
         let mode = settings.mode | Mode::NO_CS;
         let device = lock.device(&settings.with_mode(mode).with_bits_per_word(8))?;
         Ok(Self { lock, device })
@@ -49,13 +49,13 @@ impl<'b, C: Controller + ?Sized> HalBus<'b, C> {
 
     /// Returns the lock.
     #[must_use]
-    pub fn into_lock(self) -> Locked<'b, C> {
+    pub fn into_lock(self) -> Locked<'b, C, U> {
         self.lock
     }
 
     /// The device without a chip select.
     #[must_use]
-    pub fn device(&self) -> &Device<'b, C> {
+    pub fn device(&self) -> &Device<'b, C, U> {
         &self.device
     }
 
@@ -64,11 +64,11 @@ impl<'b, C: Controller + ?Sized> HalBus<'b, C> {
     }
 }
 
-impl<C: Controller + ?Sized> ErrorType for HalBus<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> ErrorType for HalBus<'_, C, U> {
     type Error = MessageError;
 }
 
-impl<C: Controller + ?Sized> SpiBus for HalBus<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> SpiBus for HalBus<'_, C, U> {
     fn read(&mut self, words: &mut [u8]) -> Result<(), MessageError> {
         self.run(&mut [Transfer::read(words)])
     }
@@ -91,7 +91,7 @@ impl<C: Controller + ?Sized> SpiBus for HalBus<'_, C> {
     }
 }
 
-impl<C: Controller + ?Sized> AsyncSpiBus for HalBus<'_, C> {
+impl<C: Controller + ?Sized, U: Uses> AsyncSpiBus for HalBus<'_, C, U> {
     async fn read(&mut self, words: &mut [u8]) -> Result<(), MessageError> {
         SpiBus::read(self, words)
     }

@@ -6,7 +6,7 @@ use embedded_hal::spi::{ErrorType, Operation, SpiDevice};
 use embedded_hal_async::spi::SpiDevice as AsyncSpiDevice;
 
 use super::room::{Room, Shape, operation_index, transfers};
-use crate::bus::Device;
+use crate::bus::{AnyPlatform, Device, Uses};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError};
 
@@ -39,39 +39,39 @@ const FEW: usize = 2;
 /// On a thread that has a [`HalBus`](super::HalBus) or a lock of this bus, a transaction fails with
 /// [`Error::WouldDeadlock`], or waits for ever if the platform does not tell threads apart
 /// ([`Platform::context`](crate::bus::Platform::context)).
-pub struct HalDevice<'b, C: ?Sized, const TRANSFERS: usize = 16> {
-    device: Device<'b, C>,
+pub struct HalDevice<'b, C: ?Sized, const TRANSFERS: usize = 16, U: Uses = AnyPlatform> {
+    device: Device<'b, C, U>,
     shape: Shape,
 }
 
 /// The longest delay that the controller can make after a transfer of `device`, in nanoseconds.
-fn longest_delay_ns<C: Controller + ?Sized>(device: &Device<'_, C>) -> u32 {
+fn longest_delay_ns<C: Controller + ?Sized, U: Uses>(device: &Device<'_, C, U>) -> u32 {
     let hold_ns = u32::try_from(device.effective().cs_hold_ns).unwrap_or(u32::MAX);
     device.limits().max_delay_ns.saturating_sub(hold_ns)
 }
 
-impl<C: ?Sized, const TRANSFERS: usize> fmt::Debug for HalDevice<'_, C, TRANSFERS> {
+impl<C: ?Sized, U: Uses, const TRANSFERS: usize> fmt::Debug for HalDevice<'_, C, TRANSFERS, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HalDevice").field("device", &self.device).finish_non_exhaustive()
     }
 }
 
-impl<'b, C: Controller + ?Sized> HalDevice<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> HalDevice<'b, C, 16, U> {
     /// Wraps `device`, with room for 16 transfers. Words have 8 bits, whatever its settings say.
-    pub fn new(device: Device<'b, C>) -> Self {
+    pub fn new(device: Device<'b, C, U>) -> Self {
         let shape = Shape::new(device.settings().bits_per_word);
         Self::shaped(device, shape)
     }
 
-    pub(super) fn shaped(device: Device<'b, C>, shape: Shape) -> Self {
+    pub(super) fn shaped(device: Device<'b, C, U>, shape: Shape) -> Self {
         Self { device, shape: shape.with_delay_max_ns(longest_delay_ns(&device)) }
     }
 }
 
-impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice<'b, C, TRANSFERS> {
+impl<'b, C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> HalDevice<'b, C, TRANSFERS, U> {
     /// Makes room for `N` transfers.
     #[must_use]
-    pub fn with_room<const N: usize>(self) -> HalDevice<'b, C, N> {
+    pub fn with_room<const N: usize>(self) -> HalDevice<'b, C, N, U> {
         HalDevice { device: self.device, shape: self.shape }
     }
 
@@ -87,7 +87,7 @@ impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice<'b, C, TRANSF
 
     /// The wrapped device.
     #[must_use]
-    pub fn device(&self) -> &Device<'b, C> {
+    pub fn device(&self) -> &Device<'b, C, U> {
         &self.device
     }
 
@@ -109,13 +109,18 @@ impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice<'b, C, TRANSF
     }
 }
 
-impl<C: Controller + ?Sized, const TRANSFERS: usize> ErrorType for HalDevice<'_, C, TRANSFERS> {
+impl<C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> ErrorType
+    for HalDevice<'_, C, TRANSFERS, U>
+{
     type Error = MessageError;
 }
 
-impl<C: Controller + ?Sized, const TRANSFERS: usize> SpiDevice for HalDevice<'_, C, TRANSFERS> {
+impl<C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> SpiDevice
+    for HalDevice<'_, C, TRANSFERS, U>
+{
     fn transaction(&mut self, operations: &mut [Operation<'_, u8>]) -> Result<(), MessageError> {
-        let ran = if self.check(operations)? <= FEW {
+        let transfers = self.check(operations)?;
+        let ran = if transfers <= FEW && !cfg!(feature = "small") {
             self.device.sync(Room::<FEW>::of(operations, self.shape).message())
         } else {
             self.device.sync(Room::<TRANSFERS>::of(operations, self.shape).message())
@@ -124,14 +129,15 @@ impl<C: Controller + ?Sized, const TRANSFERS: usize> SpiDevice for HalDevice<'_,
     }
 }
 
-impl<C: Controller + ?Sized, const TRANSFERS: usize> AsyncSpiDevice
-    for HalDevice<'_, C, TRANSFERS>
+impl<C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> AsyncSpiDevice
+    for HalDevice<'_, C, TRANSFERS, U>
 {
     async fn transaction(
         &mut self,
         operations: &mut [Operation<'_, u8>],
     ) -> Result<(), MessageError> {
-        let ran = if self.check(operations)? <= FEW {
+        let transfers = self.check(operations)?;
+        let ran = if transfers <= FEW && !cfg!(feature = "small") {
             self.device.transact(Room::<FEW>::of(operations, self.shape).message()).await
         } else {
             self.device.transact(Room::<TRANSFERS>::of(operations, self.shape).message()).await

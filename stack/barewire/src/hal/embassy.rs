@@ -5,6 +5,7 @@
 use embassy_embedded_hal::SetConfig;
 
 use super::HalDevice;
+use crate::bus::Uses;
 use crate::controller::Controller;
 use crate::spi::{Error, Settings};
 
@@ -25,7 +26,9 @@ use crate::spi::{Error, Settings};
 /// assert_eq!(card.device().settings().speed_hz, 25_000_000);
 /// # Ok::<(), barewire::spi::Error>(())
 /// ```
-impl<C: Controller + ?Sized, const TRANSFERS: usize> SetConfig for HalDevice<'_, C, TRANSFERS> {
+impl<C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> SetConfig
+    for HalDevice<'_, C, TRANSFERS, U>
+{
     type Config = Settings;
     type ConfigError = Error;
 

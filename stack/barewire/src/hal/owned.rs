@@ -7,23 +7,25 @@ use embedded_hal::spi::{ErrorType, Operation, SpiDevice};
 use embedded_hal_async::spi::SpiDevice as AsyncSpiDevice;
 
 use super::HalDevice;
-use crate::bus::{Bus, OwnedDevice};
+use crate::bus::{Bus, OwnedDevice, Uses};
 use crate::controller::Controller;
 use crate::spi::MessageError;
 
-impl<B, C> ErrorType for OwnedDevice<B>
+impl<B, C, U> ErrorType for OwnedDevice<B>
 where
-    B: Deref<Target = Bus<C>>,
+    B: Deref<Target = Bus<C, U>>,
     C: Controller + ?Sized,
+    U: Uses,
 {
     type Error = MessageError;
 }
 
 /// As [`HalDevice`], with room for 16 transfers.
-impl<B, C> SpiDevice for OwnedDevice<B>
+impl<B, C, U> SpiDevice for OwnedDevice<B>
 where
-    B: Deref<Target = Bus<C>>,
+    B: Deref<Target = Bus<C, U>>,
     C: Controller + ?Sized,
+    U: Uses,
 {
     fn transaction(&mut self, operations: &mut [Operation<'_, u8>]) -> Result<(), MessageError> {
         SpiDevice::transaction(&mut HalDevice::new(self.device()), operations)
@@ -31,10 +33,11 @@ where
 }
 
 /// As [`HalDevice`], with room for 16 transfers.
-impl<B, C> AsyncSpiDevice for OwnedDevice<B>
+impl<B, C, U> AsyncSpiDevice for OwnedDevice<B>
 where
-    B: Deref<Target = Bus<C>>,
+    B: Deref<Target = Bus<C, U>>,
     C: Controller + ?Sized,
+    U: Uses,
 {
     async fn transaction(
         &mut self,

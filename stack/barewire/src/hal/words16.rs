@@ -9,7 +9,7 @@ use embedded_hal_async::spi::SpiDevice as AsyncSpiDevice;
 
 use super::HalDevice;
 use super::room::Shape;
-use crate::bus::Device;
+use crate::bus::{AnyPlatform, Device, Uses};
 use crate::controller::Controller;
 use crate::spi::{Error, MessageError};
 
@@ -37,22 +37,22 @@ use crate::spi::{Error, MessageError};
 /// display.write(&[0xf800, 0x07e0])?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct HalDevice16<'b, C: ?Sized, const TRANSFERS: usize = 16> {
-    bytes: HalDevice<'b, C, TRANSFERS>,
+pub struct HalDevice16<'b, C: ?Sized, const TRANSFERS: usize = 16, U: Uses = AnyPlatform> {
+    bytes: HalDevice<'b, C, TRANSFERS, U>,
 }
 
-impl<C: ?Sized, const TRANSFERS: usize> fmt::Debug for HalDevice16<'_, C, TRANSFERS> {
+impl<C: ?Sized, U: Uses, const TRANSFERS: usize> fmt::Debug for HalDevice16<'_, C, TRANSFERS, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HalDevice16").field("bytes", &self.bytes).finish()
     }
 }
 
-impl<'b, C: Controller + ?Sized> HalDevice16<'b, C> {
+impl<'b, C: Controller + ?Sized, U: Uses> HalDevice16<'b, C, 16, U> {
     /// Wraps `device`, with room for 16 transfers and as many operations.
     ///
     /// # Errors
     /// [`Error::BitsPerWord`] unless the device's settings have words of 16 bits.
-    pub fn new(device: Device<'b, C>) -> Result<Self, Error> {
+    pub fn new(device: Device<'b, C, U>) -> Result<Self, Error> {
         match device.settings().bits_per_word {
             16 => Ok(Self { bytes: HalDevice::shaped(device, Shape::of_device()) }),
             bits => Err(Error::BitsPerWord { bits }),
@@ -60,16 +60,16 @@ impl<'b, C: Controller + ?Sized> HalDevice16<'b, C> {
     }
 }
 
-impl<'b, C: Controller + ?Sized, const TRANSFERS: usize> HalDevice16<'b, C, TRANSFERS> {
+impl<'b, C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> HalDevice16<'b, C, TRANSFERS, U> {
     /// Makes room for `N` transfers and as many operations.
     #[must_use]
-    pub fn with_room<const N: usize>(self) -> HalDevice16<'b, C, N> {
+    pub fn with_room<const N: usize>(self) -> HalDevice16<'b, C, N, U> {
         HalDevice16 { bytes: self.bytes.with_room() }
     }
 
     /// The wrapped device.
     #[must_use]
-    pub fn device(&self) -> &Device<'b, C> {
+    pub fn device(&self) -> &Device<'b, C, U> {
         self.bytes.device()
     }
 }
@@ -95,12 +95,14 @@ fn on_bytes<'o, const N: usize>(
     }))
 }
 
-impl<C: Controller + ?Sized, const TRANSFERS: usize> ErrorType for HalDevice16<'_, C, TRANSFERS> {
+impl<C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> ErrorType
+    for HalDevice16<'_, C, TRANSFERS, U>
+{
     type Error = MessageError;
 }
 
-impl<C: Controller + ?Sized, const TRANSFERS: usize> SpiDevice<u16>
-    for HalDevice16<'_, C, TRANSFERS>
+impl<C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> SpiDevice<u16>
+    for HalDevice16<'_, C, TRANSFERS, U>
 {
     fn transaction(&mut self, operations: &mut [Operation<'_, u16>]) -> Result<(), MessageError> {
         let count = operations.len();
@@ -109,8 +111,8 @@ impl<C: Controller + ?Sized, const TRANSFERS: usize> SpiDevice<u16>
     }
 }
 
-impl<C: Controller + ?Sized, const TRANSFERS: usize> AsyncSpiDevice<u16>
-    for HalDevice16<'_, C, TRANSFERS>
+impl<C: Controller + ?Sized, U: Uses, const TRANSFERS: usize> AsyncSpiDevice<u16>
+    for HalDevice16<'_, C, TRANSFERS, U>
 {
     async fn transaction(
         &mut self,

@@ -1,6 +1,6 @@
 //! The exchange of a register on the wire, and the implementation that is prepared on a bus.
 
-use crate::bus::{Device, Prepared};
+use crate::bus::{AnyPlatform, Device, Prepared, Uses};
 use crate::controller::Controller;
 use crate::spi::{MessageError, Transfer};
 
@@ -21,27 +21,27 @@ pub trait Frames<const N: usize> {
 
 /// A bus's device with a prepared exchange.
 #[derive(Debug)]
-pub struct OnDevice<'b, C: ?Sized, const N: usize> {
-    prepared: Prepared<'b, C, N>,
-    device: Device<'b, C>,
+pub struct OnDevice<'b, C: ?Sized, const N: usize, U: Uses = AnyPlatform> {
+    prepared: Prepared<'b, C, N, U>,
+    device: Device<'b, C, U>,
 }
 
-impl<'b, C: Controller + ?Sized, const N: usize> OnDevice<'b, C, N> {
+impl<'b, C: Controller + ?Sized, U: Uses, const N: usize> OnDevice<'b, C, N, U> {
     /// Prepares the exchange on `device`.
     ///
     /// # Errors
     /// The controller refuses a message of `N` bytes.
-    pub fn new(device: Device<'b, C>) -> Result<Self, MessageError> {
+    pub fn new(device: Device<'b, C, U>) -> Result<Self, MessageError> {
         Ok(Self { prepared: device.prepare([0; N])?, device })
     }
 
     /// The device.
-    pub fn device(&self) -> &Device<'b, C> {
+    pub fn device(&self) -> &Device<'b, C, U> {
         &self.device
     }
 }
 
-impl<C: Controller + ?Sized, const N: usize> Frames<N> for OnDevice<'_, C, N> {
+impl<C: Controller + ?Sized, U: Uses, const N: usize> Frames<N> for OnDevice<'_, C, N, U> {
     #[inline(always)]
     fn exchange(&mut self, tx: [u8; N]) -> Result<&[u8; N], MessageError> {
         *self.prepared.tx_mut() = tx;

@@ -5,13 +5,19 @@
 //! there, and [`effective_ns`] returns that.
 
 mod pacer;
+mod ratio;
 
 pub use pacer::Pacer;
+pub(crate) use ratio::{div_ceil, divide, mul_div, mul_div_ceil, quotient, quotient_ceil};
 
-const NS_PER_S: u64 = 1_000_000_000;
+/// Nanoseconds a second.
+pub(crate) const NS_PER_S: u32 = 1_000_000_000;
 
 /// A free-running counter, and waits that use it.
 pub trait Timer {
+    /// Whether it makes the delays of devices and transfers. If not ([`NoDelays`]), settings with a delay are refused.
+    const DELAYS: bool = true;
+
     /// The ticks per second, above zero.
     fn frequency_hz(&self) -> u32;
 
@@ -38,7 +44,34 @@ pub trait Timer {
     }
 }
 
+/// A timer that makes no delays, but ends what hangs: the code for delays is not in the program, and a device or a transfer with
+/// one is refused ([`Error::DelayTooLong`](crate::spi::Error::DelayTooLong)).
+#[derive(Clone, Copy, Debug)]
+pub struct NoDelays<T>(pub T);
+
+impl<T: Timer> Timer for NoDelays<T> {
+    const DELAYS: bool = false;
+
+    fn frequency_hz(&self) -> u32 {
+        self.0.frequency_hz()
+    }
+
+    fn now_ticks(&mut self) -> u64 {
+        self.0.now_ticks()
+    }
+
+    fn wait_ticks(&mut self, ticks: u64) {
+        self.0.wait_ticks(ticks);
+    }
+
+    fn sleep_ns(&mut self, ns: u64) {
+        self.0.sleep_ns(ns);
+    }
+}
+
 impl<T: Timer + ?Sized> Timer for &mut T {
+    const DELAYS: bool = T::DELAYS;
+
     fn frequency_hz(&self) -> u32 {
         (**self).frequency_hz()
     }
@@ -64,8 +97,7 @@ impl<T: Timer + ?Sized> Timer for &mut T {
 /// If `frequency_hz` is 0.
 #[must_use]
 pub const fn ticks_at_least(ns: u64, frequency_hz: u32) -> u64 {
-    let ticks = (ns as u128 * frequency_hz as u128).div_ceil(NS_PER_S as u128);
-    if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
+    mul_div_ceil(ns, frequency_hz, NS_PER_S)
 }
 
 /// The effective delay in nanoseconds for a requested `ns` on a counter of `frequency_hz`, rounded
@@ -75,9 +107,7 @@ pub const fn ticks_at_least(ns: u64, frequency_hz: u32) -> u64 {
 /// If `frequency_hz` is 0.
 #[must_use]
 pub const fn effective_ns(ns: u64, frequency_hz: u32) -> u64 {
-    let ticks = ticks_at_least(ns, frequency_hz) as u128;
-    let ns = (ticks * NS_PER_S as u128).div_ceil(frequency_hz as u128);
-    if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 }
+    mul_div_ceil(ticks_at_least(ns, frequency_hz), NS_PER_S, frequency_hz)
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub use embedded_can::{ExtendedId, Id, StandardId};
 use core::fmt;
 
 use super::{OnPort, Port};
-use crate::bus::Device;
+use crate::bus::{Device, Uses};
 use crate::controller::Controller;
 use crate::regmap::{Frames, OnDevice, RegMap};
 use crate::time::Timer;
@@ -161,9 +161,10 @@ impl<F, T> fmt::Debug for Mcp251xfd<F, T> {
     }
 }
 
-impl<'b, C, T> Mcp251xfd<OnDevice<'b, C, FRAME_BYTES>, T>
+impl<'b, C, U, T> Mcp251xfd<OnDevice<'b, C, FRAME_BYTES, U>, T>
 where
     C: Controller + ?Sized,
+    U: Uses,
     T: Timer,
 {
     /// Identifies the controller behind `device` and sets it up, off the bus. `timer` times its
@@ -174,7 +175,7 @@ where
     /// [`CanError::BitTiming`], [`CanError::Ram`] and [`CanError::Depth`]. Then
     /// [`CanError::NoChip`], [`CanError::UnexpectedId`], [`CanError::OscillatorNotReady`],
     /// [`CanError::Message`], [`CanError::Crc`] and [`CanError::WriteCrc`].
-    pub fn new(device: Device<'b, C>, timer: T, config: Config) -> Result<Self, CanError> {
+    pub fn new(device: Device<'b, C, U>, timer: T, config: Config) -> Result<Self, CanError> {
         Self::over(OnDevice::new(device)?, device.effective().speed_hz, timer, config)
     }
 }

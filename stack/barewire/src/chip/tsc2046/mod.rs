@@ -71,7 +71,7 @@ pub use sample::{Sample, Touch, temperature_millikelvin};
 pub use service::Served;
 
 use super::{OnPort, Port};
-use crate::bus::Device;
+use crate::bus::{Device, Uses};
 use crate::controller::Controller;
 use crate::regmap::{Frames, OnDevice};
 use crate::spi::{Settings, Transfer};
@@ -115,7 +115,9 @@ fn check_speed(speed_hz: u32) -> Result<(), TouchError> {
     }
 }
 
-impl<'b, C: Controller + ?Sized, const BYTES: usize> Tsc2046<OnDevice<'b, C, BYTES>, BYTES> {
+impl<'b, C: Controller + ?Sized, U: Uses, const BYTES: usize>
+    Tsc2046<OnDevice<'b, C, BYTES, U>, BYTES>
+{
     /// Creates a driver on `device`, whose settings are [`Tsc2046::settings`]. Nothing is clocked.
     /// If PENIRQ does not work yet, call [`Tsc2046::power_down`].
     ///
@@ -124,7 +126,7 @@ impl<'b, C: Controller + ?Sized, const BYTES: usize> Tsc2046<OnDevice<'b, C, BYT
     ///
     /// # Panics
     /// If `BYTES` is not the configuration's [`Config::message_bytes`].
-    pub fn new(device: Device<'b, C>, config: Config) -> Result<Self, TouchError> {
+    pub fn new(device: Device<'b, C, U>, config: Config) -> Result<Self, TouchError> {
         check_speed(device.effective().speed_hz)?;
         Self::over(OnDevice::new(device)?, config)
     }

@@ -9,9 +9,8 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
+use crate::time::{NS_PER_S, div_ceil, mul_div, mul_div_ceil, quotient, quotient_ceil};
 
-const NS_PER_S: u64 = 1_000_000_000;
-const PS_PER_S: u128 = 1_000_000_000_000;
 /// Errata of earlier parts with this block forbid 1: AT91SAM9 "Bad tx_ready Behavior when CSAAT = 1
 /// and SCBR = 1" (a word may be sent twice), AVR32 UC3A "Bad serial clock generation on 2nd chip
 /// select when SCBR = 1, CPOL = 1 and NCPHA = 0" (an extra pulse). At 1 the SPI clock would be the
@@ -72,8 +71,7 @@ pub struct AtmelConfig {
 /// A delay in steps of `step_periods` of the peripheral clock, rounded up; `None` if it does not
 /// fit.
 fn steps(ns: u32, reference_hz: u32, step_periods: u32) -> Option<u32> {
-    let scaled = u128::from(ns) * u128::from(reference_hz);
-    let steps = scaled.div_ceil(u128::from(NS_PER_S) * u128::from(step_periods));
+    let steps = div_ceil(mul_div_ceil(ns.into(), reference_hz, NS_PER_S), step_periods);
     u32::try_from(steps).ok().filter(|&steps| steps <= DELAY_MAX)
 }
 
@@ -87,7 +85,7 @@ impl AtmelConfig {
 
     /// The duration of `periods`, in nanoseconds, rounded down.
     fn periods_ns(&self, periods: u32) -> u64 {
-        u64::from(periods) * NS_PER_S / u64::from(self.reference_hz)
+        mul_div(periods.into(), NS_PER_S, self.reference_hz)
     }
 
     /// SCBR for the fastest clock not above `speed_hz`.
@@ -95,7 +93,7 @@ impl AtmelConfig {
         if speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
-        let divisor = self.reference_hz.div_ceil(speed_hz).max(SCBR_MIN);
+        let divisor = quotient_ceil(self.reference_hz, speed_hz).max(SCBR_MIN);
         if divisor > SCBR_MAX {
             let min_hz = self.limits(1).min_speed_hz;
             return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
@@ -146,11 +144,10 @@ impl AtmelConfig {
         self.reference_hz / FAST_MIN_HZ
     }
 
-    /// How long `words` take under `csr`, in picoseconds.
-    pub(super) fn wire_ps(&self, csr: u32, words: usize) -> u128 {
+    /// How many periods of the peripheral clock a word takes under `csr`.
+    pub(super) fn periods(&self, csr: u32) -> u32 {
         let bits = if csr & BITS_16 != 0 { 16 } else { 8 };
-        let periods = bits * scbr_of(csr) + dlybct_of(csr) * DLYBCT_PERIODS;
-        (words as u128 * u128::from(periods) * PS_PER_S).div_ceil(self.reference_hz.into())
+        bits * scbr_of(csr) + dlybct_of(csr) * DLYBCT_PERIODS
     }
 }
 
@@ -165,7 +162,7 @@ impl BlockConfig for AtmelConfig {
 
     fn limits(&self, timer_hz: u32) -> Limits {
         Limits::new(
-            self.reference_hz.div_ceil(SCBR_MAX),
+            quotient_ceil(self.reference_hz, SCBR_MAX),
             self.reference_hz / SCBR_MIN,
             1 << 7 | 1 << 15,
             timer_hz,
@@ -209,7 +206,8 @@ impl BlockConfig for AtmelConfig {
 
         // The delays that the block cannot make stay in here for the timer.
         let mut by_timer = *settings;
-        let mut effective = Effective::by_timer(self.reference_hz / divisor, settings, timer_hz);
+        let mut effective =
+            Effective::by_timer(quotient(self.reference_hz, divisor), settings, timer_hz);
         if let Some(steps) = self.dlybct_for(settings.word_delay_ns) {
             csr |= dlybct(steps);
             by_timer.word_delay_ns = 0;
@@ -276,7 +274,11 @@ impl BlockConfig for AtmelConfig {
         self.poll_limit_ns
     }
 
-    fn word_ps(&self, plan: &Plan) -> u128 {
-        self.wire_ps(plan.control, 1)
+    fn reference_hz(&self) -> u32 {
+        self.reference_hz
+    }
+
+    fn word_periods(&self, plan: &Plan) -> u32 {
+        self.periods(plan.control)
     }
 }

@@ -100,7 +100,7 @@ use super::pace::pace_slowly;
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
 use crate::spi::Data;
-use crate::time::{Timer, ticks_at_least};
+use crate::time::{NS_PER_S, Timer, mul_div_ceil, ticks_at_least};
 use regs::{
     BITS_16, CHANNELS, CPOL, CR, DLYBCS_MIN, DLYBCT, IDR, IER, LASTXFER, MR, OVRES, RDR, RDRF,
     SCBR_SHIFT, SPIDIS, SPIEN, SR, SWRST, TDR, TDRE, TXEMPTY, csr_of, dlybcs_of, scbr_of,
@@ -156,7 +156,7 @@ impl State for AtmelState {
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
     /// Ticks that last at least `periods` of the block's clock.
     fn ticks_of(&self, periods: u32) -> u64 {
-        let ns = (u64::from(periods) * 1_000_000_000).div_ceil(self.config.reference_hz.into());
+        let ns = mul_div_ceil(periods.into(), NS_PER_S, self.config.reference_hz);
         ticks_at_least(ns, self.timer.frequency_hz())
     }
 
@@ -338,8 +338,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
     }
 
     fn wire_ns(&self, words: usize) -> u64 {
-        let wire_ps = self.config.wire_ps(self.state.csr[self.state.channel], words);
-        u64::try_from(wire_ps.div_ceil(1_000)).unwrap_or(u64::MAX)
+        let periods = self.config.periods(self.state.csr[self.state.channel]);
+        mul_div_ceil(words as u64 * u64::from(periods), NS_PER_S, self.config.reference_hz)
     }
 
     fn flight(&mut self) -> &mut fifo::Flight {

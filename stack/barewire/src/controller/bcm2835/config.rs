@@ -8,10 +8,7 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, Mode, Settings, Transfer};
-use crate::time::ticks_at_least;
-
-const NS_PER_S: u64 = 1_000_000_000;
-const PS_PER_S: u128 = 1_000_000_000_000;
+use crate::time::{NS_PER_S, mul_div_ceil, quotient, quotient_ceil, ticks_at_least};
 
 /// The line that has no pin, on any chip with this block.
 const NO_PIN: u8 = 2;
@@ -38,7 +35,7 @@ impl Bcm2835Config {
             return Err(Error::SpeedZero);
         }
         // The block rounds an odd divisor down, to a faster clock than asked for.
-        let divisor = u64::from(self.core_hz.div_ceil(speed_hz)).next_multiple_of(2);
+        let divisor = u64::from(quotient_ceil(self.core_hz, speed_hz)).next_multiple_of(2);
         if divisor > DIVISOR_MAX.into() {
             let min_hz = self.limits(1).min_speed_hz;
             return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
@@ -68,7 +65,7 @@ impl BlockConfig for Bcm2835Config {
     }
 
     fn limits(&self, timer_hz: u32) -> Limits {
-        Limits::new(self.core_hz.div_ceil(DIVISOR_MAX), self.core_hz / 2, 1 << 7, timer_hz)
+        Limits::new(quotient_ceil(self.core_hz, DIVISOR_MAX), self.core_hz / 2, 1 << 7, timer_hz)
     }
 
     fn configure(&self, settings: &Settings, timer_hz: u32) -> Result<(Preset, Effective), Error> {
@@ -82,8 +79,7 @@ impl BlockConfig for Bcm2835Config {
         }
         check_bits(bits_per_word)?;
         let cdiv = self.cdiv_for(speed_hz)?;
-        let divisor = u64::from(divisor(cdiv));
-        let core_hz = u64::from(self.core_hz);
+        let divisor = divisor(cdiv);
 
         let mut cs = self.polarities();
         if mode.contains(Mode::CPHA) {
@@ -98,7 +94,7 @@ impl BlockConfig for Bcm2835Config {
             // TA stays set, so it must name a line without a pin.
             Select::Gpio { .. } | Select::None => chip_select(NO_PIN) | TA,
         };
-        let settle_ns = (NS_PER_S * divisor).div_ceil(core_hz);
+        let settle_ns = mul_div_ceil(divisor.into(), NS_PER_S, self.core_hz);
         let mut regs = [0; 4];
         regs[P_CS] = cs;
         regs[P_SETTLE] = u32::try_from(ticks_at_least(settle_ns, timer_hz)).unwrap_or(u32::MAX);
@@ -107,7 +103,7 @@ impl BlockConfig for Bcm2835Config {
             .with_line(select, active_high);
         // A native line too: it is active while TA is set.
         preset.selection = preset.selection.holding_cs(true);
-        let speed_hz = (core_hz / divisor) as u32;
+        let speed_hz = quotient(self.core_hz, divisor);
         let effective = Effective::by_timer(speed_hz, settings, timer_hz);
         Ok((preset, Effective { word_rest_clocks: BYTE_REST_CLOCKS, ..effective }))
     }
@@ -131,9 +127,12 @@ impl BlockConfig for Bcm2835Config {
         self.poll_limit_ns
     }
 
-    fn word_ps(&self, plan: &Plan) -> u128 {
-        let clocks = u128::from(BYTE_CLOCKS) * u128::from(divisor(plan.control));
-        (clocks * PS_PER_S).div_ceil(self.core_hz.into())
+    fn reference_hz(&self) -> u32 {
+        self.core_hz
+    }
+
+    fn word_periods(&self, plan: &Plan) -> u32 {
+        BYTE_CLOCKS as u32 * divisor(plan.control)
     }
 }
 

@@ -112,7 +112,7 @@ use super::gpio::GpioBank;
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped, Wire};
 use crate::reg::Registers;
 use crate::spi::Data;
-use crate::time::Timer;
+use crate::time::{NS_PER_S, Timer, mul_div};
 use regs::{
     BYTE_CLOCKS, CLEAR, CLK, CPOL, CS, DLEN, DONE, FIFO, FIFO_BYTES, INTD, INTR, RXD, RXF, RXR,
     RXR_BYTES, TA, WRITTEN, divisor,
@@ -276,8 +276,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Bcm2835<R, G, T
 
     fn wire_ns(&self, words: usize) -> u64 {
         let clocks = BYTE_CLOCKS * words as u64;
-        (clocks * u64::from(divisor(self.state.cdiv))).saturating_mul(1_000_000_000)
-            / u64::from(self.config.core_hz)
+        let periods = clocks * u64::from(divisor(self.state.cdiv));
+        mul_div(periods, NS_PER_S, self.config.core_hz)
     }
 
     fn flight(&mut self) -> &mut fifo::Flight {

@@ -7,7 +7,8 @@ use crate::controller::gpio::GpioBank;
 use crate::controller::lines::Rest;
 use crate::controller::waits::{plan_waits, poll_bytes_max};
 use crate::controller::{
-    Controller, Interrupt, Limits, Plan, Preset, Unfinished, plan_message, resume_message,
+    ALWAYS_POLL, Controller, Interrupt, Limits, Plan, Preset, Unfinished, plan_message,
+    resume_message,
 };
 use crate::reg::Registers;
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
@@ -19,8 +20,11 @@ where
 {
     /// The longest transfer of `plan` that is polled, in bytes, on a device with that limit.
     fn poll_bytes_max(&self, preset: &Preset, plan: &Plan) -> usize {
-        let word_ps = || self.config.word_ps(plan);
-        poll_bytes_max(preset.poll_limit_ns, plan, word_ps, self.timer.frequency_hz())
+        if preset.poll_limit_ns == ALWAYS_POLL {
+            return usize::MAX;
+        }
+        let (periods, hz) = (self.config.word_periods(plan), self.config.reference_hz());
+        poll_bytes_max(preset.poll_limit_ns, plan, periods, hz, self.timer.frequency_hz())
     }
 
     // Inlined always: the caller knows what was prepared.
@@ -52,7 +56,8 @@ where
     Self: BlockDriver,
 {
     fn limits(&self) -> Limits {
-        self.config.limits(self.timer.frequency_hz())
+        let limits = self.config.limits(self.timer.frequency_hz());
+        if T::DELAYS { limits } else { limits.with_max_delay_ns(0) }
     }
 
     fn may_use_its_bus(&self) -> bool {
@@ -62,6 +67,12 @@ where
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         let timer_hz = self.timer.frequency_hz();
         let (mut preset, effective) = self.config.configure(settings, timer_hz)?;
+        if !T::DELAYS {
+            refuse_delays(settings)?;
+        }
+        if !I::FLIGHTS {
+            return Ok((preset, effective));
+        }
         preset.poll_limit_ns = settings.poll_limit_ns.unwrap_or(self.config.poll_limit_ns());
         preset.poll_bytes_max = self.poll_bytes_max(&preset, &preset.plan);
         Ok((preset, effective))
@@ -70,14 +81,24 @@ where
     fn plan(&self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<(), MessageError> {
         let config = &self.config;
         let timer_hz = self.timer.frequency_hz();
-        plan_message(preset, timer_hz, message, |transfer| config.plan(preset, transfer))?;
+        plan_message(preset, timer_hz, message, |transfer| {
+            if !T::DELAYS {
+                refuse_transfer_delays(transfer)?;
+            }
+            config.plan(preset, transfer)
+        })?;
         config.complete(preset, message)?;
-        plan_waits(preset, message, |plan| self.poll_bytes_max(preset, plan));
+        if I::FLIGHTS {
+            plan_waits(preset, message, |plan| self.poll_bytes_max(preset, plan));
+        }
         Ok(())
     }
 
     #[inline(always)]
     fn run(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+        if cfg!(feature = "small") {
+            return self.run_any(preset, message);
+        }
         match Self::RUN_INLINE {
             true => self.run_inlined(preset, message),
             false => self.run_called(preset, message),
@@ -91,6 +112,9 @@ where
         tx: &[u8],
         rx: &mut [u8],
     ) -> Result<usize, Unfinished> {
+        if cfg!(feature = "small") {
+            return self.run_any_exchange(preset, tx, rx);
+        }
         match self.run_short(preset, preset.plan, tx.len(), Some(tx), Some(&mut *rx)) {
             Some(ran) => ran,
             None => self.run_any_exchange(preset, tx, rx),
@@ -125,4 +149,19 @@ where
         self.reset();
         self.rest = Rest::begin(&mut self.timer);
     }
+}
+
+/// Refuses settings with a delay, for a [timer](Timer::DELAYS) that makes none.
+fn refuse_delays(settings: &Settings) -> Result<(), Error> {
+    let Settings { cs_setup_ns, cs_hold_ns, cs_inactive_ns, word_delay_ns, .. } = *settings;
+    refuse(cs_setup_ns | cs_hold_ns | cs_inactive_ns | word_delay_ns)
+}
+
+/// Refuses a transfer with a delay.
+fn refuse_transfer_delays(transfer: &Transfer<'_>) -> Result<(), Error> {
+    refuse(transfer.delay_ns | transfer.cs_change_delay_ns | transfer.word_delay_ns)
+}
+
+fn refuse(asked_ns: u32) -> Result<(), Error> {
+    if asked_ns == 0 { Ok(()) } else { Err(Error::DelayTooLong { asked_ns }) }
 }

@@ -60,8 +60,11 @@ pub trait BlockConfig {
     /// A transfer that takes longer on the wire, in nanoseconds, waits by interrupt, unless its device says otherwise.
     fn poll_limit_ns(&self) -> u32;
 
-    /// The picoseconds that a word of `plan` takes on the wire, without the timer's delay after it, rounded up.
-    fn word_ps(&self, plan: &Plan) -> u128;
+    /// The block's reference clock, in hertz, above zero.
+    fn reference_hz(&self) -> u32;
+
+    /// The periods of the reference clock that a word of `plan` takes on the wire, without the timer's delay after it.
+    fn word_periods(&self, plan: &Plan) -> u32;
 }
 
 /// A driver's accesses to its block's registers.

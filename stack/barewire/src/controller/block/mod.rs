@@ -23,7 +23,7 @@ use super::deadline::HasTimer;
 use super::gpio::GpioBank;
 use super::lines::{self, Rest};
 use super::stepped::{Progress, Stepped};
-use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped, Wire};
+use super::{Interrupt, NoInterrupt, Plan, PollOnly, Preset, Stopped, Wire};
 use crate::reg::Registers;
 use crate::spi::Data;
 use crate::time::Timer;
@@ -55,6 +55,29 @@ where
     /// # Panics
     /// If a clock of `config` is 0 Hz, or a native line of its table is none that the block has.
     pub fn new(regs: R, gpio: G, timer: T, config: B::Config) -> Self {
+        Self::bring(regs, gpio, timer, config, NoInterrupt)
+    }
+}
+
+impl<B: State, R: Registers, G: GpioBank, T: Timer> Block<B, R, G, T, PollOnly>
+where
+    Self: BlockDriver,
+{
+    /// [`Block::new`] for a program that polls every transfer: `poll_limit_ns` of the board and of its devices says nothing, and
+    /// the code for interrupts is not in the program.
+    ///
+    /// # Panics
+    /// As [`Block::new`].
+    pub fn polled(regs: R, gpio: G, timer: T, config: B::Config) -> Self {
+        Self::bring(regs, gpio, timer, config, PollOnly)
+    }
+}
+
+impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Block<B, R, G, T, I>
+where
+    Self: BlockDriver,
+{
+    fn bring(regs: R, gpio: G, timer: T, config: B::Config, interrupt: I) -> Self {
         let config = B::Board::from(config);
         config.check();
         let mut this = Self {
@@ -63,7 +86,7 @@ where
             timer,
             rest: Rest::default(),
             config,
-            interrupt: NoInterrupt,
+            interrupt,
             progress: Progress::default(),
             flight: B::Flight::default(),
             state: B::default(),
@@ -110,6 +133,8 @@ impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Block
 where
     Self: BlockDriver,
 {
+    const DELAYS: bool = T::DELAYS;
+
     #[inline(always)]
     fn select(&mut self, preset: &Preset) {
         if self.enter(preset) && preset.cs_mask != 0 {

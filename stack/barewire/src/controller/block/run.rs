@@ -54,7 +54,7 @@ where
         preset: &Preset,
         message: &mut [Transfer<'_>],
     ) -> Poll<Result<usize, Unfinished>> {
-        if !waits(message) {
+        if !I::FLIGHTS || !waits(message) {
             return Poll::Ready(self.run(preset, message));
         }
         self.look_ahead(preset, message);

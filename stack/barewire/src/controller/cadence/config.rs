@@ -8,8 +8,7 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, Mode, Settings, Transfer};
-
-const PS_PER_S: u128 = 1_000_000_000_000;
+use crate::time::{quotient, quotient_ceil};
 
 /// The divider field of the fastest clock: by 4.
 const FASTEST: u32 = 1;
@@ -44,7 +43,7 @@ impl CadenceConfig {
                 u64::from(speed_hz) * u64::from(divisor(field)) >= self.reference_hz.into()
             })
             .ok_or_else(|| {
-                let min_hz = self.reference_hz.div_ceil(divisor(baud(SLOWEST)));
+                let min_hz = quotient_ceil(self.reference_hz, divisor(baud(SLOWEST)));
                 Error::SpeedTooLow { asked_hz: speed_hz, min_hz }
             })
     }
@@ -63,7 +62,7 @@ impl BlockConfig for CadenceConfig {
     }
 
     fn limits(&self, timer_hz: u32) -> Limits {
-        let slowest = self.reference_hz.div_ceil(divisor(baud(SLOWEST)));
+        let slowest = quotient_ceil(self.reference_hz, divisor(baud(SLOWEST)));
         Limits::new(slowest, self.reference_hz / divisor(baud(FASTEST)), 1 << 7, timer_hz)
     }
 
@@ -96,7 +95,7 @@ impl BlockConfig for CadenceConfig {
             Preset::by_timer(settings, timer_hz, plan, regs)?.with_line(select, active_high);
         // A line of the block too: software moves it.
         preset.selection = preset.selection.holding_cs(true);
-        let speed_hz = self.reference_hz / divisor(control);
+        let speed_hz = quotient(self.reference_hz, divisor(control));
         Ok((preset, Effective::by_timer(speed_hz, settings, timer_hz)))
     }
 
@@ -115,9 +114,12 @@ impl BlockConfig for CadenceConfig {
         self.poll_limit_ns
     }
 
-    fn word_ps(&self, plan: &Plan) -> u128 {
-        let cycles = 8 * u128::from(divisor(plan.control));
-        (cycles * PS_PER_S).div_ceil(self.reference_hz.into())
+    fn reference_hz(&self) -> u32 {
+        self.reference_hz
+    }
+
+    fn word_periods(&self, plan: &Plan) -> u32 {
+        8 * divisor(plan.control)
     }
 }
 

@@ -85,7 +85,7 @@ use super::gpio::GpioBank;
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
 use crate::spi::Data;
-use crate::time::Timer;
+use crate::time::{NS_PER_S, Timer, mul_div, mul_div_ceil};
 use config::IDLE;
 use regs::{
     ALL, BAUD_RATE_DIV, CLK_PH, CLK_POL, CONFIG, CS, DELAY, DEPTH, EN, INTR_STATUS, INTRPT_DIS,
@@ -95,7 +95,6 @@ use regs::{
 
 /// A value that CONFIG cannot hold: it has unused bits.
 const UNCONFIGURED: u32 = u32::MAX;
-const NS_PER_S: u64 = 1_000_000_000;
 /// TX_THRES where all bytes in flight are awaited.
 const ALL_OUT: usize = 1;
 /// TX_THRES where half a FIFO is awaited.
@@ -135,7 +134,7 @@ impl State for CadenceState {
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Cadence<R, G, T, I> {
     /// Ticks of the timer in `cycles` of the reference clock, rounded up.
     fn ticks_of(&self, cycles: u64) -> u64 {
-        (cycles * u64::from(self.timer.frequency_hz())).div_ceil(self.config.reference_hz.into())
+        mul_div_ceil(cycles, self.timer.frequency_hz(), self.config.reference_hz)
     }
 
     /// Writes CONFIG, which differs.
@@ -254,7 +253,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Cadence<R, G, T
 
     fn wire_ns(&self, words: usize) -> u64 {
         let cycles = words as u64 * 8 * u64::from(divisor(self.state.config));
-        cycles.saturating_mul(NS_PER_S) / u64::from(self.config.reference_hz)
+        mul_div(cycles, NS_PER_S, self.config.reference_hz)
     }
 
     fn flight(&mut self) -> &mut fifo::Flight {

@@ -6,8 +6,7 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
-
-const PS_PER_S: u128 = 1_000_000_000_000;
+use crate::time::{quotient, quotient_ceil};
 
 /// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +46,9 @@ impl DwSsiConfig {
             return Err(Error::SpeedZero);
         }
         // The block clears an odd divisor's lowest bit, to a faster clock than asked for.
-        let divisor = u64::from(self.reference_hz.div_ceil(speed_hz)).next_multiple_of(2);
+        let divisor = u64::from(quotient_ceil(self.reference_hz, speed_hz)).next_multiple_of(2);
         if divisor > DIVISOR_MAX.into() {
-            let min_hz = self.reference_hz.div_ceil(DIVISOR_MAX);
+            let min_hz = quotient_ceil(self.reference_hz, DIVISOR_MAX);
             return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
         }
         Ok((divisor as u32) << 16)
@@ -101,7 +100,7 @@ impl BlockConfig for Built {
     fn limits(&self, timer_hz: u32) -> Limits {
         let wide = if self.size.wide { 1 << 31 } else { 0 };
         Limits::new(
-            self.board.reference_hz.div_ceil(DIVISOR_MAX),
+            quotient_ceil(self.board.reference_hz, DIVISOR_MAX),
             self.board.reference_hz / 2,
             1 << 7 | 1 << 15 | wide,
             timer_hz,
@@ -123,7 +122,7 @@ impl BlockConfig for Built {
             | bit(mode.contains(Mode::CPHA), SCPH)
             | bit(mode.contains(Mode::CPOL), SCPOL)
             | bit(mode.contains(Mode::LOOP), SRL);
-        let speed_hz = self.board.reference_hz / divisor(control);
+        let speed_hz = quotient(self.board.reference_hz, divisor(control));
 
         let mut regs = [0; 4];
         regs[P_SER] = self.board.ser(select)?;
@@ -156,10 +155,12 @@ impl BlockConfig for Built {
         self.board.poll_limit_ns
     }
 
-    fn word_ps(&self, plan: &Plan) -> u128 {
-        let clocks = 8 * u64::from(plan.word_bytes());
-        let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
-        word_ps.div_ceil(self.board.reference_hz.into())
+    fn reference_hz(&self) -> u32 {
+        self.board.reference_hz
+    }
+
+    fn word_periods(&self, plan: &Plan) -> u32 {
+        8 * u32::from(plan.word_bytes()) * divisor(plan.control)
     }
 }
 

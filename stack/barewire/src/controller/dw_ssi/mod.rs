@@ -106,7 +106,7 @@ use super::words::{pack, unpack};
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
 use crate::spi::Data;
-use crate::time::Timer;
+use crate::time::{NS_PER_S, Timer, mul_div};
 use config::{Built, divisor, frame_bytes, mode_of, native_frame_bytes};
 use flight::AWAITED;
 use regs::{
@@ -116,7 +116,6 @@ use regs::{
 
 /// No register's value: each has unused bits.
 const UNCONFIGURED: u32 = u32::MAX;
-const NS_PER_S: u64 = 1_000_000_000;
 // Where `configure` puts its values in `Preset::regs`.
 /// SER while the chip is selected.
 const P_SER: usize = 0;
@@ -368,8 +367,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for DwSsi<R, G, T, 
 
     fn wire_ns(&self, words: usize) -> u64 {
         let clocks = words as u64 * u64::from(frame_bits(self.state.ctrlr0, self.config.size.wide));
-        (clocks * u64::from(self.state.baudr)).saturating_mul(NS_PER_S)
-            / u64::from(self.config.board.reference_hz)
+        let periods = clocks * u64::from(self.state.baudr);
+        mul_div(periods, NS_PER_S, self.config.board.reference_hz)
     }
 
     fn flight(&mut self) -> &mut fifo::Flight {

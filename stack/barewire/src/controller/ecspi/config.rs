@@ -8,10 +8,8 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
-use crate::time::ticks_at_least;
+use crate::time::{NS_PER_S, div_ceil, mul_div, mul_div_ceil, quotient, quotient_ceil, ticks_at_least};
 
-const NS_PER_S: u64 = 1_000_000_000;
-const PS_PER_S: u128 = 1_000_000_000_000;
 /// The slowest clock whose half period has certainly passed after RR and a read of RXDATA: 50 ns,
 /// less than any read of a peripheral register takes on these chips.
 const FAST_MIN_HZ: u64 = 10_000_000;
@@ -48,7 +46,7 @@ impl EcspiConfig {
         if speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
-        let divisor = self.reference_hz.div_ceil(speed_hz);
+        let divisor = quotient_ceil(self.reference_hz, speed_hz);
         // The smallest post divider that brings the pre divider into range gives the finest steps.
         (0..16)
             .map(|post| (divisor.div_ceil(1 << post), post))
@@ -67,7 +65,7 @@ impl EcspiConfig {
     /// Whether reading one register takes longer than half a clock of CONREG's dividers.
     #[inline]
     fn is_fast(&self, conreg: u32) -> bool {
-        u64::from(self.reference_hz) >= FAST_MIN_HZ * divisor(conreg)
+        u64::from(self.reference_hz) >= FAST_MIN_HZ * u64::from(divisor(conreg))
     }
 
     /// Ticks of the timer that last `halves` half clocks of CONREG's dividers; 0 if the reads that
@@ -77,9 +75,9 @@ impl EcspiConfig {
         if self.is_fast(conreg) {
             return 0;
         }
-        let ticks = u64::from(halves) * divisor(conreg) * u64::from(timer_hz);
-        let ticks = ticks.div_ceil(2 * u64::from(self.reference_hz));
-        u32::try_from(ticks).unwrap_or(u32::MAX)
+        let periods = u64::from(halves) * u64::from(divisor(conreg));
+        let ticks = mul_div_ceil(periods, timer_hz, self.reference_hz);
+        u32::try_from(ticks.div_ceil(2)).unwrap_or(u32::MAX)
     }
 
     /// The channels whose line is active high.
@@ -94,11 +92,12 @@ impl EcspiConfig {
         &self,
         settings: &Settings,
         timer_hz: u32,
-        divisor: u64,
+        divisor: u32,
     ) -> Result<NativeWaits, Error> {
-        let reference_hz = u64::from(self.reference_hz);
-        let clocks_ns = |clocks: u64| clocks * divisor * NS_PER_S / reference_hz;
-        let clocks = (u64::from(settings.cs_setup_ns) * reference_hz).div_ceil(divisor * NS_PER_S);
+        let clocks_ns =
+            |clocks: u64| mul_div(clocks * u64::from(divisor), NS_PER_S, self.reference_hz);
+        let periods = mul_div_ceil(settings.cs_setup_ns.into(), self.reference_hz, NS_PER_S);
+        let clocks = div_ceil(periods, divisor);
         if clocks > u64::from(CSD_CTL_MAX) {
             let max_ns = clocks_ns(CSD_CTL_MAX.into()) as u32;
             return Err(Error::NativeCsDelay { asked_ns: settings.cs_setup_ns, max_ns });
@@ -178,7 +177,7 @@ impl BlockConfig for EcspiConfig {
 
     fn limits(&self, timer_hz: u32) -> Limits {
         Limits::new(
-            self.reference_hz.div_ceil(16 << 15),
+            quotient_ceil(self.reference_hz, 16 << 15),
             self.reference_hz,
             1 << 7 | 1 << 15 | 1 << 31,
             timer_hz,
@@ -202,8 +201,8 @@ impl BlockConfig for EcspiConfig {
         };
         let conreg = self.conreg_for(settings.speed_hz, channel_select(channel))?;
         let divisor = divisor(conreg);
-        let speed_hz = (u64::from(self.reference_hz) / divisor) as u32;
-        let period_ns = (NS_PER_S * divisor).div_ceil(u64::from(self.reference_hz));
+        let speed_hz = quotient(self.reference_hz, divisor);
+        let period_ns = mul_div_ceil(divisor.into(), NS_PER_S, self.reference_hz);
 
         let mut configreg = ss_pol(self.native_active_high());
         if mode.contains(Mode::CPHA) {
@@ -255,9 +254,11 @@ impl BlockConfig for EcspiConfig {
         self.poll_limit_ns
     }
 
-    fn word_ps(&self, plan: &Plan) -> u128 {
-        let word_ps =
-            8 * u128::from(plan.word_bytes()) * u128::from(divisor(plan.control)) * PS_PER_S;
-        word_ps.div_ceil(self.reference_hz.into())
+    fn reference_hz(&self) -> u32 {
+        self.reference_hz
+    }
+
+    fn word_periods(&self, plan: &Plan) -> u32 {
+        8 * u32::from(plan.word_bytes()) * divisor(plan.control)
     }
 }

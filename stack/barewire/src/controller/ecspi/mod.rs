@@ -108,7 +108,7 @@ use super::words::{first_word_bytes, pack, unpack};
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped, Wire};
 use crate::reg::Registers;
 use crate::spi::Data;
-use crate::time::Timer;
+use crate::time::{NS_PER_S, Timer, mul_div};
 use flight::Flight;
 use regs::{
     BURST_BYTES_MAX, BURST_LENGTH, CHANNEL_MODE_ALL, CONFIGREG, CONREG, DMAREG, EN, FIFO_WORDS,
@@ -254,8 +254,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// How long `bytes` take at the current clock, in nanoseconds.
     fn wire_ns(&self, bytes: usize) -> u64 {
         let bits = bytes as u64 * 8;
-        (bits * divisor(self.state.conreg)).saturating_mul(1_000_000_000)
-            / u64::from(self.config.reference_hz)
+        let periods = bits * u64::from(divisor(self.state.conreg));
+        mul_div(periods, NS_PER_S, self.config.reference_hz)
     }
 
     fn deadline(&mut self, bytes: usize) -> Deadline {

@@ -46,8 +46,8 @@ pub(super) const fn dividers(pre: u32, post: u32) -> u32 {
 pub(super) const DIVIDERS: u32 = 0xff << 8;
 
 /// CONREG: the product of the dividers.
-pub(super) const fn divisor(conreg: u32) -> u64 {
-    ((conreg >> 12 & 0xf) as u64 + 1) << (conreg >> 8 & 0xf)
+pub(super) const fn divisor(conreg: u32) -> u32 {
+    ((conreg >> 12 & 0xf) + 1) << (conreg >> 8 & 0xf)
 }
 
 /// CONREG: which native select line.

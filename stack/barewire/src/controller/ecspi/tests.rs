@@ -33,7 +33,7 @@ fn the_clock_is_never_faster_than_asked_and_the_divider_never_larger_than_needed
         let (preset, effective) =
             config.configure(&Settings::new(0, asked_hz), 8_000_000).expect("is in range");
         assert!(effective.speed_hz <= asked_hz, "{asked_hz}");
-        let divisor = divisor(preset.plan.control);
+        let divisor = u64::from(divisor(preset.plan.control));
         // Any smaller divisor of the block would be too fast.
         let smaller = (0..16)
             .flat_map(|post| (1..=16_u64).map(move |pre| pre << post))

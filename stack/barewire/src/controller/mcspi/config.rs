@@ -9,8 +9,7 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, Mode, Settings, Transfer};
-
-const PS_PER_S: u128 = 1_000_000_000_000;
+use crate::time::{quotient, quotient_ceil};
 
 /// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +75,9 @@ impl McspiConfig {
         if speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
-        let divisor = self.reference_hz.div_ceil(speed_hz);
+        let divisor = quotient_ceil(self.reference_hz, speed_hz);
         if divisor > DIVISOR_MAX {
-            let min_hz = self.reference_hz.div_ceil(DIVISOR_MAX);
+            let min_hz = quotient_ceil(self.reference_hz, DIVISOR_MAX);
             return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
         }
         let less_one = divisor - 1;
@@ -99,7 +98,7 @@ impl BlockConfig for McspiConfig {
     }
 
     fn limits(&self, timer_hz: u32) -> Limits {
-        let slowest = self.reference_hz.div_ceil(DIVISOR_MAX);
+        let slowest = quotient_ceil(self.reference_hz, DIVISOR_MAX);
         Limits::new(slowest, self.reference_hz, 1 << 7 | 1 << 15 | 1 << 31, timer_hz)
     }
 
@@ -136,7 +135,7 @@ impl BlockConfig for McspiConfig {
         let mut preset =
             Preset::by_timer(settings, timer_hz, plan, regs)?.with_line(select, active_high);
         preset.selection = preset.selection.holding_cs(true);
-        let speed_hz = self.reference_hz / divisor(control);
+        let speed_hz = quotient(self.reference_hz, divisor(control));
         Ok((preset, Effective::by_timer(speed_hz, settings, timer_hz)))
     }
 
@@ -155,9 +154,12 @@ impl BlockConfig for McspiConfig {
         self.poll_limit_ns
     }
 
-    fn word_ps(&self, plan: &Plan) -> u128 {
-        let cycles = u128::from(word_bits(plan.control)) * u128::from(divisor(plan.control));
-        (cycles * PS_PER_S).div_ceil(self.reference_hz.into())
+    fn reference_hz(&self) -> u32 {
+        self.reference_hz
+    }
+
+    fn word_periods(&self, plan: &Plan) -> u32 {
+        word_bits(plan.control) * divisor(plan.control)
     }
 }
 

@@ -89,7 +89,7 @@ use super::gpio::GpioBank;
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
 use crate::spi::Data;
-use crate::time::Timer;
+use crate::time::{NS_PER_S, Timer, mul_div, mul_div_ceil};
 use config::{chconf, chctrl, divisor, in_words, word_bits};
 use regs::{
     AFL_SHIFT, CHANNEL_STEP, CHANNELS, CHCONF, CHCTRL, CHSTAT, CLKD_SHIFT, CLKG, EN, EOW,
@@ -99,7 +99,6 @@ use regs::{
 
 /// A value that no plan and no register's offset has.
 const UNCONFIGURED: u32 = u32::MAX;
-const NS_PER_S: u64 = 1_000_000_000;
 /// Bytes in the receive FIFO that interrupt.
 const LEVEL_BYTES: usize = FIFO_BYTES / 2;
 /// The most words that WCNT counts.
@@ -147,7 +146,7 @@ fn is_native(preset: &Preset) -> bool {
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Mcspi<R, G, T, I> {
     /// Ticks of the timer in so many cycles of the functional clock, rounded up.
     fn ticks_of(&self, cycles: u64) -> u64 {
-        (cycles * u64::from(self.timer.frequency_hz())).div_ceil(self.config.reference_hz.into())
+        mul_div_ceil(cycles, self.timer.frequency_hz(), self.config.reference_hz)
     }
 
     fn write(&mut self, register: u32, value: u32) {
@@ -288,8 +287,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Mcspi<R, G, T, 
 
     fn wire_ns(&self, words: usize) -> u64 {
         let clocks = words as u64 * u64::from(word_bits(self.state.control));
-        (clocks * u64::from(divisor(self.state.control))).saturating_mul(NS_PER_S)
-            / u64::from(self.config.reference_hz)
+        let periods = clocks * u64::from(divisor(self.state.control));
+        mul_div(periods, NS_PER_S, self.config.reference_hz)
     }
 
     fn flight(&mut self) -> &mut fifo::Flight {

@@ -6,13 +6,11 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
-use crate::time::ticks_at_least;
+use crate::time::{NS_PER_S, mul_div, mul_div_ceil, quotient, quotient_ceil, ticks_at_least};
 
-const NS_PER_S: u64 = 1_000_000_000;
-const PS_PER_S: u128 = 1_000_000_000_000;
 /// Clocks for which the block rests after a frame with SPH = 0, rounded up: until its select line
 /// rises, one clock after the last capture, and the line's pulse.
-const PAUSE_CLOCKS: u64 = 2;
+const PAUSE_CLOCKS: u32 = 2;
 /// Clocks of an exchange outside its frames, rounded up: from the select line's fall to the first
 /// edge, and from the last edge to its rise.
 const LINE_CLOCKS: u64 = 2;
@@ -37,14 +35,25 @@ impl Pl022Config {
         if speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
-        let wanted = self.reference_hz.div_ceil(speed_hz);
-        (2..=CPSDVSR_MAX)
-            .step_by(2)
-            .map(|prescaler| (prescaler, wanted.div_ceil(prescaler)))
-            .filter(|&(_, divisor)| divisor <= SCR_DIVISOR_MAX)
-            .min_by_key(|&(prescaler, divisor)| prescaler * divisor)
-            .map(|(prescaler, divisor)| cpsdvsr(prescaler) | scr(divisor))
-            .ok_or(Error::SpeedTooLow { asked_hz: speed_hz, min_hz: self.limits(1).min_speed_hz })
+        let wanted = quotient_ceil(self.reference_hz, speed_hz);
+        let (mut best, mut dividers) = (u32::MAX, 0);
+        // Not `step_by`, which divides.
+        for prescaler in (1..=CPSDVSR_MAX / 2).map(|half| 2 * half) {
+            let divisor = quotient_ceil(wanted, prescaler);
+            if divisor <= SCR_DIVISOR_MAX && prescaler * divisor < best {
+                best = prescaler * divisor;
+                dividers = cpsdvsr(prescaler) | scr(divisor);
+                // The product is even.
+                if best <= wanted.next_multiple_of(2) {
+                    break;
+                }
+            }
+        }
+        if dividers == 0 {
+            let min_hz = self.limits(1).min_speed_hz;
+            return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
+        }
+        Ok(dividers)
     }
 
     /// The line that selects the chip of `settings`, and whether it is active high.
@@ -70,10 +79,9 @@ impl Pl022Config {
 
     /// How long `frames` take under `control`, including its word length, in nanoseconds.
     pub(super) fn wire_ns(&self, control: u32, frames: usize) -> u64 {
-        let frame_clocks = u64::from(control & DSS) + 1 + pause_clocks(control);
-        let clocks = frames as u64 * frame_clocks + LINE_CLOCKS;
-        (clocks * u64::from(divisor(control))).saturating_mul(NS_PER_S)
-            / u64::from(self.reference_hz)
+        let frame_clocks = (control & DSS) + 1 + pause_clocks(control);
+        let clocks = frames as u64 * u64::from(frame_clocks) + LINE_CLOCKS;
+        mul_div(clocks * u64::from(divisor(control)), NS_PER_S, self.reference_hz)
     }
 }
 
@@ -88,7 +96,7 @@ impl BlockConfig for Pl022Config {
 
     fn limits(&self, timer_hz: u32) -> Limits {
         Limits::new(
-            self.reference_hz.div_ceil(CPSDVSR_MAX * SCR_DIVISOR_MAX),
+            quotient_ceil(self.reference_hz, CPSDVSR_MAX * SCR_DIVISOR_MAX),
             self.reference_hz / 2,
             1 << 7 | 1 << 15,
             timer_hz,
@@ -109,9 +117,9 @@ impl BlockConfig for Pl022Config {
         let control = self.dividers_for(settings.speed_hz)?
             | bit(mode.contains(Mode::CPHA), SPH)
             | bit(mode.contains(Mode::CPOL), SPO);
-        let divisor = u64::from(divisor(control));
-        let speed_hz = (u64::from(self.reference_hz) / divisor) as u32;
-        let period_ns = (NS_PER_S * divisor).div_ceil(self.reference_hz.into());
+        let divisor = divisor(control);
+        let speed_hz = quotient(self.reference_hz, divisor);
+        let period_ns = mul_div_ceil(divisor.into(), NS_PER_S, self.reference_hz);
 
         let mut regs = [0; 4];
         regs[P_CR1] = SSE | bit(mode.contains(Mode::LOOP), LBM);
@@ -145,14 +153,16 @@ impl BlockConfig for Pl022Config {
         self.poll_limit_ns
     }
 
-    fn word_ps(&self, plan: &Plan) -> u128 {
-        let clocks = 8 * u64::from(plan.word_bytes()) + pause_clocks(plan.control);
-        let word_ps = u128::from(clocks * u64::from(divisor(plan.control))) * PS_PER_S;
-        word_ps.div_ceil(self.reference_hz.into())
+    fn reference_hz(&self) -> u32 {
+        self.reference_hz
+    }
+
+    fn word_periods(&self, plan: &Plan) -> u32 {
+        (8 * u32::from(plan.word_bytes()) + pause_clocks(plan.control)) * divisor(plan.control)
     }
 }
 
-fn pause_clocks(control: u32) -> u64 {
+fn pause_clocks(control: u32) -> u32 {
     if control & SPH != 0 { 0 } else { PAUSE_CLOCKS }
 }
 

@@ -6,8 +6,7 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset};
 use crate::spi::{Effective, Error, Mode, Settings, Transfer};
-
-const PS_PER_S: u128 = 1_000_000_000_000;
+use crate::time::{quotient, quotient_ceil};
 
 /// The properties of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +62,12 @@ impl SiFiveConfig {
         if speed_hz == 0 {
             return Err(Error::SpeedZero);
         }
-        let halves = u64::from(self.reference_hz).div_ceil(2 * u64::from(speed_hz));
-        let sckdiv = halves - 1;
-        if sckdiv > DIV_MAX.into() {
-            let min_hz = self.reference_hz.div_ceil(divisor(DIV_MAX));
+        let sckdiv = quotient_ceil(self.reference_hz, speed_hz).div_ceil(2) - 1;
+        if sckdiv > DIV_MAX {
+            let min_hz = quotient_ceil(self.reference_hz, divisor(DIV_MAX));
             return Err(Error::SpeedTooLow { asked_hz: speed_hz, min_hz });
         }
-        Ok(sckdiv as u32)
+        Ok(sckdiv)
     }
 }
 
@@ -86,7 +84,7 @@ impl BlockConfig for SiFiveConfig {
     }
 
     fn limits(&self, timer_hz: u32) -> Limits {
-        let slowest = self.reference_hz.div_ceil(divisor(DIV_MAX));
+        let slowest = quotient_ceil(self.reference_hz, divisor(DIV_MAX));
         Limits::new(slowest, self.reference_hz / divisor(0), 1 << 7, timer_hz)
     }
 
@@ -120,7 +118,7 @@ impl BlockConfig for SiFiveConfig {
         let mut preset =
             Preset::by_timer(settings, timer_hz, plan, regs)?.with_line(select, active_high);
         preset.selection = preset.selection.holding_cs(!native);
-        let speed_hz = self.reference_hz / divisor(sckdiv);
+        let speed_hz = quotient(self.reference_hz, divisor(sckdiv));
         Ok((preset, Effective::by_timer(speed_hz, settings, timer_hz)))
     }
 
@@ -144,9 +142,12 @@ impl BlockConfig for SiFiveConfig {
         self.poll_limit_ns
     }
 
-    fn word_ps(&self, plan: &Plan) -> u128 {
-        let cycles = 8 * u128::from(divisor(sckdiv(plan.control)));
-        (cycles * PS_PER_S).div_ceil(self.reference_hz.into())
+    fn reference_hz(&self) -> u32 {
+        self.reference_hz
+    }
+
+    fn word_periods(&self, plan: &Plan) -> u32 {
+        8 * divisor(sckdiv(plan.control))
     }
 }
 

@@ -71,7 +71,7 @@ use super::gpio::GpioBank;
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
 use crate::spi::Data;
-use crate::time::Timer;
+use crate::time::{NS_PER_S, Timer, mul_div, mul_div_ceil};
 use config::{divisor, endian, sckdiv, sckmode};
 use regs::{
     AUTO, CSDEF, CSID, CSMODE, DELAY0, DELAY0_RESET, DELAY1, DELAY1_RESET, DEPTH, DIV_MAX, EMPTY,
@@ -80,7 +80,6 @@ use regs::{
 
 /// A value that no register can hold: each has unused bits.
 const UNCONFIGURED: u32 = u32::MAX;
-const NS_PER_S: u64 = 1_000_000_000;
 /// Clocks of a frame, with one before it and one after it where a line moves.
 const FRAME_CLOCKS_MAX: u64 = 10;
 /// Clocks after which the block has released its line: at most one of the last byte, one before the
@@ -128,7 +127,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
     /// Ticks of the timer in `clocks` of SCK, rounded up.
     fn ticks_of(&self, sckdiv: u32, clocks: u64) -> u64 {
         let cycles = clocks * u64::from(divisor(sckdiv));
-        (cycles * u64::from(self.timer.frequency_hz())).div_ceil(self.config.reference_hz.into())
+        mul_div_ceil(cycles, self.timer.frequency_hz(), self.config.reference_hz)
     }
 
     /// Waits for so many clocks of SCK.
@@ -243,7 +242,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T,
     fn wire_ns(&self, words: usize) -> u64 {
         let cycles =
             words as u64 * FRAME_CLOCKS_MAX * u64::from(divisor(sckdiv(self.state.control)));
-        cycles.saturating_mul(NS_PER_S) / u64::from(self.config.reference_hz)
+        mul_div(cycles, NS_PER_S, self.config.reference_hz)
     }
 
     fn flight(&mut self) -> &mut fifo::Flight {

@@ -1,0 +1,130 @@
+//! Products and quotients of clocks and times, without 128-bit numbers.
+//!
+//! Nothing here is on the path of a message. A processor of 32 bits divides bit by bit, in a few dozen bytes of code: the
+//! compiler's divisions of 32, 64 and 128 bits are 0.4, 0.9 and three kilobytes on a Cortex-M0, which has none.
+
+/// `n / d`, and the rest.
+///
+/// # Panics
+/// If `d` is 0.
+#[cfg(target_pointer_width = "64")]
+#[inline]
+pub(crate) const fn divide(n: u64, d: u32) -> (u64, u32) {
+    (n / d as u64, (n % d as u64) as u32)
+}
+
+/// `n / d`, and the rest.
+///
+/// # Panics
+/// If `d` is 0.
+#[cfg(not(target_pointer_width = "64"))]
+#[inline(never)]
+pub(crate) const fn divide(n: u64, d: u32) -> (u64, u32) {
+    bit_by_bit(n, d)
+}
+
+#[cfg(any(test, not(target_pointer_width = "64")))]
+const fn bit_by_bit(n: u64, d: u32) -> (u64, u32) {
+    assert!(d > 0, "a division by zero");
+    // Of `rest`, 33 bits at most are used: it is below `d` before the shift.
+    let (mut quotient, mut rest, mut bit) = (n, 0_u64, 0);
+    while bit < u64::BITS {
+        rest = rest << 1 | quotient >> 63;
+        quotient <<= 1;
+        if rest >= d as u64 {
+            rest -= d as u64;
+            quotient |= 1;
+        }
+        bit += 1;
+    }
+    (quotient, rest as u32)
+}
+
+/// `a × b / c`, rounded down, and whether something was cut. Saturates.
+const fn ratio(a: u64, b: u32, c: u32) -> (u64, bool) {
+    // The product has 96 bits; they are divided as two digits of 32 and the rest.
+    let low = (a & u32::MAX as u64) * b as u64;
+    let high = (a >> 32) * b as u64 + (low >> 32);
+    let (upper, rest) = divide(high, c);
+    let (lower, rest) = divide((rest as u64) << 32 | low & u32::MAX as u64, c);
+    if upper > u32::MAX as u64 { (u64::MAX, false) } else { (upper << 32 | lower, rest > 0) }
+}
+
+/// `a × b / c`, rounded down. Saturates.
+///
+/// # Panics
+/// If `c` is 0.
+pub(crate) const fn mul_div(a: u64, b: u32, c: u32) -> u64 {
+    ratio(a, b, c).0
+}
+
+/// `a × b / c`, rounded up. Saturates.
+///
+/// # Panics
+/// If `c` is 0.
+pub(crate) const fn mul_div_ceil(a: u64, b: u32, c: u32) -> u64 {
+    let (quotient, cut) = ratio(a, b, c);
+    quotient + cut as u64
+}
+
+/// `n / d`, rounded up.
+///
+/// # Panics
+/// If `d` is 0.
+pub(crate) const fn div_ceil(n: u64, d: u32) -> u64 {
+    let (quotient, rest) = divide(n, d);
+    quotient + (rest > 0) as u64
+}
+
+/// `n / d`, rounded down.
+///
+/// # Panics
+/// If `d` is 0.
+pub(crate) const fn quotient(n: u32, d: u32) -> u32 {
+    divide(n as u64, d).0 as u32
+}
+
+/// `n / d`, rounded up.
+///
+/// # Panics
+/// If `d` is 0.
+pub(crate) const fn quotient_ceil(n: u32, d: u32) -> u32 {
+    div_ceil(n as u64, d) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saturated(exact: u128) -> u64 {
+        u64::try_from(exact).unwrap_or(u64::MAX)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn as_with_128_bits(a: u64, b: u32, c in 1..=u32::MAX, small in 0..64_u32) {
+            let a = a >> small;
+            let product = u128::from(a) * u128::from(b);
+            proptest::prop_assert_eq!(mul_div(a, b, c), saturated(product / u128::from(c)));
+            proptest::prop_assert_eq!(mul_div_ceil(a, b, c), saturated(product.div_ceil(u128::from(c))));
+            proptest::prop_assert_eq!(div_ceil(a, c), a.div_ceil(c.into()));
+            proptest::prop_assert_eq!(quotient(b, c), b / c);
+            proptest::prop_assert_eq!(quotient_ceil(b, c), b.div_ceil(c));
+        }
+
+        #[test]
+        fn bit_by_bit_is_division(n: u64, d in 1..=u32::MAX, small in 0..64_u32, smaller in 0..32_u32) {
+            for (n, d) in [(n, d), (n >> small, d), (n, (d >> smaller).max(1)), (u64::MAX, d), (n, 1)] {
+                proptest::prop_assert_eq!(bit_by_bit(n, d), (n / u64::from(d), (n % u64::from(d)) as u32));
+            }
+        }
+    }
+
+    #[test]
+    fn the_edges() {
+        assert_eq!(mul_div_ceil(u64::MAX, u32::MAX, u32::MAX), u64::MAX);
+        assert_eq!(mul_div_ceil(u64::MAX, u32::MAX, 1), u64::MAX);
+        assert_eq!(mul_div_ceil(0, 0, 1), 0);
+        assert_eq!(bit_by_bit(u64::MAX, u32::MAX), (u64::MAX / u64::from(u32::MAX), 0));
+    }
+}
