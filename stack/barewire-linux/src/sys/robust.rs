@@ -82,6 +82,9 @@ const HAS_PREVIOUS: bool = cfg!(target_env = "musl") || POINTER == 8;
 /// kernel needs none to mark the word, and wakes the waiters of such a lock by itself.
 const INHERITS: usize = if cfg!(target_env = "musl") { 0 } else { 1 };
 
+/// Whether an entry's pointers are aligned, as its page is: all but those of musl's 64 bits.
+const ENTRIES_ALIGNED: bool = (ENTRY_BEHIND - FROM_END * 4).is_multiple_of(POINTER);
+
 const _: () = assert!(ENTRY_BEHIND >= FROM_END * 4 + POINTER, "an entry is not in the file");
 
 /// The state in which a lock was found when it was acquired.
@@ -238,7 +241,7 @@ fn before(entry: *mut c_void) -> *mut c_void {
 #[inline]
 fn set(place: *mut c_void, value: *mut c_void) {
     let place = place.cast::<*mut c_void>();
-    if place.is_aligned() {
+    if ENTRIES_ALIGNED || place.is_aligned() {
         // SAFETY: a pointer of an entry or the head (Safety 1 to 3).
         unsafe { place.write(value) };
     } else {
