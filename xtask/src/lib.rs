@@ -21,6 +21,7 @@ mod needs;
 mod programs;
 mod python;
 mod report;
+mod size;
 mod static_build;
 mod step;
 mod tally;
@@ -95,6 +96,11 @@ enum Command {
         #[command(flatten)]
         install: Install,
     },
+    /// The code of whole firmware programs in bytes, by block and path, compared with a reviewed table
+    #[command(
+        after_help = "BAREWIRE_BLESS=1 writes examples/firmware-size/sizes.txt anew, and fails."
+    )]
+    Size(Install),
     /// Build the C library and install it: libbarewire.so and .a, barewire.h, barewire.hpp, barewire.pc
     C(c_library::Options),
 }
@@ -158,6 +164,7 @@ fn execute(command: &Command) -> Result<End, String> {
         Command::Clients { options, install } => Ok(clients::run(options, &cx(install))),
         Command::Faults => faults::run(&root, console),
         Command::Dist { options, install } => dist::run(options, &cx(install)),
+        Command::Size(install) => Ok(size::run(&cx(install))),
         Command::C(options) => c_library::run(options, &cx(&Install::default())),
     }
 }

@@ -50,6 +50,7 @@ use crate::linux_on_sim;
 use crate::needs;
 use crate::python;
 use crate::report::{self, End, Report, Row};
+use crate::size;
 use crate::step::{Lane, Step};
 use changed::ChangedFiles;
 
@@ -80,6 +81,7 @@ pub(crate) const STEPS: &[Step] = &[
     checkers::LOOM,
     checkers::SHUTTLE,
     checkers::NO_STD,
+    size::STEP,
     checkers::MSRV,
     checkers::DENY,
     guests::STEP,

@@ -44,7 +44,7 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
     /// # Errors
     /// A setting that the controller does not support (see [`Controller::configure`]), including a
     /// chip select that may sleep ([`Error::CsCanSleep`]). [`Error::WouldDeadlock`] if the caller's
-    /// context has the bus.
+    /// context has the bus. [`Error::Busy`] if it is taken and [nobody waits for it](Uses::QUEUE).
     pub fn device(&self, settings: &Settings) -> Result<Device<'_, C, U>, Error> {
         let held = self.acquire()?;
         let opened = held.wire.open(settings);
@@ -143,7 +143,7 @@ impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
     /// the transfer's index and the bytes clocked before it. CS is inactive in every case.
     /// [`Error::WouldDeadlock`] if the caller's context has the bus, through a lock or because this
     /// is a callback, and the platform tells contexts apart; if it does not, the call waits for
-    /// ever.
+    /// ever. [`Error::Busy`] if the bus is taken and [nobody waits for it](Uses::QUEUE).
     #[inline(always)]
     pub fn sync(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let Some(mut held) = self.bus.try_acquire_idle() else {

@@ -130,13 +130,13 @@ impl<C> Bus<C> {
     /// A bus over `controller` whose waiting callers spin.
     #[cfg(not(any(loom, shuttle)))]
     pub const fn new(controller: C) -> Self {
-        bus!(controller, &Spin, None, IDLE, false, false)
+        bus!(controller, AnyPlatform(&Spin), None, IDLE, false, false)
     }
 
     /// [`Bus::new`] under a model checker, whose atomics cannot be constructed in a constant.
     #[cfg(any(loom, shuttle))]
     pub fn new(controller: C) -> Self {
-        bus!(controller, &Spin, None, IDLE, false, false)
+        bus!(controller, AnyPlatform(&Spin), None, IDLE, false, false)
     }
 
     /// A bus whose callers wait through `platform`; with priority inheritance if the platform has
@@ -149,7 +149,7 @@ impl<C> Bus<C> {
         let word = if locks.is_some() { INHERITED } else { IDLE };
         // With inheritance, the wire's word names its owner.
         let noting = locks.is_none() && controller.may_use_its_bus();
-        bus!(controller, platform, locks, word, true, noting)
+        bus!(controller, AnyPlatform(platform), locks, word, true, noting)
     }
 }
 

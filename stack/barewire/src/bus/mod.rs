@@ -7,7 +7,8 @@
 //! | [`Device::queued`], [`Device::transact`] | messages the caller does not wait for; they end in a callback, a poll or a future | one push; the holder, a [worker](Bus::serve) or an [interrupt](Bus::interrupt) runs the message |
 //! | [`Bus::lock`] | several messages with no other message between them | as sync |
 //!
-//! One bus offers all of them, and a program may mix them.
+//! One bus offers all of them, and a program may mix them. Firmware that needs few of them says so by the bus's type
+//! ([`Uses`]): the promises about what it uses hold all the same.
 //!
 //! # Promises
 //! 1. Messages of one context run in the order in which it submitted them, whatever paths it mixes.

@@ -67,7 +67,7 @@ impl<'b, C: Controller + ?Sized, U: Uses, const N: usize> Prepared<'b, C, N, U> 
     ///
     /// # Errors
     /// [`Error::Timeout`]; CS is inactive, and bytes received before the timeout are lost.
-    /// [`Error::WouldDeadlock`] as [`Device::sync`].
+    /// [`Error::WouldDeadlock`] or [`Error::Busy`] as [`Device::sync`].
     #[inline]
     pub fn run(&mut self) -> Result<&[u8; N], MessageError> {
         match self.device.bus().try_acquire_idle() {
@@ -163,7 +163,7 @@ impl<'b, 'm, 'd, C: Controller + ?Sized, U: Uses> PreparedMessage<'b, 'm, 'd, C,
     /// Runs the message, waits for the bus if necessary, and returns its length in bytes.
     ///
     /// # Errors
-    /// [`Error::Timeout`]; CS is inactive. [`Error::WouldDeadlock`] as [`Device::sync`].
+    /// [`Error::Timeout`]; CS is inactive. [`Error::WouldDeadlock`] or [`Error::Busy`] as [`Device::sync`].
     #[inline]
     pub fn run(&mut self) -> Result<usize, MessageError> {
         self.device.run_planned(self.message)

@@ -59,7 +59,8 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
     ///
     /// # Panics
     /// If the caller's context already has the bus, through a lock or because this is a callback:
-    /// it would wait for itself. ([`Bus::try_lock`] returns `None`.)
+    /// it would wait for itself. If the bus is taken and [its type](Uses::QUEUE) says that nobody waits.
+    /// ([`Bus::try_lock`] returns `None`.)
     pub fn lock(&self) -> Locked<'_, C, U> {
         let wire = self.try_acquire_wire().unwrap_or_else(|| self.acquire_wire_contended());
         Locked::new(wire)

@@ -4,7 +4,7 @@
 //! pay for them in flash: the linker keeps what a bus could be asked at run time. A [`Uses`] says it when the program
 //! is compiled. The code size of each is in docs/library.md.
 
-use super::platform::{Inheritance, Platform, Spin};
+use super::platform::{Platform, Spin};
 
 /// What a program uses of its bus. What is false here is not in the program.
 ///
@@ -47,10 +47,12 @@ pub trait Uses: Send + Sync {
     /// Whether messages are planned by the controller: those with a clock, a word length or a delay of one transfer, and those
     /// on a native line that would pulse. If not, such a message, and a device on such a line, is refused.
     const PLANS: bool = true;
-    /// Whether the bus counts messages when told to. If not, [`Bus::statistics`](super::Bus::statistics) is all zeros.
+    /// Whether the bus counts messages when told to. If not, a program that asks for
+    /// [`Bus::statistics`](super::Bus::statistics) does not compile.
     const STATISTICS: bool = true;
-    /// Whether the platform may have [priority inheritance](Platform::inheritance), tells contexts apart, or the
-    /// controller [may use its bus](crate::controller::Controller::may_use_its_bus). For operating systems.
+    /// Whether the platform may have [priority inheritance](Platform::inheritance) and tells contexts apart, and the
+    /// controller [may use its bus](crate::controller::Controller::may_use_its_bus): for operating systems, by
+    /// [`Bus::with_platform`](super::Bus::with_platform) alone.
     const CONTEXTS: bool = false;
 
     /// How threads wait.
@@ -58,15 +60,12 @@ pub trait Uses: Send + Sync {
 
     /// The platform: always the same.
     fn platform(&self) -> &Self::Platform;
-
-    /// The platform's locks, if it has priority inheritance. Asked once, when the bus is made.
-    fn inheritance(&self) -> Option<&'static dyn Inheritance> {
-        None
-    }
 }
 
 /// Any platform, chosen at run time: everything may be used.
-pub type AnyPlatform = &'static dyn Platform;
+// Not the reference itself: a future with a lifetime in a trait's bound is not `Send`.
+#[derive(Clone, Copy)]
+pub struct AnyPlatform(pub(super) &'static dyn Platform);
 
 impl Uses for AnyPlatform {
     const CONTEXTS: bool = true;
@@ -75,11 +74,7 @@ impl Uses for AnyPlatform {
 
     #[inline(always)]
     fn platform(&self) -> &(dyn Platform + 'static) {
-        *self
-    }
-
-    fn inheritance(&self) -> Option<&'static dyn Inheritance> {
-        Platform::inheritance(*self)
+        self.0
     }
 }
 

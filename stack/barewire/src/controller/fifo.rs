@@ -233,7 +233,7 @@ pub(super) fn exchange<B: Fifo + ?Sized>(
     data: &mut Data<'_>,
 ) -> Result<(), Stopped> {
     let words = cut.words(data);
-    let spaced = if B::DELAYS { plan.word_delay_ticks } else { 0 };
+    let spaced = if block.makes_delays() { plan.word_delay_ticks } else { 0 };
     if !cfg!(feature = "small") && spaced == 0 && cut.frame_bytes == 1 {
         // In-place transfers go word by word below: received bytes overwrite those to be sent.
         if let Some((tx, rx)) = data.apart() {

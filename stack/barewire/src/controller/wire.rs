@@ -109,8 +109,11 @@ impl Unfinished {
 
 /// A block that the shared loop drives.
 pub trait Wire {
-    /// Whether any device or transfer may have a delay. If not, none is waited for.
-    const DELAYS: bool = true;
+    /// Whether any device or transfer may have a delay: always the same. If not, none is waited for.
+    #[inline(always)]
+    fn makes_delays(&self) -> bool {
+        true
+    }
 
     /// Configures the block for the device and asserts CS.
     fn select(&mut self, preset: &Preset);
@@ -184,7 +187,7 @@ impl<'w, W: Wire + ?Sized> SelectedChip<'w, W> {
 
     #[inline(always)]
     fn is_timed(&self) -> bool {
-        W::DELAYS && self.preset.selection.is_timed()
+        self.wire.makes_delays() && self.preset.selection.is_timed()
     }
 
     #[inline(always)]
@@ -217,7 +220,9 @@ impl<'w, W: Wire + ?Sized> SelectedChip<'w, W> {
                 self.deselect();
                 self.select();
             }
-            After::Delay | After::TimedCsChange if W::DELAYS => self.after_timed(transfer),
+            After::Delay | After::TimedCsChange if self.wire.makes_delays() => {
+                self.after_timed(transfer)
+            }
             After::Delay | After::TimedCsChange => {}
         }
     }

@@ -15,8 +15,12 @@ pub(crate) const NS_PER_S: u32 = 1_000_000_000;
 
 /// A free-running counter, and waits that use it.
 pub trait Timer {
-    /// Whether it makes the delays of devices and transfers. If not ([`NoDelays`]), settings with a delay are refused.
-    const DELAYS: bool = true;
+    /// Whether it makes the delays of devices and transfers: always the same. If not ([`NoDelays`]), settings with a delay are
+    /// refused.
+    #[inline(always)]
+    fn makes_delays(&self) -> bool {
+        true
+    }
 
     /// The ticks per second, above zero.
     fn frequency_hz(&self) -> u32;
@@ -50,7 +54,10 @@ pub trait Timer {
 pub struct NoDelays<T>(pub T);
 
 impl<T: Timer> Timer for NoDelays<T> {
-    const DELAYS: bool = false;
+    #[inline(always)]
+    fn makes_delays(&self) -> bool {
+        false
+    }
 
     fn frequency_hz(&self) -> u32 {
         self.0.frequency_hz()
@@ -70,7 +77,9 @@ impl<T: Timer> Timer for NoDelays<T> {
 }
 
 impl<T: Timer + ?Sized> Timer for &mut T {
-    const DELAYS: bool = T::DELAYS;
+    fn makes_delays(&self) -> bool {
+        (**self).makes_delays()
+    }
 
     fn frequency_hz(&self) -> u32 {
         (**self).frequency_hz()

@@ -12,6 +12,7 @@ mod queue;
 mod queued;
 mod statistics;
 mod turns;
+mod uses;
 
 use std::boxed::Box;
 

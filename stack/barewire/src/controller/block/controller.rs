@@ -57,7 +57,7 @@ where
 {
     fn limits(&self) -> Limits {
         let limits = self.config.limits(self.timer.frequency_hz());
-        if T::DELAYS { limits } else { limits.with_max_delay_ns(0) }
+        if self.timer.makes_delays() { limits } else { limits.with_max_delay_ns(0) }
     }
 
     fn may_use_its_bus(&self) -> bool {
@@ -67,7 +67,7 @@ where
     fn configure(&self, settings: &Settings) -> Result<(Preset, Effective), Error> {
         let timer_hz = self.timer.frequency_hz();
         let (mut preset, effective) = self.config.configure(settings, timer_hz)?;
-        if !T::DELAYS {
+        if !self.timer.makes_delays() {
             refuse_delays(settings)?;
         }
         if !I::FLIGHTS {
@@ -82,7 +82,7 @@ where
         let config = &self.config;
         let timer_hz = self.timer.frequency_hz();
         plan_message(preset, timer_hz, message, |transfer| {
-            if !T::DELAYS {
+            if !self.timer.makes_delays() {
                 refuse_transfer_delays(transfer)?;
             }
             config.plan(preset, transfer)
@@ -151,7 +151,7 @@ where
     }
 }
 
-/// Refuses settings with a delay, for a [timer](Timer::DELAYS) that makes none.
+/// Refuses settings with a delay, for a [timer](Timer::makes_delays) that makes none.
 fn refuse_delays(settings: &Settings) -> Result<(), Error> {
     let Settings { cs_setup_ns, cs_hold_ns, cs_inactive_ns, word_delay_ns, .. } = *settings;
     refuse(cs_setup_ns | cs_hold_ns | cs_inactive_ns | word_delay_ns)

@@ -133,7 +133,10 @@ impl<B: State, R: Registers, G: GpioBank, T: Timer, I: Interrupt> Wire for Block
 where
     Self: BlockDriver,
 {
-    const DELAYS: bool = T::DELAYS;
+    #[inline(always)]
+    fn makes_delays(&self) -> bool {
+        self.timer.makes_delays()
+    }
 
     #[inline(always)]
     fn select(&mut self, preset: &Preset) {

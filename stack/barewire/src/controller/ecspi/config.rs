@@ -8,7 +8,9 @@ use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset, delay_ticks, word_bytes};
 use crate::spi::{Effective, Error, MessageError, Mode, Settings, Transfer};
-use crate::time::{NS_PER_S, div_ceil, mul_div, mul_div_ceil, quotient, quotient_ceil, ticks_at_least};
+use crate::time::{
+    NS_PER_S, div_ceil, mul_div, mul_div_ceil, quotient, quotient_ceil, ticks_at_least,
+};
 
 /// The slowest clock whose half period has certainly passed after RR and a read of RXDATA: 50 ns,
 /// less than any read of a peripheral register takes on these chips.
