@@ -46,6 +46,7 @@ mod threads;
 mod threads_that_panic;
 mod touch;
 mod trouble;
+mod uses;
 mod vcd_edges;
 mod waiting;
 
