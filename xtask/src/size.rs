@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, elf};
 
@@ -288,7 +288,7 @@ fn differences(reviewed: &Sizes, now: &Sizes) -> Vec<String> {
 
 /// Whether the programs are there, for those who look at what a step depends on.
 #[cfg(test)]
-fn programs(root: &Path) -> Vec<String> {
+fn programs(root: &std::path::Path) -> Vec<String> {
     let dir = fs::read_dir(root.join(DIR).join("src/bin")).expect("the programs are there");
     let names = dir.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.map(|name| name.trim_end_matches(".rs").to_owned()).collect()
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_page_has_the_reviewed_figures() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let read = |path: &str| fs::read_to_string(root.join(path)).expect("it is in the tree");
         let (reviewed, page) = (parse(&read("examples/firmware-size/sizes.txt")), read(PAGE));
         let reviewed = reviewed.expect("a table");
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn every_program_is_built() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for program in programs(&root) {
             assert!(FAST.contains(&program.as_str()), "{program}");
         }

@@ -10,9 +10,10 @@ use barewire::controller::{ALWAYS_POLL, Controller, CsLine, PollOnly};
 use barewire::hal::HalDevice;
 use barewire::spi::{Error, Settings, Transfer};
 use barewire::time::NoDelays;
-use barewire_sim::board::spec::{BOARDS, BoardSpec, CsDriver};
+use barewire_sim::board::spec::{BOARDS, BoardSpec};
 use barewire_sim::bring_up;
 use barewire_sim::model::echo::Echo;
+use barewire_sim::wire::Driver;
 use barewire_sim::{Board, BoardOptions};
 use embedded_hal::spi::{Operation, SpiDevice};
 
@@ -147,7 +148,7 @@ fn a_controller_that_polls_only_ignores_limits() {
 #[test]
 fn a_timer_without_delays_refuses_them_and_still_ends_what_hangs() {
     let board = board("highbank");
-    let CsDriver::Gpio { bit, .. } = board.spec().cs[0].driver else { panic!("a GPIO") };
+    let Driver::Gpio { bit, .. } = board.spec().cs[0].driver else { panic!("a GPIO") };
     let line = CsLine::Gpio { bit, active_high: board.spec().cs[0].active_high };
     let config = Pl022Config {
         reference_hz: u32::try_from(board.profile().reference_hz.value).expect("it fits"),

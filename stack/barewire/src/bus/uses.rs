@@ -37,6 +37,22 @@ use super::platform::{Platform, Spin};
 ///
 /// static BUS: Bus<Null, Wfe> = Bus::with_uses(Null::new(), Wfe);
 /// ```
+///
+/// What a type leaves out cannot be asked for. A bus that does not count has no statistics:
+///
+/// ```compile_fail
+/// # use barewire::{bus::Bus, controller::null::Null};
+/// let _ = Bus::alone(Null::new()).statistics();
+/// ```
+///
+/// A bus with one user has no queue for a future to wait in:
+///
+/// ```compile_fail
+/// # use barewire::{bus::Bus, controller::null::Null, spi::{Settings, Transfer}};
+/// let bus = Bus::alone(Null::new());
+/// let device = bus.device(&Settings::new(0, 1_000_000)).unwrap();
+/// let _ = device.transact(&mut [Transfer::write(&[1])]);
+/// ```
 pub trait Uses: Send + Sync {
     /// Whether callers wait for the bus, and messages are submitted. If not, a call that finds the bus taken
     /// returns [`Error::Busy`](crate::spi::Error::Busy); [`Bus::lock`](super::Bus::lock) panics then, and a program that

@@ -30,6 +30,7 @@ use super::pace::{Singly, pace};
 use super::words::{pack, put_frame, unpack, word_of};
 use super::{Plan, Stopped, Wire};
 use crate::spi::Data;
+use crate::time::divide;
 
 /// A block with a FIFO, or a single register, in each direction.
 pub(super) trait Fifo: HasTimer + Wire {
@@ -102,7 +103,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Words of the FIFO of `frame_bytes` (1, 2 or 4), a multiple of the plan's word.
+    /// Words of the FIFO of `frame_bytes` (1 to 4), a multiple of the plan's word.
     pub(super) fn new(plan: &Plan, frame_bytes: u8) -> Self {
         Self { word_bytes: plan.word_bytes(), frame_bytes }
     }
@@ -113,8 +114,12 @@ impl Cut {
     }
 
     fn words(self, data: &Data<'_>) -> usize {
-        // 1, 2 or 4 bytes: a shift, where a processor may have no division.
-        data.len() >> self.frame_bytes.trailing_zeros()
+        match self.frame_bytes {
+            // A shift: the processor may have no division.
+            1 | 2 | 4 => data.len() >> self.frame_bytes.trailing_zeros(),
+            // Three, of a block with words of any length.
+            bytes => divide(data.len() as u64, bytes.into()).0 as usize,
+        }
     }
 
     /// The bytes of `words` in the transfer's buffers.

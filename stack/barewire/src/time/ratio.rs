@@ -42,6 +42,10 @@ const fn bit_by_bit(n: u64, d: u32) -> (u64, u32) {
 
 /// `a × b / c`, rounded down, and whether something was cut. Saturates.
 const fn ratio(a: u64, b: u32, c: u32) -> (u64, bool) {
+    if cfg!(target_pointer_width = "64") && a <= u32::MAX as u64 {
+        let (quotient, rest) = divide(a * b as u64, c);
+        return (quotient, rest > 0);
+    }
     // The product has 96 bits; they are divided as two digits of 32 and the rest.
     let low = (a & u32::MAX as u64) * b as u64;
     let high = (a >> 32) * b as u64 + (low >> 32);
