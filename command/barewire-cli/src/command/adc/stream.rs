@@ -37,7 +37,7 @@ const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     adc: AdcArgs,
     /// Samples of every input, for each batch size; rounded up to whole batches

@@ -37,7 +37,7 @@ const DUE_SLICE_NS: u64 = 100_000_000;
 const STEP: u64 = 64;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     can: CanArgs,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::shared::failure::Failure;
 use crate::shared::output;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// List the published figures by id instead
     #[arg(long)]
     figures: bool,

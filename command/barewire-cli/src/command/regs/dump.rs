@@ -16,7 +16,7 @@ use crate::shared::text::figure;
 const RAW_LINE_BYTES: usize = 16;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     regs: RegsArgs,
     /// Print elements of arrays (FIFOs, filters) that are as after a reset, too

@@ -14,7 +14,7 @@ use crate::shared::session::{self, Figures};
 use crate::shared::text::number;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     regs: RegsArgs,
     /// Do not read back
