@@ -1,9 +1,7 @@
 //! The converter's driver on simulated boards: every part, every controller, every input.
 
 use std::cell::RefCell;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use barewire::bus::{Bus, Device};
 use barewire::chip::mcp3008::{
@@ -16,6 +14,8 @@ use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::adc::{Adc, AdcFaults, AdcPart};
 use barewire_sim::model::signal::Signal;
 use barewire_sim::{Board, BoardOptions, BoardSpec, Rule};
+
+use crate::block_on;
 
 /// A board for each controller; chip select 0 of each is a GPIO, 1 the block's own.
 const BOARDS: [&str; 8] =
@@ -142,15 +142,6 @@ fn as_futures_on_our_device_and_on_a_foreign_one() {
         Ok(expected(part, Input::Single(4)))
     );
     bench.assert_clean();
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return output;
-        }
-    }
 }
 
 #[test]

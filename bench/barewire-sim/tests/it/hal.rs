@@ -2,10 +2,7 @@
 //! embedded-hal-bus's own devices as the judge of ours.
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use barewire::bus::Bus;
 use barewire::chip::spi_nor::{JedecId, SpiNor, no_observer};
@@ -24,6 +21,8 @@ use embedded_hal_async::delay::DelayNs as AsyncDelayNs;
 use embedded_hal_async::spi::SpiDevice as AsyncSpiDevice;
 use embedded_hal_bus::spi::{ExclusiveDevice, RefCellDevice};
 use proptest::prelude::*;
+
+use crate::block_on;
 
 const SETTINGS: Settings = Settings::new(0, 20_000_000);
 /// The pin of the board's first chip select.
@@ -47,15 +46,6 @@ fn attached<C: Chip + 'static>(board: &Board, chip: C) -> Rc<RefCell<C>> {
 fn cs_pin(board: &Board) -> Pin {
     let gpio = board.gpio(0).expect("the board has a GPIO block");
     BankPin::new(ImxGpio::new(gpio, Ownership::Shared), CS_BIT, true)
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return output;
-        }
-    }
 }
 
 /// A chip that writes down when it was selected, clocked and deselected.
