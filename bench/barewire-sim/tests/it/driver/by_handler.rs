@@ -23,19 +23,7 @@ pub(crate) struct ByHandler<C> {
 }
 
 impl<C: Controller> Layer for ByHandler<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: C);
 
     fn run_layer(
         &mut self,

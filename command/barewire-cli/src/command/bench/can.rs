@@ -111,19 +111,7 @@ fn bench_op_can_chip(bytes: &mut [u8; 4096], data: &mut Data<'_>) {
 }
 
 impl Layer for Memory {
-    type Inner = Null;
-
-    fn inner(&self) -> &Null {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut Null {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: Null);
 
     fn run_layer(
         &mut self,
