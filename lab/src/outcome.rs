@@ -47,7 +47,7 @@ pub struct Outcome {
     /// A row for each figure, in the order of `figures.csv`.
     pub figures: Vec<Row>,
     /// Results of experiments for which the thread prints no figure.
-    pub told: Vec<Told>,
+    pub told: Vec<UnpublishedResult>,
     /// How well the differences between them are predicted.
     pub score: crate::score::Score,
     /// The results of refits that check the fit.
@@ -67,7 +67,7 @@ impl Outcome {
 
 /// An experiment's result on one path, which has no published figure beside it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Told {
+pub struct UnpublishedResult {
     /// The experiment.
     pub experiment: String,
     /// Its thread.

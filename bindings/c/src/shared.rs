@@ -10,7 +10,7 @@
 //!
 //! # Safety
 //! `locked` is used only by the thread that `owner` names. References to the bus are `'static` where their holder keeps
-//! the [`Shared`] for longer than them.
+//! the [`SharedBus`] for longer than them.
 #![allow(unsafe_code, reason = "a lock and devices live beside the bus that they borrow")]
 
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -29,12 +29,12 @@ use crate::failure::Failure;
 use crate::handle::Table;
 
 /// The buses that are open.
-pub(crate) static BUSES: Table<Arc<Shared>> = Table::new(1, "bus");
+pub(crate) static BUSES: Table<Arc<SharedBus>> = Table::new(1, "bus");
 
 /// An object that a callback freed.
 pub(crate) type Freed = Box<dyn Send>;
 
-pub(crate) struct Shared {
+pub(crate) struct SharedBus {
     // Dropped before the bus.
     locked: UnsafeCell<Option<Locked<'static, DynController>>>,
     freed: Mutex<Vec<Freed>>,
@@ -46,10 +46,10 @@ pub(crate) struct Shared {
 }
 
 // SAFETY: the lock is used by its owner alone (module, Safety); the rest may be sent.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedBus {}
 
 // SAFETY: likewise.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedBus {}
 
 fn context() -> usize {
     FUTEX.context()
@@ -59,7 +59,7 @@ fn would_deadlock(why: &str) -> Failure {
     Failure::new(bw_error::BW_ERROR_WOULD_DEADLOCK, why)
 }
 
-impl Shared {
+impl SharedBus {
     pub(crate) fn new(bus: AnyBus) -> Arc<Self> {
         Arc::new(Self {
             locked: UnsafeCell::new(None),
@@ -119,7 +119,7 @@ impl Shared {
         // SAFETY: whoever has the bus's lock is the only one here.
         unsafe { *self.locked.get() = Some(locked) };
         self.owner.store(context(), Ordering::Relaxed);
-        let held = Held { shared: Arc::clone(self), process: process_number() };
+        let held = HeldBus { shared: Arc::clone(self), process: process_number() };
         // In a thread that ends there is no list any more, and then no release at its end.
         let _ = HELD.try_with(|list| list.borrow_mut().push(held));
         Ok(())
@@ -131,7 +131,7 @@ impl Shared {
                 "this thread does not hold the bus's lock: the thread that locked it unlocks it";
             return Err(Failure::new(bw_error::BW_ERROR_NOT_LOCKED, text));
         }
-        let of_others = |held: &mut Held| !Arc::ptr_eq(&held.shared, self);
+        let of_others = |held: &mut HeldBus| !Arc::ptr_eq(&held.shared, self);
         let release = HELD.try_with(|list| {
             let mut list = list.borrow_mut();
             let index = list.iter_mut().position(|held| !of_others(held))?;
@@ -170,12 +170,12 @@ impl Shared {
 }
 
 /// A lock of this thread.
-struct Held {
-    shared: Arc<Shared>,
+struct HeldBus {
+    shared: Arc<SharedBus>,
     process: u32,
 }
 
-impl Drop for Held {
+impl Drop for HeldBus {
     fn drop(&mut self) {
         // In a child, the parent has the bus.
         if self.process == process_number() {
@@ -185,18 +185,18 @@ impl Drop for Held {
 }
 
 thread_local! {
-    static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<Vec<HeldBus>> = const { RefCell::new(Vec::new()) };
     static FRAME: Cell<*const Frame> = const { Cell::new(ptr::null()) };
 }
 
 /// A callback that runs in this thread.
 pub(crate) struct Frame {
-    bus: *const Shared,
+    bus: *const SharedBus,
     outer: *const Frame,
 }
 
 /// Runs a callback of that bus.
-pub(crate) fn within_callback<R>(shared: &Shared, run: impl FnOnce() -> R) -> R {
+pub(crate) fn within_callback<R>(shared: &SharedBus, run: impl FnOnce() -> R) -> R {
     struct Leave(*const Frame);
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -215,7 +215,7 @@ pub(crate) fn in_any_callback() -> bool {
 }
 
 /// Whether a callback of that bus runs in this thread.
-pub(crate) fn in_callback(shared: &Shared) -> bool {
+pub(crate) fn in_callback(shared: &SharedBus) -> bool {
     let mut frame = FRAME.get();
     // SAFETY: frames are on this thread's stack, below the caller, and null ends the list.
     while let Some(inner) = unsafe { frame.as_ref() } {
@@ -228,7 +228,7 @@ pub(crate) fn in_callback(shared: &Shared) -> bool {
 }
 
 /// Refuses what would wait for the callback that makes the call.
-pub(crate) fn outside_callback(shared: &Shared, doing: &str) -> Result<(), Failure> {
+pub(crate) fn outside_callback(shared: &SharedBus, doing: &str) -> Result<(), Failure> {
     if in_callback(shared) {
         return Err(would_deadlock(&format!(
             "{doing} would wait for this callback: do it outside"

@@ -43,7 +43,7 @@ mod table;
 mod tests;
 
 pub use camera::{Camera, UNEXPLAINED, camera};
-use table::{Counted, with_table};
+use table::{WorkCounts, with_table};
 
 use crate::error::LabError;
 
@@ -178,7 +178,7 @@ pub struct StepCount {
 /// If `bytes` is not whole pages, 0, or more than 512 MiB.
 #[must_use]
 pub fn map(bytes: u64, costs: &Costs) -> Vec<StepCount> {
-    let mut counted = Counted::default();
+    let mut counted = WorkCounts::default();
     with_table(bytes, |table| table.map(IOVA, bytes, &mut counted));
     let steps = [
         (CALL, counted.calls, costs.map_call_ps),
@@ -205,16 +205,16 @@ pub fn invalidations(bytes: u64, flush: Flush, costs: &Costs) -> u64 {
     unmapped(bytes, flush, costs).invalidations()
 }
 
-fn unmapped(bytes: u64, flush: Flush, costs: &Costs) -> Counted {
-    let mut counted = Counted::default();
+fn unmapped(bytes: u64, flush: Flush, costs: &Costs) -> WorkCounts {
+    let mut counted = WorkCounts::default();
     with_table(bytes, |table| {
-        table.map(IOVA, bytes, &mut Counted::default());
+        table.map(IOVA, bytes, &mut WorkCounts::default());
         table.unmap(IOVA, bytes, (flush, costs.for_strategy()), &mut counted);
     });
     counted
 }
 
-fn unmap_steps(counted: &Counted, costs: &Costs) -> Vec<StepCount> {
+fn unmap_steps(counted: &WorkCounts, costs: &Costs) -> Vec<StepCount> {
     let half = costs.block_ps / 2.0;
     let steps = [
         (CALL, counted.calls, costs.unmap_call_ps),

@@ -106,10 +106,10 @@ fn steps_happen_as_often_as_the_tables_say() {
 
 #[test]
 fn a_list_that_begins_inside_a_table_empties_none_that_it_does_not_cover() {
-    let mut counted = Counted::default();
+    let mut counted = WorkCounts::default();
     with_table(3 * M2, |table| {
         let (iova, bytes) = (IOVA + M2 - PAGE, M2 + 2 * PAGE);
-        table.map(iova, bytes, &mut Counted::default());
+        table.map(iova, bytes, &mut WorkCounts::default());
         let costs = Costs::FITTED.for_strategy();
         table.unmap(iova, bytes, (Flush::ByAddress, costs), &mut counted);
     });
@@ -122,9 +122,9 @@ fn tables_are_freed_by_every_flush() {
     for flush in FLUSHES {
         // The arena has room for one list: a table that is not freed is missed by the next.
         with_table(M32, |table| {
-            let mut counted = Counted::default();
+            let mut counted = WorkCounts::default();
             for _ in 0..10 {
-                table.map(IOVA, M32, &mut Counted::default());
+                table.map(IOVA, M32, &mut WorkCounts::default());
                 table.unmap(IOVA, M32, (flush, Costs::FITTED.for_strategy()), &mut counted);
             }
             assert_eq!((counted.tables_unhooked, counted.tables_freed), (160, 160));

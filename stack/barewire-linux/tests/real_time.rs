@@ -86,12 +86,12 @@ impl Floor {
 }
 
 /// A bus whose controller calls back in the middle of every message.
-struct Hooked {
+struct HookedController {
     null: Null,
     hook: Box<dyn FnMut() + Send>,
 }
 
-impl Layer for Hooked {
+impl Layer for HookedController {
     type Inner = Null;
 
     fn inner(&self) -> &Null {
@@ -112,15 +112,18 @@ impl Layer for Hooked {
     }
 }
 
-fn bus(platform: &'static dyn Platform, hook: impl FnMut() + Send + 'static) -> Bus<Hooked> {
-    Bus::with_platform(Hooked { null: Null::new(), hook: Box::new(hook) }, platform)
+fn bus(
+    platform: &'static dyn Platform,
+    hook: impl FnMut() + Send + 'static,
+) -> Bus<HookedController> {
+    Bus::with_platform(HookedController { null: Null::new(), hook: Box::new(hook) }, platform)
 }
 
-fn device(bus: &Bus<Hooked>) -> Device<'_, Hooked> {
+fn device(bus: &Bus<HookedController>) -> Device<'_, HookedController> {
     bus.device(&Settings::new(0, 1_000_000)).expect("opens")
 }
 
-fn sync(device: &Device<'_, Hooked>) {
+fn sync(device: &Device<'_, HookedController>) {
     assert_eq!(device.sync(&mut [Transfer::write(&[1, 2, 3, 4])]), Ok(4));
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Accesses {
 
 /// All that a run said.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct RunReport {
     pub(super) checks: Vec<Check>,
     pub(super) accesses: Vec<Accesses>,
     /// The numbers of a message's first access, and of the one after its last.
@@ -47,8 +47,13 @@ struct Loopback<'t> {
 
 /// Reads what guest and server said. `broken` are rules that may be broken; `loopback` says that
 /// spi-loopback-test ran.
-pub(super) fn read(guest: &str, server: &str, broken: &[(&str, &str)], loopback: bool) -> Said {
-    let mut said = Said::default();
+pub(super) fn read(
+    guest: &str,
+    server: &str,
+    broken: &[(&str, &str)],
+    loopback: bool,
+) -> RunReport {
+    let mut said = RunReport::default();
     let mut done = false;
     let mut log = Loopback::default();
     for line in guest.lines().map(str::trim) {
@@ -133,7 +138,7 @@ fn last_lines(guest: &str) -> String {
 }
 
 /// The rules of the wire, and the other side of a CAN bus.
-fn judge_server(server: &str, broken: &[(&str, &str)], said: &mut Said) {
+fn judge_server(server: &str, broken: &[(&str, &str)], said: &mut RunReport) {
     let mut harms = Vec::new();
     let mut ended = false;
     for line in server.lines() {
@@ -164,7 +169,7 @@ mod tests {
 
     const SERVER: &str = "REQUESTS 1 0 Gone\n";
 
-    fn verdicts(said: &Said) -> Vec<(&str, Verdict)> {
+    fn verdicts(said: &RunReport) -> Vec<(&str, Verdict)> {
         said.checks.iter().map(|check| (check.name.as_str(), check.verdict)).collect()
     }
 

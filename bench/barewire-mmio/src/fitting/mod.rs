@@ -2,7 +2,7 @@
 //!
 //! # How it works
 //! Each kind has a file with one function, which builds the model, puts it behind the chip select and
-//! returns [`Fitted`]: what a device tree says of the chip, its interrupt line, and what it can tell
+//! returns [`FittedChip`]: what a device tree says of the chip, its interrupt line, and what it can tell
 //! afterwards. Whatever acts on a chip from the other side (a CAN node, a pen, voltages) is built with it.
 
 mod can;
@@ -78,7 +78,7 @@ impl fmt::Display for FitError {
 impl std::error::Error for FitError {}
 
 /// A chip on the board.
-pub struct Fitted {
+pub struct FittedChip {
     /// Its chip select, by the simulator's number.
     pub cs: u8,
     /// The device tree's name of the node.
@@ -97,7 +97,7 @@ pub struct Fitted {
     tell: Box<dyn Fn() -> Vec<String>>,
 }
 
-impl Fitted {
+impl FittedChip {
     /// A chip without anything but a name.
     fn new(cs: u8, node: &'static str, compatible: &'static str, max_hz: u32) -> Self {
         Self {
@@ -120,9 +120,9 @@ impl Fitted {
     }
 }
 
-impl fmt::Debug for Fitted {
+impl fmt::Debug for FittedChip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fitted")
+        f.debug_struct("FittedChip")
             .field("cs", &self.cs)
             .field("node", &self.node)
             .finish_non_exhaustive()
@@ -133,7 +133,7 @@ impl fmt::Debug for Fitted {
 ///
 /// # Errors
 /// [`FitError`]: no such chip select, a chip there already, or an option that the kind does not have.
-pub fn fit(board: &Board, chip: &ChipName) -> Result<Fitted, FitError> {
+pub fn fit(board: &Board, chip: &ChipName) -> Result<FittedChip, FitError> {
     let lines = board.spec().cs.len();
     if usize::from(chip.cs) >= lines {
         let name = board.spec().name;
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn fitted(board: &Board, chip: &str) -> Result<Fitted, FitError> {
+    fn fitted(board: &Board, chip: &str) -> Result<FittedChip, FitError> {
         fit(board, &chip.parse()?)
     }
 

@@ -51,7 +51,7 @@ use crate::random::SplitMix64;
 use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
 use crate::wire::{Driver, Wire, WireUse};
-use body::{Shared, Stall};
+use body::{BoardState, Stall};
 
 /// How a board is to be.
 #[derive(Clone, Debug)]
@@ -167,7 +167,7 @@ impl World {
 pub struct Board {
     spec: &'static BoardSpec,
     profile: Profile,
-    shared: Rc<Shared>,
+    shared: Rc<BoardState>,
 }
 
 impl Board {
@@ -213,7 +213,7 @@ impl Board {
         let (stall, acknowledged_at) = (Cell::new(None), Cell::new(0));
         let outputs = RefCell::default();
         let shared =
-            Shared { engine, log, world, outputs, jitter_ps, random, stall, acknowledged_at };
+            BoardState { engine, log, world, outputs, jitter_ps, random, stall, acknowledged_at };
         let shared = Rc::new(shared);
         Self { spec, profile, shared }
     }

@@ -101,7 +101,7 @@ pub struct Analysis {
 }
 
 /// A task, as the analysis sees it.
-struct Seen {
+struct TaskTimes {
     priority: u8,
     period: Ps,
     calls: u64,
@@ -123,7 +123,7 @@ pub fn of(traffic: &Traffic, board: &Board, costs: &Costs) -> Analysis {
     let tasks: Vec<_> = (traffic.tasks.iter().zip(costs).zip(&calls))
         .map(|((task, costs), dearest)| {
             let (call, is_turn) = (dearest.call_ps + queue, costs.iter().any(|cost| cost.is_turn));
-            Seen {
+            TaskTimes {
                 priority: task.priority,
                 period: task.period_us * US,
                 calls: costs.len() as u64,
@@ -150,7 +150,7 @@ fn instruction_ps(board: &Board) -> Ps {
 struct System<'t> {
     traffic: &'t Traffic,
     board: &'t Board,
-    tasks: Vec<Seen>,
+    tasks: Vec<TaskTimes>,
     /// How much later what it interrupts ends, for each interruption.
     extensions: &'t [Ps],
 }

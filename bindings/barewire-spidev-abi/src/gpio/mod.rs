@@ -33,7 +33,7 @@ mod request;
 pub mod tree;
 
 pub use crate::chip_name::ChipName;
-pub use chip::{Failed, GpioChip, LineSpec};
+pub use chip::{GpioChip, GpioError, LineSpec};
 pub use edges::{Look, Now};
 pub use request::{Argument, GpioRequest};
 

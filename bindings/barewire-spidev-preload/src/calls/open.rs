@@ -7,7 +7,7 @@ use barewire_spidev_abi::protocol::{Call, FileKind};
 use rustix::io::Errno;
 
 use super::{path_of, stream};
-use crate::paths::{Instead, behind_link, instead};
+use crate::paths::{Substitute, behind_link, instead};
 use crate::real::{call_real, set_errno, told};
 use crate::{files, out_of_reach, server};
 
@@ -50,10 +50,10 @@ fn open_by(
     real: impl Fn(*const c_char) -> c_int,
 ) -> c_int {
     let Some(text) = path_of(path) else { return real(path) };
-    let open = |place: Instead| match place {
-        Instead::Node(node, file) => told(open_node(Call::Open(node), &file, flags)),
-        Instead::Chip(chip, file) => told(open_node(Call::OpenChip(chip), &file, flags)),
-        Instead::File(file) => real(file.as_ptr()),
+    let open = |place: Substitute| match place {
+        Substitute::Node(node, file) => told(open_node(Call::Open(node), &file, flags)),
+        Substitute::Chip(chip, file) => told(open_node(Call::OpenChip(chip), &file, flags)),
+        Substitute::File(file) => real(file.as_ptr()),
     };
     if out_of_reach::refuses(directory, text) {
         return told(Err::<c_int, _>(Errno::PERM));
@@ -183,19 +183,19 @@ macro_rules! define_fopen {
                         set_errno(Errno::PERM);
                         core::ptr::null_mut()
                     }
-                    Some(Instead::Node(node, file)) => {
+                    Some(Substitute::Node(node, file)) => {
                         match told(open_node(Call::Open(node), &file, flags_of(how))) {
                             fd @ 0.. => stream::of_node(fd, mode),
                             _ => core::ptr::null_mut(),
                         }
                     }
-                    Some(Instead::Chip(chip, file)) => {
+                    Some(Substitute::Chip(chip, file)) => {
                         match told(open_node(Call::OpenChip(chip), &file, flags_of(how))) {
                             fd @ 0.. => stream::of_chip(fd, mode),
                             _ => core::ptr::null_mut(),
                         }
                     }
-                    Some(Instead::File(file)) => real(file.as_ptr()),
+                    Some(Substitute::File(file)) => real(file.as_ptr()),
                     None => real(path),
                 },
                 _ => real(path),

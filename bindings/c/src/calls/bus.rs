@@ -13,7 +13,7 @@ use barewire_open::{AnyBus, OpenError, OpenOptions, name};
 use crate::border::{give, guard, put_text, text};
 use crate::error::bw_error;
 use crate::failure::Failure;
-use crate::shared::{BUSES, Shared};
+use crate::shared::{BUSES, SharedBus};
 use crate::types::{bw_bus, bw_note_fn, bw_simulated, bw_statistics};
 
 const NS_PER_S: u128 = 1_000_000_000;
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn bw_bus_open(
         };
         let name = name::parse(name).map_err(OpenError::Name)?;
         let opened = AnyBus::open_with(&name, OpenOptions::default(), &mut tell)?;
-        let handle = BUSES.insert(Shared::new(opened))?;
+        let handle = BUSES.insert(SharedBus::new(opened))?;
         // SAFETY: not null, and the caller's promise.
         unsafe { bus.write(handle.cast()) };
         Ok(())
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn bw_get_violation(
     })
 }
 
-fn not_simulated(shared: &Shared) -> Failure {
+fn not_simulated(shared: &SharedBus) -> Failure {
     let text = format!("{} is no simulated board: open sim:…", shared.bus.name());
     Failure::new(bw_error::BW_ERROR_NOT_SIMULATED, text)
 }

@@ -16,7 +16,7 @@ use crate::border::{give, guard, put, take};
 use crate::error::bw_error;
 use crate::failure::Failure;
 use crate::handle::Table;
-use crate::shared::{BUSES, Shared};
+use crate::shared::{BUSES, SharedBus};
 use crate::transfers::{buffers, check, with_message};
 use crate::types::{bw_bus, bw_device, bw_effective, bw_limits, bw_settings, bw_transfer};
 
@@ -26,7 +26,7 @@ pub(crate) static DEVICES: Table<Device> = Table::new(2, "device");
 /// A device, with the bus that it borrows.
 pub(crate) struct Device {
     pub(crate) core: CoreDevice<'static, DynController>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedBus>,
 }
 
 impl Device {
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn bw_device_open(
             word_delay_ns: asked.word_delay_ns,
             poll_limit_ns: (asked.poll_limit_ns != 0).then_some(asked.poll_limit_ns),
         };
-        // SAFETY: the device is dropped with its `Shared`, at the latest.
+        // SAFETY: the device is dropped with its `SharedBus`, at the latest.
         let core = unsafe { shared.bus() };
         let opened = match shared.with_lock(|locked| locked.device(&settings)) {
             Some(opened) => opened,

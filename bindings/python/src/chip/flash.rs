@@ -14,7 +14,7 @@ use crate::buffer::{self, Into};
 use crate::bus::Bus;
 use crate::error;
 use crate::port::{Exclusive, SharedPort, port, simulated};
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// Bytes that are read before other threads and signals have their turn.
 const PIECE: usize = 64 << 10;
@@ -24,7 +24,7 @@ type NorChip = SpiNor<SharedPort, AnyTimer>;
 /// A SPI NOR flash chip, identified by its id and SFDP.
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Flash {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
     chip: Exclusive<NorChip>,
     id: [u8; 3],
     size: u64,
@@ -69,7 +69,7 @@ impl Watch {
     fn judge<R>(
         &mut self,
         py: Python<'_>,
-        shared: &Shared,
+        shared: &SharedBus,
         ended: Result<R, NorError>,
     ) -> PyResult<R> {
         ended.map_err(|error| match (self.stopped.take(), error) {

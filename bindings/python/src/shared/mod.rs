@@ -31,7 +31,7 @@ use turnstile::Turnstile;
 const SHORT_NS: u64 = 50_000;
 
 /// A bus, opened by this process.
-pub(crate) struct Shared {
+pub(crate) struct SharedBus {
     pub(crate) any: AnyBus,
     /// As it was opened: with options.
     pub(crate) full_name: String,
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
 }
 
 /// Counts a call that runs without the interpreter.
-pub(crate) struct Busy<'s>(&'s Shared);
+pub(crate) struct Busy<'s>(&'s SharedBus);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
@@ -59,7 +59,7 @@ fn warn(py: Python<'_>, note: &str) -> PyResult<()> {
     py.import("warnings")?.call_method1("warn", (note,)).map(drop)
 }
 
-impl Shared {
+impl SharedBus {
     /// Opens a bus; notes for people become warnings.
     pub(crate) fn open(py: Python<'_>, full_name: &str) -> PyResult<Arc<Self>> {
         let refused = |text| error::exception(py, Class::Name, libc::EINVAL, text);
@@ -113,7 +113,7 @@ impl Shared {
         Busy(self)
     }
 
-    /// Counts a call that ends elsewhere, by [`Shared::end_busy`].
+    /// Counts a call that ends elsewhere, by [`SharedBus::end_busy`].
     pub(crate) fn begin_busy(&self, _py: Python<'_>) {
         self.busy.fetch_add(1, Ordering::Relaxed);
     }

@@ -20,7 +20,7 @@ use barewire::spi::{MessageError, Transfer};
 use barewire_open::{AnyBus, AnyDevice, DynController};
 use pyo3::prelude::*;
 
-use super::Shared;
+use super::SharedBus;
 use crate::error::{self, Class};
 
 /// How often a waiting thread looks for signals.
@@ -86,7 +86,7 @@ impl Turnstile {
     }
 
     /// Acquires the bus for the calling thread.
-    pub(crate) fn acquire(&self, py: Python<'_>, shared: &Shared) -> PyResult<()> {
+    pub(crate) fn acquire(&self, py: Python<'_>, shared: &SharedBus) -> PyResult<()> {
         shared.check_process(py)?;
         let me = thread::current().id();
         loop {

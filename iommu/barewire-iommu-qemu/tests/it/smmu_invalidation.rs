@@ -7,7 +7,7 @@ use barewire_iommu::{
     Access, Context, Costs, FlushError, Granule, Invalidate, Iova, Segment, Stage, Strategy, Tlbi,
 };
 
-use crate::rig::{Attached, Setup, at, message, page_at, with_rig, with_setup};
+use crate::rig::{AttachedDevice, Setup, at, message, page_at, with_rig, with_setup};
 
 const ASID: u16 = 7;
 const IOVA: Iova = Iova(0x12_3440_0000);
@@ -23,7 +23,7 @@ fn range(iova: Iova, pages: u64) -> Tlbi {
 }
 
 /// Maps `IOVA` to page 1, has the device see it, and maps it to page 2.
-fn remap(device: &mut Attached<'_, '_>) {
+fn remap(device: &mut AttachedDevice<'_, '_>) {
     let rig = device.rig;
     device.map(IOVA, rig.page(1), K4, Access::ReadWrite);
     assert_eq!(rig.read(IOVA), message(1));

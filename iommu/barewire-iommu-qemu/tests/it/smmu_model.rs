@@ -8,7 +8,8 @@ use barewire_iommu_qemu::VirtMachine;
 
 use crate::rig;
 use crate::rig::{
-    Attached, MESSAGE, NOTHING, Rig, Setup, at, at_phys, message, with_rig, with_setup, with_stage2,
+    AttachedDevice, MESSAGE, NOTHING, Rig, Setup, at, at_phys, message, with_rig, with_setup,
+    with_stage2,
 };
 
 const ASID: u16 = 7;
@@ -20,7 +21,7 @@ const ENTRIES: u64 = 256;
 const GBPA: u32 = 0x44;
 
 /// Maps `IOVA` to page 1, has the device see it, and maps it to page 2.
-fn remap(device: &mut Attached<'_, '_>) {
+fn remap(device: &mut AttachedDevice<'_, '_>) {
     let rig = device.rig;
     device.map(IOVA, rig.page(1), K4, Access::ReadWrite);
     assert_eq!(rig.read(IOVA), message(1));

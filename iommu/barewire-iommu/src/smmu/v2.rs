@@ -111,7 +111,7 @@ impl SyncLock {
         let is_over = || (registers.read32(status) & ACTIVE == 0).then_some(());
         let is_abandoned = wait_for(patience, || self.try_acquire()).ok_or(FlushError::Timeout)?;
         // Released also if the caller's code panics. Until the end SACTIVE may be 1.
-        let mut held = Held { sync: self, left: ABANDONED };
+        let mut held = SyncGuard { sync: self, left: ABANDONED };
         if is_abandoned {
             wait_for(patience, is_over).ok_or(FlushError::Timeout)?;
         }
@@ -123,13 +123,13 @@ impl SyncLock {
 }
 
 /// Releases the lock on drop.
-struct Held<'l> {
+struct SyncGuard<'l> {
     sync: &'l SyncLock,
     /// [`FREE`] or [`ABANDONED`].
     left: u32,
 }
 
-impl Drop for Held<'_> {
+impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
         self.sync.0.store(self.left, Ordering::Release);
     }

@@ -74,7 +74,7 @@ use crate::pool::Pool;
 use crate::tlbi::FlushError;
 use map::{Mapper, Never, Replace, WithInvalidation};
 use node::{Entry, Node};
-use split::{Cut, Exchange};
+use split::{CutBlock, Exchange};
 use unmap::Remover;
 
 /// A translation table and all tables below it.
@@ -518,7 +518,7 @@ impl<'t, P: Pool> Part<'t, P> {
             remover.pages(node, range.start, range.end);
         } else {
             if (range.start | range.end) & ((1 << node.shift()) - 1) != 0 {
-                let cuts = [range.start, range.end].map(|at| Cut::at(node, at));
+                let cuts = [range.start, range.end].map(|at| CutBlock::at(node, at));
                 if cuts.iter().any(Option::is_some) {
                     return self.split(node, range, cuts, exchange, gather);
                 }
@@ -535,7 +535,7 @@ impl<'t, P: Pool> Part<'t, P> {
         &mut self,
         node: Node<'t, P>,
         range: Range<u64>,
-        cuts: [Option<Cut<'t, P>>; 2],
+        cuts: [Option<CutBlock<'t, P>>; 2],
         exchange: Option<Exchange<'_>>,
         gather: &mut Gather,
     ) -> Result<u64, UnmapError> {

@@ -33,18 +33,18 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use rustix::process::getpid;
 
 /// What is kept of the process; zeros until it is asked for.
-struct Known {
+struct KnownProcess {
     number: AtomicU32,
     /// The kernel's id.
     id: AtomicU32,
 }
 
 /// Its place; null until it is asked for.
-static KNOWN: AtomicPtr<Known> = AtomicPtr::new(ptr::null_mut());
+static KNOWN: AtomicPtr<KnownProcess> = AtomicPtr::new(ptr::null_mut());
 /// The last number that was given in this process or in those it comes from.
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 /// The place where the kernel clears no page.
-static COUNTED: Known = Known { number: AtomicU32::new(1), id: AtomicU32::new(0) };
+static COUNTED: KnownProcess = KnownProcess { number: AtomicU32::new(1), id: AtomicU32::new(0) };
 
 /// The calling process's id.
 fn id() -> u32 {
@@ -82,7 +82,7 @@ fn ask() -> u32 {
 }
 
 /// What is kept, whose place is made if it is missing.
-fn known() -> &'static Known {
+fn known() -> &'static KnownProcess {
     let mut place = KNOWN.load(Ordering::Acquire);
     if place.is_null() {
         let new = cleared_page().unwrap_or_else(counted);
@@ -95,9 +95,9 @@ fn known() -> &'static Known {
 }
 
 /// A page that holds zeros, and does again in each child. `None` if the kernel has none.
-fn cleared_page() -> Option<*mut Known> {
+fn cleared_page() -> Option<*mut KnownProcess> {
     // The kernel makes whole pages of it.
-    let (len, rights) = (size_of::<Known>(), ProtFlags::READ | ProtFlags::WRITE);
+    let (len, rights) = (size_of::<KnownProcess>(), ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: a new mapping, where the kernel wants it.
     let page = unsafe { mmap_anonymous(ptr::null_mut(), len, rights, MapFlags::PRIVATE) }.ok()?;
     // SAFETY: the page, of which nobody knows yet.
@@ -106,7 +106,7 @@ fn cleared_page() -> Option<*mut Known> {
 }
 
 /// The place that a handler changes in each child of fork.
-fn counted() -> *mut Known {
+fn counted() -> *mut KnownProcess {
     COUNTED.id.store(id(), Ordering::Relaxed);
     // SAFETY: the handler is a function of this program (module, Safety). Twice does no harm.
     let errno = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
@@ -119,13 +119,13 @@ const NEAR_BYTES: usize = 2_048;
 
 /// When and where on its stack a thread was seen.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Sighting {
     ticks: u64,
     stack: usize,
 }
 
 thread_local! {
-    static SEEN: Cell<Seen> = const { Cell::new(Seen { ticks: 0, stack: 0 }) };
+    static SEEN: Cell<Sighting> = const { Cell::new(Sighting { ticks: 0, stack: 0 }) };
 }
 
 /// The processor's counter, where a program may read it at the cost of some instructions; and the ticks within which no
@@ -162,7 +162,7 @@ fn clock() -> Option<(u64, u64)> {
 pub fn is_memory_borrowed() -> bool {
     let here = 0_u8;
     let (ticks, soon) = clock().unwrap_or_default();
-    let seen = Seen { ticks, stack: (&raw const here).addr() };
+    let seen = Sighting { ticks, stack: (&raw const here).addr() };
     let before = SEEN.get();
     let is_near = seen.stack.abs_diff(before.stack) < NEAR_BYTES;
     // Without a clock nothing is soon.
@@ -175,7 +175,7 @@ pub fn is_memory_borrowed() -> bool {
 
 #[cold]
 #[inline(never)]
-fn ask_whose(seen: Seen) -> bool {
+fn ask_whose(seen: Sighting) -> bool {
     process_number();
     let owner = known().id.load(Ordering::Relaxed);
     // 0 while another thread is about to write it.

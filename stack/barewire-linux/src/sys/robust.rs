@@ -32,12 +32,12 @@
 //! it costs nothing to know ([`super::is_memory_borrowed`]), and must not acquire a lock elsewhere.
 //!
 //! # Safety
-//! 1. The list belongs to the calling thread. [`Own`] is read from thread-local storage, and never leaves its thread. A signal
+//! 1. The list belongs to the calling thread. [`OwnList`] is read from thread-local storage, and never leaves its thread. A signal
 //!    handler that uses robust mutexes or tries a lock in the middle finds a list that is whole, and leaves it as it was.
 //! 2. A lock's entry is in the page behind the file's, which lives as long as the lock and which no other process has.
 //! 3. An entry may lie at a multiple of 4 and not of 8: it is read and written unaligned. The kernel reads it so too, which the
 //!    architectures here allow.
-//! 4. A held lock is in its thread's list, so that thread must release it before it is unmapped: [`Held`] borrows the
+//! 4. A held lock is in its thread's list, so that thread must release it before it is unmapped: [`HeldMutex`] borrows the
 //!    lock and cannot leave its thread.
 #![allow(unsafe_code, reason = "the list of robust futexes, which libc and the kernel share")]
 
@@ -105,17 +105,17 @@ struct Head {
 
 /// The calling thread's id, and the place of its list. It stays in that thread.
 #[derive(Clone, Copy, Debug)]
-struct Own {
+struct OwnList {
     head: NonNull<Head>,
     thread: u32,
     process: u32,
 }
 
 thread_local! {
-    static OWN: Cell<Option<Own>> = const { Cell::new(None) };
+    static OWN: Cell<Option<OwnList>> = const { Cell::new(None) };
 }
 
-impl Own {
+impl OwnList {
     #[inline(always)]
     fn get() -> Result<Self, Errno> {
         match OWN.get() {
@@ -256,7 +256,7 @@ fn get(place: *mut c_void) -> *mut c_void {
 /// How many robust futexes the calling thread holds, by its list: locks and mutexes of libc's.
 #[cfg(test)]
 pub(crate) fn held_here() -> Result<usize, Errno> {
-    Own::get().map(Own::count)
+    OwnList::get().map(OwnList::count)
 }
 
 /// A lock at the end of a file's first page. Zeros are a free one.
@@ -314,7 +314,7 @@ impl SharedMutex {
     /// `EDEADLK` if the calling thread holds it; `ENOSYS` if the thread has no list of robust futexes; `ECHILD` in a child that
     /// borrows its parent's memory, unless it costs a system call to know; otherwise futex(2)'s.
     #[inline]
-    pub(crate) fn acquire(&self) -> Result<(Held<'_>, MutexState), Errno> {
+    pub(crate) fn acquire(&self) -> Result<(HeldMutex<'_>, MutexState), Errno> {
         self.acquire_by(|word| wait(word, None))
     }
 
@@ -326,7 +326,7 @@ impl SharedMutex {
     pub(crate) fn acquire_while(
         &self,
         go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
-    ) -> Result<(Held<'_>, MutexState), Errno> {
+    ) -> Result<(HeldMutex<'_>, MutexState), Errno> {
         self.acquire_by(|word| wait(word, Some(go_on)))
     }
 
@@ -335,7 +335,7 @@ impl SharedMutex {
     /// # Errors
     /// `EAGAIN` if one does, or the calling thread; otherwise as [`SharedMutex::acquire`].
     #[inline]
-    pub(crate) fn try_acquire(&self) -> Result<(Held<'_>, MutexState), Errno> {
+    pub(crate) fn try_acquire(&self) -> Result<(HeldMutex<'_>, MutexState), Errno> {
         self.acquire_by(take_from_dead)
     }
 
@@ -343,9 +343,9 @@ impl SharedMutex {
     fn acquire_by(
         &self,
         wait: impl FnOnce(&AtomicU32) -> Result<MutexState, Errno>,
-    ) -> Result<(Held<'_>, MutexState), Errno> {
-        let (own, word) = (Own::get()?, self.word());
-        let held = Held { word, own };
+    ) -> Result<(HeldMutex<'_>, MutexState), Errno> {
+        let (own, word) = (OwnList::get()?, self.word());
+        let held = HeldMutex { word, own };
         let before = own.name(tagged(held.entry()));
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         let found = match word.compare_exchange(0, own.thread, acquire, relaxed) {
@@ -426,13 +426,13 @@ fn ask_again_at() -> [c_long; 2] {
 
 /// The lock, held by this thread; released when dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'m> {
+pub(crate) struct HeldMutex<'m> {
     word: &'m AtomicU32,
     /// Its pointer keeps this in its thread (Safety 4).
-    own: Own,
+    own: OwnList,
 }
 
-impl Held<'_> {
+impl HeldMutex<'_> {
     #[inline]
     fn entry(&self) -> *mut c_void {
         // In the page behind the word's (Safety 2).
@@ -440,7 +440,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldMutex<'_> {
     #[inline]
     fn drop(&mut self) {
         let (own, entry) = (self.own, self.entry());
@@ -499,7 +499,7 @@ mod tests {
             drop(nested);
             lock.word().store(0, Ordering::Relaxed);
         }
-        assert_eq!(Own::get().expect("a list").count(), 0);
+        assert_eq!(OwnList::get().expect("a list").count(), 0);
     }
 
     #[test]
@@ -547,8 +547,8 @@ mod tests {
     fn a_handler_s_lock_leaves_the_list_as_it_was() {
         let [(_, oldest), (_, outer), (_, inner)] = [lock(), lock(), lock()];
         let (oldest, _) = oldest.acquire().expect("free");
-        let own = Own::get().expect("a list");
-        let entry = Held { word: outer.word(), own };
+        let own = OwnList::get().expect("a list");
+        let entry = HeldMutex { word: outer.word(), own };
         let entry = std::mem::ManuallyDrop::new(entry).entry();
         assert_eq!(own.name(entry), ptr::null_mut());
         drop(inner.try_acquire().expect("free"));
@@ -565,7 +565,7 @@ mod tests {
         let nowhere = ptr::null_mut();
         let mut head = [nowhere; 3];
         let place: NonNull<Head> = NonNull::from(&mut head).cast();
-        let own = Own { head: place, thread: 1, process: 1 };
+        let own = OwnList { head: place, thread: 1, process: 1 };
         let first = own.end();
         set(first, first);
         // Two pointers each, of which the second is the next; nothing else may be written.

@@ -54,13 +54,13 @@ pub(super) struct Bench<'a> {
 
 /// Time and accesses that a part of the code used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Used {
+pub(super) struct Usage {
     pub(super) time_ps: Ps,
     pub(super) wire_ps: Ps,
     pub(super) accesses: u64,
 }
 
-impl Used {
+impl Usage {
     fn add(&mut self, since: Self, now: Self) {
         self.time_ps += now.time_ps - since.time_ps;
         self.wire_ps += now.wire_ps - since.wire_ps;
@@ -74,11 +74,11 @@ pub(super) struct Ran {
     pub(super) elapsed_ps: Ps,
     pub(super) idle_ps: Ps,
     /// All services, from the interrupt's end of its wait to the next, what they send included.
-    pub(super) serving: Used,
+    pub(super) serving: Usage,
     /// Sending by services.
-    pub(super) sending: Used,
+    pub(super) sending: Usage,
     /// Sending by other code.
-    pub(super) others: Used,
+    pub(super) others: Usage,
     /// When services began.
     pub(super) services: Vec<Ps>,
     /// Frames for which the chip had no free place to send from.
@@ -117,9 +117,9 @@ fn before(id: Id) -> Id {
 }
 
 impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
-    fn used(&self) -> Used {
+    fn used(&self) -> Usage {
         let board = self.bench.board;
-        Used {
+        Usage {
             time_ps: board.engine().now_ps(),
             wire_ps: board.wire_use().clock_ps,
             accesses: self.bench.chip.borrow().instructions(),
@@ -158,7 +158,7 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
             self.fail(error);
         }
         let now = self.used();
-        self.ran.borrow_mut().serving.add(since, Used { time_ps: since.time_ps, ..now });
+        self.ran.borrow_mut().serving.add(since, Usage { time_ps: since.time_ps, ..now });
     }
 
     /// Ends it if the caller wants no more.

@@ -139,12 +139,12 @@ struct Watch {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedBlock {
     inner: Box<dyn ControllerBlock>,
     tape: Tape,
 }
 
-impl ControllerBlock for Watched {
+impl ControllerBlock for WatchedBlock {
     fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
         let mut value = self.inner.read(offset, self.tape.access(now), wire);
         let (stopped_at, claim) = {
@@ -182,17 +182,17 @@ impl ControllerBlock for Watched {
 }
 
 fn watched(reference_hz: u64, options: &BlockOptions) -> Box<dyn ControllerBlock> {
-    let Watch { kind, tape } = options.get::<Option<Watch>>().expect("made by `Taped`");
-    Box::new(Watched { inner: (kind.model)(reference_hz, options), tape })
+    let Watch { kind, tape } = options.get::<Option<Watch>>().expect("made by `TapedBoard`");
+    Box::new(WatchedBlock { inner: (kind.model)(reference_hz, options), tape })
 }
 
 /// A board with a watched block.
-pub(crate) struct Taped {
+pub(crate) struct TapedBoard {
     pub board: Board,
     pub tape: Tape,
 }
 
-impl Taped {
+impl TapedBoard {
     pub(super) fn new(spec: &'static BoardSpec, options: BlockOptions) -> Self {
         let tape = Tape(Box::leak(Box::default()));
         let ControllerKind { name, bytes, registers, .. } = *spec.kind;

@@ -8,7 +8,7 @@ use barewire_sim::model::can::Fault;
 use barewire_sim::model::mcp2518fd::Errata;
 
 use super::*;
-use crate::recorded::{Messages, Recorded};
+use crate::recorded::{Messages, RecordedController};
 
 fn every(n: u32) -> Option<NonZeroU32> {
     NonZeroU32::new(n)
@@ -417,7 +417,7 @@ fn an_event_is_reported_even_if_a_message_of_its_service_fails() {
         for place in 0.. {
             let rig = Rig::new();
             let messages = Messages::default();
-            let bus = Bus::new(Recorded::new(&rig.board, &messages));
+            let bus = Bus::new(RecordedController::new(&rig.board, &messages));
             let device = bus.device(&Settings::new(CS, SPI_HZ)).expect("opens");
             let config = Config { rx_objects: 2, transmit_events: true, ..config };
             let mut driver = Mcp251xfd::new(device, rig.board.timer(), config).expect("is proved");

@@ -12,10 +12,10 @@ use barewire_sim::model::can::Fault;
 use barewire_sim::model::mcp2518fd::PartKind;
 
 use super::*;
-use crate::recorded::{Messages, Recorded};
+use crate::recorded::{Messages, RecordedController};
 use crate::snapshot;
 
-type Recording<'b> = Mcp251xfd<OnDevice<'b, Recorded, 6>, SimTimer>;
+type Recording<'b> = Mcp251xfd<OnDevice<'b, RecordedController, 6>, SimTimer>;
 
 /// A script being written.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Script {
         act: impl FnOnce(&Rig, &Messages, &mut Recording<'_>),
     ) {
         let messages = Messages::default();
-        let bus = Bus::new(Recorded::new(&rig.board, &messages));
+        let bus = Bus::new(RecordedController::new(&rig.board, &messages));
         let device = bus.device(&Settings::new(CS, SPI_HZ)).expect("opens");
         let _ = writeln!(self.0, "{title}");
         match Mcp251xfd::new(device, rig.board.timer(), config) {

@@ -47,7 +47,7 @@ impl Load {
 }
 
 /// The result of a load.
-struct Measured {
+struct Measurement {
     /// From PENIRQ's fall to the sample, in order of size.
     latency_ps: Vec<Ps>,
     /// The longest flash call that is a single message, measured alone.
@@ -57,7 +57,7 @@ struct Measured {
     ps: Ps,
 }
 
-impl Measured {
+impl Measurement {
     fn p50_ps(&self) -> Ps {
         self.latency_ps[(self.latency_ps.len() - 1) / 2]
     }
@@ -107,7 +107,7 @@ fn check(touch: &Touch, stroke: &Stroke, now: Ps) {
     );
 }
 
-fn run(load: Load) -> Measured {
+fn run(load: Load) -> Measurement {
     let board = board();
     let other = board.beside(board.spec(), BoardOptions::default());
     let flash_board = if matches!(load, Load::TwoBuses { .. }) { &other } else { &board };
@@ -193,7 +193,7 @@ fn run(load: Load) -> Measured {
     assert_eq!(latency_ps.len(), STROKES as usize, "no pen is missed");
     latency_ps.sort_unstable();
     let ps = engine.now_ps() - begun;
-    Measured {
+    Measurement {
         latency_ps,
         message_ps,
         flash_bytes: flash_bytes.get(),
@@ -214,9 +214,9 @@ fn hand_over_ps() -> Ps {
     costs.futex_call_ps + costs.wake_call_ps + 2 * costs.context_switch_ps
 }
 
-fn row(text: &mut String, name: &str, measured: &Measured, bound_ps: Ps) {
+fn row(text: &mut String, name: &str, measured: &Measurement, bound_ps: Ps) {
     let us = |ps: Ps| ps as f64 / US as f64;
-    let Measured { message_ps, flash_bytes, programs, ps, .. } = *measured;
+    let Measurement { message_ps, flash_bytes, programs, ps, .. } = *measured;
     let kib_per_s = flash_bytes as f64 / 1_024.0 / (ps as f64 / 1e12);
     let message = if flash_bytes == 0 { 0.0 } else { us(message_ps) };
     let (p50, max, bound) = (us(measured.p50_ps()), us(measured.max_ps()), us(bound_ps));

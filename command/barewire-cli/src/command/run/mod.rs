@@ -34,7 +34,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::shared::failure::Failure;
-use crate::shared::files::{Named, Output};
+use crate::shared::files::{NamedFile, Output};
 use crate::shared::output::note;
 use crate::shared::session::{
     EndState, Figures, Place, Report, Request, Session, StartedSession, TellArgs,
@@ -161,7 +161,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .map(|bus| Request::at(bus, 0, &tell, EndState::AsServed).that_changes_the_chip())
         .collect();
     signals::block_ends(true);
-    let report = args.report.as_deref().map(|path| Named { by: "--report", path });
+    let report = args.report.as_deref().map(|path| NamedFile { by: "--report", path });
     let mut report = report.map(|report| Output::create(report, false)).transpose()?;
     let mut open = Vec::new();
     let served = requests

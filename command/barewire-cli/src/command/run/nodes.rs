@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use barewire_linux::shared::ChipLock;
 use barewire_spidev_abi::{
-    Chip, Errno, Failed, IocTransfer, NodeName, Request, Setup, TRANSFER_BYTES,
+    AbiError, Chip, Errno, IocTransfer, NodeName, Request, Setup, TRANSFER_BYTES,
 };
 
 use super::clock::Clock;
@@ -98,7 +98,7 @@ impl<'s> Nodes<'s> {
     /// Says that a write around the library was refused: its writer cannot be told.
     pub(super) fn refused_write(&self, index: usize, length: usize) {
         if let Some(node) = self.nodes.get(index) {
-            let refused = Err::<(), _>(Failed::from(Errno::MSGSIZE));
+            let refused = Err::<(), _>(AbiError::from(Errno::MSGSIZE));
             let _ = self.judged(node, format_args!("{length} bytes written"), refused);
         }
     }
@@ -244,9 +244,9 @@ impl<'s> Nodes<'s> {
         &self,
         node: &Node<'_>,
         what: fmt::Arguments<'_>,
-        result: Result<T, Failed>,
+        result: Result<T, AbiError>,
     ) -> Result<T, Errno> {
-        let Failed { errno, why } = match result {
+        let AbiError { errno, why } = match result {
             Ok(value) => return Ok(value),
             Err(failed) => failed,
         };

@@ -24,7 +24,7 @@ use serde::Serialize;
 use super::Args;
 use crate::shared::bus_name::{self, BusName, SimOptions};
 use crate::shared::failure::Failure;
-use crate::shared::files::{Named, Output};
+use crate::shared::files::{NamedFile, Output};
 use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
@@ -121,9 +121,9 @@ pub(super) fn serve(args: &Args, socket: &Path) -> Result<(), Failure> {
     let tell = &args.bus.tell;
     if let Some(path) = &args.device_tree {
         let source = tree::source(&machine).map_err(|no| Failure::Failed(no.to_string()))?;
-        Output::create(Named { by: "--device-tree", path }, tell.json)?.write(&source)?;
+        Output::create(NamedFile { by: "--device-tree", path }, tell.json)?.write(&source)?;
     }
-    let trace = args.trace.as_deref().map(|path| Named { by: "--trace", path });
+    let trace = args.trace.as_deref().map(|path| NamedFile { by: "--trace", path });
     let trace = trace.map(|trace| Output::create(trace, tell.json)).transpose()?;
     let listener = Listener::bind(socket)?;
     let mut server = Server::new(machine);

@@ -25,7 +25,7 @@ use barewire::middleware::{Fault, When};
 use barewire::spi::Mode;
 use barewire_linux::shared::ChipLock;
 pub(crate) use barewire_open::SimCan;
-use barewire_open::{Console, Fitted, Layers, LocalBus, OpenError, OpenOptions, is_stdout};
+use barewire_open::{Console, Fitting, Layers, LocalBus, OpenError, OpenOptions, is_stdout};
 use barewire_sim::vcd::Capture;
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub(crate) use request::{BusArgs, ChipRequest, EndState, Place, Request, TellArg
 use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
-use crate::shared::files::{self, Named, Output};
+use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
@@ -189,9 +189,9 @@ fn open(
             trace: latencies.map(Latencies::sink),
         },
         fitted: match selftest {
-            None => Fitted::Chips(can),
-            Some(Selftest { wired: true, .. }) => Fitted::Jumpers,
-            Some(_) => Fitted::Nothing,
+            None => Fitting::Chips(can),
+            Some(Selftest { wired: true, .. }) => Fitting::Jumpers,
+            Some(_) => Fitting::Nothing,
         },
         linux_process,
         console: Some(CONSOLE),
@@ -252,7 +252,7 @@ impl StartedSession {
         for file in bus_name.files().into_iter().filter(|file| is_stdout(file.path)) {
             files::has_stdout(file, tell.json)?;
         }
-        let vcd = tell.vcd.as_deref().map(|path| Named { by: "--vcd", path });
+        let vcd = tell.vcd.as_deref().map(|path| NamedFile { by: "--vcd", path });
         let vcd = vcd.map(|vcd| Output::create(vcd, tell.json)).transpose()?;
         let latencies = tell.latency.then(Latencies::new).transpose()?;
         let session = Session {

@@ -249,27 +249,27 @@ impl<'r> Rig<'r> {
     }
 
     /// A new table with only the mailbox in it, and no device attached.
-    pub(crate) fn prepare(&self, config: Config, tag: u16) -> Attached<'_, 'r> {
+    pub(crate) fn prepare(&self, config: Config, tag: u16) -> AttachedDevice<'_, 'r> {
         let table = PageTable::new(config, self.machine.pool()).expect("a table");
         let context = match config.stage {
             Stage::One => Context::Asid(tag),
             Stage::Two => Context::Vmid(tag),
         };
         let mut attached =
-            Attached { rig: self, table: Some(table), context, gather: Gather::new() };
+            AttachedDevice { rig: self, table: Some(table), context, gather: Gather::new() };
         attached.map(MAILBOX, VirtMachine::DATA, config.granule.bytes(), Access::ReadWrite);
         attached
     }
 
     /// The device behind such a table.
-    pub(crate) fn attach(&self, config: Config, tag: u16) -> Attached<'_, 'r> {
+    pub(crate) fn attach(&self, config: Config, tag: u16) -> AttachedDevice<'_, 'r> {
         let mut attached = self.prepare(config, tag);
         attached.switch();
         attached
     }
 
     /// The same for stage 1 with pages of 4 KiB.
-    pub(crate) fn attach_stage1(&self, asid: u16) -> Attached<'_, 'r> {
+    pub(crate) fn attach_stage1(&self, asid: u16) -> AttachedDevice<'_, 'r> {
         self.attach(self.config(Stage::One, Granule::Size4K), asid)
     }
 }
@@ -282,14 +282,14 @@ pub(crate) fn message(index: u64) -> [u8; MESSAGE] {
 }
 
 /// A device attached to a table.
-pub(crate) struct Attached<'a, 'r> {
+pub(crate) struct AttachedDevice<'a, 'r> {
     pub(crate) rig: &'a Rig<'r>,
     table: Option<Table<'r>>,
     pub(crate) context: Context,
     pub(crate) gather: Gather,
 }
 
-impl<'r> Attached<'_, 'r> {
+impl<'r> AttachedDevice<'_, 'r> {
     pub(crate) fn table(&mut self) -> &mut Table<'r> {
         self.table.as_mut().expect("there until it is dropped")
     }
@@ -365,7 +365,7 @@ impl<'r> Attached<'_, 'r> {
     }
 }
 
-impl Drop for Attached<'_, '_> {
+impl Drop for AttachedDevice<'_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;

@@ -55,13 +55,13 @@ use super::command::Command;
 use super::errata::{Errata, Erratum};
 use super::error::SmmuError;
 use super::global_error::GlobalErrors;
-use super::refused::Refused;
+use super::refused::RefusedCommands;
 use super::registers::{
     CMDQ_CONS, CMDQ_CONS_ERR_MASK, CMDQ_CONS_ERR_SHIFT, CMDQ_PROD, GERROR, GERROR_CMDQ_ERR,
     GERRORN, QUEUE_BASE_ALLOCATE,
 };
 use crate::pool::Pool;
-use crate::smmu::memory::{Memory, Stopped};
+use crate::smmu::memory::{Memory, StopProof};
 use crate::smmu::patience::{Patience, wait_for};
 use crate::smmu::registers::Registers;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
@@ -106,7 +106,7 @@ pub struct CommandQueue<'p, P: Pool> {
     recovering: AtomicU32,
     /// Bits of SMMU_GERROR acknowledged and not yet reported.
     unreported: AtomicU32,
-    refused: Refused,
+    refused: RefusedCommands,
     /// Each batch has one kind of command and its own CMD_SYNC: erratum 2812531.
     separate: bool,
 }
@@ -147,7 +147,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
             publishing: AtomicU32::new(0),
             recovering: AtomicU32::new(0),
             unreported: AtomicU32::new(0),
-            refused: Refused::new(),
+            refused: RefusedCommands::new(),
             separate: false,
         })
     }
@@ -305,7 +305,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
     }
 
     /// Frees its memory.
-    pub(super) fn free(self, stopped: &Stopped) {
+    pub(super) fn free(self, stopped: &StopProof) {
         self.slots.free(stopped);
         self.marks.free(stopped);
     }

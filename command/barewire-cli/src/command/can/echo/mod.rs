@@ -41,7 +41,7 @@ const STEP: u64 = 256;
 /// offered.
 #[derive(clap::Args, Debug)]
 #[command(mut_args(hide_what_is_for_boards))]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     can: CanArgs,
     /// What echoes the frames: a process that UIO wakes, that process and a second one behind two
