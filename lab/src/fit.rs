@@ -3,10 +3,10 @@
 //! *Read first*: `lab/scoring.toml`, the fit set; [`crate::cost`].
 //!
 //! # How it works
-//! Each assumed cost has a range, taken as the middle 90 % of a log-normal distribution around its value. Each figure of
-//! the fit set is taken to be right within 2 %. The fit is the most probable set of costs: Gauss and Newton's steps on
-//! the logarithms, the slopes by running each figure again with one cost a little higher. A cost's range after the fit
-//! is the middle 90 % of its fitted distribution, and never exceeds the assumed range.
+//! Each assumed cost has a range, taken as the middle 90 % of a log-normal distribution around its value. Each figure
+//! of the fit set is taken to be right within 2 %. The fit is the most probable set of costs: found by Gauss-Newton
+//! steps on the logarithms. Slopes come from running each figure again with one cost slightly higher. A cost's range
+//! after the fit is the middle 90 % of its fitted distribution, and never exceeds the assumed range.
 //!
 //! Bands are made of whole sets of costs. Each set is the same fit to figures and assumed costs that were moved at random
 //! by as much as they may be off, so that costs which a figure determines only together stay correlated.

@@ -288,8 +288,8 @@ unsafe impl Payload for OwnedMessage {
 
 /// A prepared message that has its buffers.
 pub struct OwnedPrepared<'b, C: ?Sized> {
-    /// Always there. As it is, and not a reference that is moved with this struct: what it borrows is freed while
-    /// the struct is dropped. It has nothing to drop itself.
+    /// Always initialised. `MaybeUninit`, because the buffers that it borrows are freed while this struct is
+    /// dropped, when a plain field must still be valid. It needs no destructor.
     prepared: MaybeUninit<PreparedMessage<'b, 'static, 'static, C>>,
     transfers: *mut [Transfer<'static>],
     /// The buffers; its own list of transfers is empty.

@@ -291,7 +291,8 @@ mod tests {
         assert_eq!(divider(400_000_000, 1), 65_534);
     }
 
-    /// Bytes back and handler runs of one transfer.
+    /// Runs one transfer: the bytes sent, the bytes received, and how often the interrupt handler
+    /// ran.
     fn exchange(waiting: Waiting, length: usize, limit_ns: u64) -> (Vec<u8>, Vec<u8>, usize) {
         let costs = Rc::new(Costs::assumed());
         let machine =

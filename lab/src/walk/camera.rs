@@ -74,7 +74,8 @@ pub fn camera(costs: &Costs, flush: Flush) -> Camera {
     let mut bytes = 0;
     with_table(slots * SLOT, |table| {
         for frame in 0..FRAMES + DEPTH {
-            // The last frames too: the video goes on, and their pages stand in the way of a flush by ASID.
+            // The last frames are mapped and never unmapped: the video goes on, and their pages make a
+            // flush by ASID dearer.
             for (iova, size) in buffers(frame) {
                 table.map(iova, size, &mut WorkCounts::default());
             }

@@ -212,7 +212,8 @@ pub fn run(machine: &Machine, path: &Path, options: &Options) -> SamplingRun {
     let mut intervals: Vec<(Metric, Intervals)> =
         intervals.into_iter().map(|(metric, all)| (metric, Intervals { all })).collect();
     for (_, Intervals { all }) in &mut intervals {
-        // A tick belongs to the rate: nobody reads the gap between two calls from one that it is in.
+        // A timer tick lengthens the interval that it falls into. It counts for the rate, but such
+        // an interval says nothing of the gap between calls, so it is left out.
         all.retain(|&(from, to)| !ticks.iter().any(|tick| from <= tick.0 && tick.1 <= to));
     }
     intervals.insert(0, (Metric::Rate, Intervals { all: vec![(from, to)] }));

@@ -67,7 +67,7 @@ const NUMBERS: u32 = 4096;
 const REGION: u32 = 0x1_0000;
 /// Messages under one lock.
 const LOCKED: u32 = 4;
-/// A call that takes longer was never woken, or waits for one that was not.
+/// A call that takes longer counts as hung: its wake-up, or that of a call before it, was lost.
 const HANG: Duration = Duration::from_secs(30);
 /// The promised limit of overtakers.
 const OVERTAKERS: u32 = 16;

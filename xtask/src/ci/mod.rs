@@ -1,8 +1,8 @@
 //! The steps of CI: each timed, all run even if one failed, totals at the end.
 //!
 //! How it works: [`STEPS`] is the one table from which the runs, the command line and the help text come. A
-//! step is a function from the [`Context`] to an [`Outcome`], with what it needs; those that run tests bring
-//! the harness's own counts along.
+//! step is a function from the [`Context`] to an [`Outcome`], with the tools that it needs. A step that runs
+//! tests also returns the harness's counts.
 //!
 //! # Schedule
 //!

@@ -186,7 +186,7 @@ impl Parts<'_> {
         qemu.args(["-M", self.board.name, "-display", "none", "-monitor", "none", "-no-reboot"]);
         qemu.args(self.board.machine);
         let processors = match (self.board.processors, self.boot.counted) {
-            // A board that has four takes no fewer.
+            // QEMU's machine with four processors does not start with fewer.
             (4, _) => 4,
             (_, true) => 1,
             (processors, false) => processors,

@@ -113,7 +113,7 @@ impl FittedChip {
         }
     }
 
-    /// What the chip and the other side of it have counted, a line each.
+    /// Counts of the chip and of its surroundings (a CAN node, a pen), one line each.
     #[must_use]
     pub fn told(&self) -> Vec<String> {
         (self.tell)()

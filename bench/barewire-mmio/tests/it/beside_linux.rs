@@ -43,7 +43,8 @@ fn read(text: &str) -> Vec<Line> {
     text.lines().skip(1).map(|text| line(text).unwrap_or_else(|| panic!("{text:?}"))).collect()
 }
 
-/// Linux's chip select in the runs: the first by GPIO; SiFive's has native ones alone.
+/// The chip select that Linux uses in the runs: the board's first, on a GPIO. On unleashed, which
+/// has native lines only, the second.
 pub(crate) fn chip_select(board: &str) -> u8 {
     if board == "unleashed" { 1 } else { 0 }
 }

@@ -226,8 +226,7 @@ impl Timer for SimTimer {
         self.ticks(self.shared.engine.now_ps())
     }
 
-    /// Reads the counter, jumps to the edge awaited and reads it once more: as long as spinning
-    /// takes when its last read hits the edge, in no real time.
+    /// Charges the virtual time of a spin loop that ends exactly at the tick, without spinning.
     fn wait_ticks(&mut self, ticks: u64) {
         if ticks == 0 {
             return;
@@ -239,7 +238,8 @@ impl Timer for SimTimer {
         self.now_ticks();
     }
 
-    /// Gives a shared processor away; a thread that has one to itself comes back to the picosecond.
+    /// If threads share the processor, another may run until this one wakes up, so it may wake
+    /// late. A thread with a processor of its own wakes exactly on time.
     fn sleep_ns(&mut self, ns: u64) {
         let engine = &self.shared.engine;
         let ps = ns.saturating_mul(PS_PER_NS);

@@ -90,7 +90,7 @@ pub struct AccessCounts {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
-    /// Barriers, which a bank of pins has on both sides of an edge.
+    /// Barriers. A pin's driver issues one before each edge and one after it.
     pub barriers: u64,
 }
 

@@ -44,7 +44,7 @@ pub struct SimOptions {
     pub done: Done,
     /// The effect of a level that is written to an input of PL061.
     pub input_level: InputLevel,
-    /// How an ECSPI is where its manual leaves it open.
+    /// How an ECSPI behaves where its manual does not say.
     pub ecspi: Readings,
 }
 

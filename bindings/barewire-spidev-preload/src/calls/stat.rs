@@ -79,8 +79,8 @@ fn numbers_of(stands_for: &core::ffi::CStr) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.trim().parse().ok()?))
 }
 
-/// Says what stands in a file's place: `by_path` is the C library's function for a path, `real` for the
-/// file itself.
+/// Answers a stat call for the file that replaces the named one. `by_path` calls the C library's
+/// function on a path; `real` calls it on the named file itself.
 fn stat_by<S: FileAnswer>(
     about: &FileName,
     to: *mut S,

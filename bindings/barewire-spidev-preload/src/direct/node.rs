@@ -130,7 +130,7 @@ impl Node {
             good::read(transfer.tx_buf, bytes).ok()?;
             rest = others;
         }
-        // Dropped behind the turn, so that no signal comes within it.
+        // Declared before `turn`, so dropped after it: signals stay blocked until the turn is over.
         let undisturbed = handlers::any().then(SignalsBlocked::new);
         let mut turn = self.turn(transfers.first()?, undisturbed.is_some())?;
         let (controller, last) = turn.parts();

@@ -209,8 +209,8 @@ fn roots_of_several_tables_are_walked() {
     });
 }
 
-/// Whether the model walks the root's second table, or the first instead: then the device finds
-/// there what is mapped in the first.
+/// Whether the model walks the second of the concatenated root tables. A model that walks the first
+/// in its place reads the page mapped there.
 fn walks_all(device: &mut AttachedDevice<'_, '_>, first: u64, page: u64) -> bool {
     let rig = device.rig;
     let (low, high) = (Iova(first - page), Iova(2 * first - page));

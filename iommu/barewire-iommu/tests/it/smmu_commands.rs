@@ -298,8 +298,8 @@ fn an_aborted_fetch_is_tried_again() {
     });
 }
 
-/// An interrupt handler that has commands of its own, while a call waits: each is told its own error,
-/// whoever dealt with it.
+/// An interrupt handler issues commands while the interrupted call waits. Each call gets its own
+/// error, even if the other acknowledged it.
 #[test]
 fn calls_within_calls() {
     /// The handler comes at the first look in vain.

@@ -172,8 +172,9 @@ impl Mapped {
         Self::open_with(root, spec, &CharacterDevices)
     }
 
-    /// [`Mapped::open`] beside a process that has the controller open already and looked for processes
-    /// without the lock: this one, such as a child, does not look again, which takes milliseconds.
+    /// As [`Mapped::open`], for a controller that a related process, such as the parent, has open
+    /// already. That process searched for users without the lock; this one skips the search, which
+    /// takes milliseconds.
     ///
     /// # Errors
     /// As [`Mapped::open`], without [`MapError::Stranger`].

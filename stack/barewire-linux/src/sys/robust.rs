@@ -76,7 +76,8 @@ const ENTRY_BEHIND: usize = match (cfg!(target_env = "musl"), POINTER) {
     (false, 8) => 32,
     (false, _) => 20,
 };
-/// Whether an entry has a pointer to the previous one too, before that to the next. glibc's of 32 bits has not.
+/// Whether an entry has a pointer to the previous entry before the one to the next. On 32-bit glibc it does
+/// not.
 const HAS_PREVIOUS: bool = cfg!(target_env = "musl") || POINTER == 8;
 /// The mark of an entry whose lock has priority inheritance. musl sets none, and would take it for a part of the address; the
 /// kernel needs none to mark the word, and wakes the waiters of such a lock by itself.

@@ -330,7 +330,7 @@ fn an_edge_that_fails_fails_its_message() {
         let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("nothing was selected");
         assert_eq!(error.error, Error::Os { errno: Errno::NODEV.raw_os_error() });
     }
-    // What fails at the start fails the first message.
+    // A line that cannot be driven at the start makes the first message fail.
     let (tree, _, kernel) = board();
     let mapped = open(&tree, &kernel, KERNEL).expect("opens");
     kernel.breaks(0, Errno::IO);

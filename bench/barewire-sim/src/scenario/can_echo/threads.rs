@@ -3,8 +3,8 @@
 //! # How it works
 //! A service is: the interrupt, looks at the chip while its pin is low, sleep. A process sleeps in a
 //! poll, reads UIO's node, and writes to it to let the interrupt come again before it sleeps: three
-//! system calls. With sockets it has a second thread, of the same priority, that sends what comes
-//! back from the other process, which has a lower one.
+//! system calls. With sockets, a second thread of the same priority sends the frames that come back
+//! from the other process, whose priority is lower.
 //!
 //! The lowest thread gets the remaining time; its begin and end delimit the measurement.
 

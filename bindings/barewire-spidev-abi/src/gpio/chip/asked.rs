@@ -10,7 +10,7 @@ use super::super::{LINES_MAX, Pins};
 use super::{GpioChip, GpioError, Kind};
 use crate::protocol::OpenId;
 
-/// Events kept for each line of a request that gives no number of its own.
+/// How many events are kept for each line, unless the request says how many.
 const EVENTS_A_LINE: usize = 16;
 
 impl<P: Pins> GpioChip<P> {

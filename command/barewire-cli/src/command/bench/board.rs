@@ -375,7 +375,8 @@ fn own_lock() -> Result<(TempDir, SharedLock), Failure> {
     Ok((place, lock))
 }
 
-/// Times reads of a flash through the kernel, which keeps nothing of an mtd character device.
+/// Times reads of a flash through the kernel. Each read reaches the chip, because the kernel does
+/// not cache an mtd character device.
 fn time_mtd(mut report: Report, path: &str) -> Result<Report, Failure> {
     let file = File::open(path).map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
     let mut bytes = [0; READ_BYTES];

@@ -53,7 +53,7 @@ enum State {
     Asking(Vec<u8>),
     /// A request that is complete: its head, and the body behind [`REQUEST_BYTES`].
     Asked(Head, Vec<u8>),
-    /// Its answer is on the way, sent so far.
+    /// The answer, and how many of its bytes were sent.
     Answered(Vec<u8>, usize),
     /// It will be an open file.
     Opening,

@@ -169,7 +169,7 @@ fn answer(port: &mut impl Port, mode: u8, ask: Ask, into: &mut [u8]) -> Result<(
     let mut at = address;
     for piece in into.chunks_mut(longest_data(port)) {
         command[1..=bytes].copy_from_slice(&at.to_be_bytes()[4 - bytes..]);
-        // The address of a register may be any.
+        // A register may have any address, so this may wrap.
         at = at.wrapping_add(piece.len() as u32);
         port.run(&mut [Transfer::write(command), Transfer::read(piece)])?;
     }

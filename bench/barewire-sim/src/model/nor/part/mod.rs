@@ -53,7 +53,7 @@ const MIB: usize = 1 << 20;
 /// The duration of an internal operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The datasheet's typical time, which the model takes.
+    /// The datasheet's typical time. The model takes that long.
     pub typical_ps: Ps,
     /// The datasheet's maximum.
     pub max_ps: Ps,

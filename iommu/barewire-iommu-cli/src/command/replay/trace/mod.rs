@@ -51,7 +51,8 @@ pub(super) enum Event<'a> {
 /// and need not be multiples of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Call {
-    /// A buffer was mapped. Of allocated memory the physical address is not told.
+    /// A buffer was mapped. The trace does not give the physical address of memory that the DMA API
+    /// allocated.
     Map { addr: u64, size: u64, phys: Option<u64> },
     /// A scatter list was mapped: the device's segments (address and size), and the memory's.
     MapList { segments: Vec<(u64, u64)>, phys: Vec<u64>, truncated: bool },
