@@ -305,7 +305,7 @@ impl Costs {
         }
     }
 
-    /// All costs that have a range at one of its ends, or as they are.
+    /// All costs at the given level: at an end of their range if they have one, or unchanged.
     #[must_use]
     pub fn at(&self, level: CostLevel) -> Self {
         let mut costs = self.clone();

@@ -31,8 +31,8 @@ const STEPS: usize = 12;
 const PROBE: f64 = 0.02;
 /// A step that lessens the sum by less than this part ends the fit.
 const ENOUGH: f64 = 1e-3;
-/// Sets of costs that bands run: of seventeen runs, these and the one with the costs used, smallest and largest hold
-/// what comes next in 15 of 17 cases.
+/// Sets of costs drawn for bands. With the costs used, that makes seventeen runs: the range from their smallest to
+/// their largest result contains a further result with probability 15/17.
 const DRAWS: usize = 16;
 /// Fits to figures that were dealt out anew.
 const SHUFFLES: usize = 6;
@@ -92,7 +92,7 @@ pub struct Fit {
     pub shuffled: Vec<f64>,
 }
 
-/// How much of what a fit is worth is worked out again. Each takes as long as the fit itself.
+/// How much of a fit's validation is repeated. Each takes as long as the fit itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Sets of costs that bands run.
@@ -378,7 +378,8 @@ fn deviations(slopes: &[Vec<f64>], n: usize) -> Vec<f64> {
     (0..n).map(|place| solve(matrix.clone(), unit(place))[place].max(0.0).sqrt()).collect()
 }
 
-/// The values of `targets` dealt out anew, as microseconds of one, by the random numbers of `seed`.
+/// The targets with their values exchanged among them at random, seeded by `seed`. Each value is
+/// first converted to the microseconds of one operation.
 #[must_use]
 pub fn shuffled<'a>(
     targets: &[Target<'a>],

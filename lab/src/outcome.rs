@@ -33,7 +33,8 @@ pub struct Row {
     pub high: Option<f64>,
     /// (replayed - published) / published.
     pub error: Option<f64>,
-    /// barewire with the same workload and way of waiting, simulated; none where barewire has no part in it.
+    /// barewire with the same workload and the same way of waiting, simulated; `None` if barewire takes no
+    /// part.
     pub barewire: Option<Band>,
     /// The experiment that replays it.
     pub experiment: Option<String>,
@@ -55,8 +56,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The figures of other boards, each with what costs that were fitted to the RFC's board alone make of it, and by
-    /// which part of the published value that is off.
+    /// The figures of other boards, each as predicted from costs fitted to the RFC's board alone, and the difference
+    /// as a part of the published value.
     pub fn across_boards(&self) -> impl Iterator<Item = (&Row, f64, f64)> {
         self.figures.iter().filter_map(|row| {
             let value = *self.checks.across_boards.get(&row.id)?;

@@ -27,7 +27,8 @@ impl Console {
         Self { colour: io::stdout().is_terminal() && !refused, silent: false, step: None }
     }
 
-    /// For tests of what prints: their lines would be taken for those of the run around them.
+    /// For tests of code that prints. Without it, their lines would look like those of the run that
+    /// runs the tests.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
         Self { colour: false, silent: true, step: None }

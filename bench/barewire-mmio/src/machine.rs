@@ -34,7 +34,7 @@ const PS_PER_NS: u64 = 1_000;
 /// The longest time that one request may let pass, in nanoseconds: an hour.
 pub const LONGEST_STEP_NS: u64 = 3_600_000_000_000;
 
-/// A board, with what a client may reach.
+/// A board, and the parts of it that a client may access.
 pub struct Machine {
     board: Board,
     blocks: Vec<Block>,

@@ -14,7 +14,7 @@ use super::platform::{BoxedFuture, called_back};
 /// The result of a message.
 pub(super) type Ran = Result<usize, MessageError>;
 
-/// A message of its own bytes that can be submitted, whatever its length.
+/// A message that owns its bytes, of any length, and can be submitted.
 pub(super) trait Slot {
     /// Its length.
     fn len(&self) -> usize;

@@ -11,7 +11,7 @@ pub struct OpenOptions {
     pub fitted: Fitting,
     /// Lets a Linux process's timer ticks interrupt a simulated board's processor.
     pub linux_process: bool,
-    /// Is told while messages wait for other processes, and may stop a wait. Without a console they wait
+    /// Called while messages wait for other processes; it may stop the wait. Without a console they wait
     /// silently.
     pub console: Option<Console>,
 }

@@ -92,7 +92,8 @@ impl fmt::Debug for SimBoard {
 }
 
 impl SimBoard {
-    /// The board as asked, with what is `fitted`. `tell` gets a note for people if a flash file was made.
+    /// Builds the board with its options, and attaches the `fitted` chips. `tell` gets a note for people
+    /// if a flash file was made.
     ///
     /// # Errors
     /// A flash file that cannot be used, or an input signal that the board's converter cannot have.
@@ -138,7 +139,7 @@ impl SimBoard {
         Ok(Self { board, flash, costs: options.costs, can, file, oled })
     }
 
-    /// The rules broken so far that harm data or chips, as far as they are kept, and how many in all.
+    /// The broken rules that harm data or chips: those that were kept, and the number of all.
     #[must_use]
     pub fn harms(&self) -> (Vec<Violation>, u64) {
         let mut violations = self.board.violations();

@@ -189,8 +189,8 @@ impl Chip {
         Some(self.settings(self.mode, bits_per_word, speed_hz))
     }
 
-    /// Runs a message. `tx` holds what its transfers send, one behind the other, and `rx` has room for
-    /// what they receive. Returns the sum of the transfers' lengths.
+    /// Runs a message. `tx` holds the bytes that the transfers send, one transfer after the other.
+    /// `rx` has room for those that they receive. Returns the sum of the transfers' lengths.
     ///
     /// # Errors
     /// The kernel's, by its order of checks; nothing was clocked unless it is `ETIMEDOUT` or `EIO`.
@@ -309,7 +309,7 @@ impl Chip {
     }
 }
 
-/// A transfer with the node's values where it has none.
+/// A transfer whose missing values were filled in from the node's settings.
 #[derive(Clone, Copy, Debug)]
 struct NodeTransfer {
     speed_hz: u32,

@@ -179,7 +179,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.enter(handle.addr(), |state| Some(state + 1))
     }
 
-    /// The same, alone: no other call uses the object meanwhile.
+    /// As `get`, but exclusive: it fails while another call uses the object.
     #[inline]
     pub(crate) fn get_alone<H>(&'static self, handle: *const H) -> Result<Use<T>, Failure> {
         self.enter(handle.addr(), |state| (state & USES == 0).then_some(state + 1))

@@ -1,4 +1,5 @@
-//! A bus as its handles share it: with the lock that a thread holds over several calls, and with what callbacks freed.
+//! A bus, shared by its handles. It also has the lock that a thread holds over several calls, and the messages that
+//! callbacks freed.
 //!
 //! # How it works
 //! The core's lock is a guard on the stack. Here it lies in the bus, and `owner` names the thread that holds
@@ -116,7 +117,7 @@ impl SharedBus {
         if self.bus.is_closed() {
             return Err(Failure::closed(&self.bus));
         }
-        // SAFETY: whoever has the bus's lock is the only one here.
+        // SAFETY: only the thread that holds the bus's lock gets here.
         unsafe { *self.locked.get() = Some(locked) };
         self.owner.store(context(), Ordering::Relaxed);
         let held = HeldBus { shared: Arc::clone(self), process: process_number() };

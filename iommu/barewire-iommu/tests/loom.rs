@@ -36,7 +36,8 @@ struct Table {
 /// Tables at the addresses 1 to n pages.
 struct Ram {
     tables: Vec<Table>,
-    /// Not loom's: no thread is interrupted in it, and it adds no interleavings.
+    /// A mutex of `std`, not of loom: threads are not switched inside it, so it adds no
+    /// interleavings.
     free: Mutex<Vec<u64>>,
 }
 
@@ -265,7 +266,8 @@ fn tables_go_beside_tables_that_come() {
 #[test]
 fn a_failed_call_leaves_the_neighbour_alone() {
     loom::model(|| {
-        // The root, and one table of each level: of two who need both, one may fail.
+        // Room for the root and one table of each level. Both threads need both tables, so one of
+        // them may fail.
         let table = table(3);
         let threads = [0, 1].map(|n| {
             spawn(&table, n * PAGE..(n + 1) * PAGE, move |part, gather| {

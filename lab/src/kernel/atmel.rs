@@ -366,8 +366,8 @@ impl<'m> Linux314<'m> {
         }
     }
 
-    /// Raises `word` in an interrupt. The other thread, if there is one, sleeps: if all do, the word's sleeper is woken
-    /// from idle, else it is still on its way to sleep.
+    /// Raises `word` in an interrupt. If all threads sleep, the waiting thread is woken from idle. Otherwise it is
+    /// still about to sleep.
     fn raise_in_interrupt(&self, step: &'static str, word: &Word) {
         let raise = || word.raise(self.machine.board().engine());
         let idle = self.asleep.get() == self.threads;
@@ -379,7 +379,7 @@ impl<'m> Linux314<'m> {
     pub fn sync(&self, message: Vec<Xfer>) -> Vec<Xfer> {
         let (machine, engine) = (self.machine, self.machine.board().engine());
         machine.charge_times("validate", message.len() as f64, &["validate"]);
-        // One mutex of the two that later kernels have.
+        // This kernel has one of the two mutexes of later kernels.
         machine.charge_times("mutexes", 0.5, &["io-mutex"]);
         machine.charge("queue", &["queue"]);
         if self.core == Core::Queue314 {

@@ -58,7 +58,7 @@ fn an_interrupt_that_comes_a_microsecond_later_holds_the_pin_low_for_one_longer(
     let rows = swept("linux-5.18-B", "imx8mp", "irq-latency", &[10e3, 20e3]).rows;
     let more = |column: usize| rows[1].1[column] - rows[0].1[column];
     assert!((more(0) - 10.0).abs() < 0.1, "{rows:?}");
-    // barewire's thread returns through the other latency as well, which grows by a twentieth of that.
+    // For barewire the latency of returning to the thread grows too, by a twentieth of that.
     assert!((10.0..11.0).contains(&more(1)), "{rows:?}");
 }
 

@@ -140,7 +140,7 @@ impl Reader {
 
     fn start(&mut self, time_ns: u64, device: &str, message: &str) {
         let Some(bus) = bus_of(device) else { return };
-        // One that was not seen to be submitted is counted when it ends.
+        // A message whose submission is not in the trace is counted when it ends.
         let Some(submit_ns) = self.submitted.remove(&(device.to_owned(), message.to_owned()))
         else {
             return;

@@ -75,7 +75,8 @@ fn close(one: f64, other: f64) -> bool {
 fn the_strategies_count_what_the_thread_counts() {
     assert_eq!(FLUSHES.map(|flush| invalidations(M32, flush, &Costs::FITTED)), [8192, 16, 1]);
     assert_eq!(FLUSHES.map(|flush| invalidations(M2, flush, &Costs::FITTED)), [512, 1, 1]);
-    // No table is emptied: each page by its address, whatever is done about walks.
+    // No table becomes empty, so each page is invalidated by its address with every setting for
+    // walks.
     assert_eq!(FLUSHES.map(|flush| invalidations(64 << 10, flush, &Costs::FITTED)), [16, 16, 16]);
     assert_eq!(FLUSHES.map(|flush| invalidations(1 << 20, flush, &Costs::FITTED)), [256, 256, 1]);
 }

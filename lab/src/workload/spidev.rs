@@ -541,7 +541,8 @@ mod tests {
                 sampled_without(&costs, &[], "spidev-4.4", &options).figure(Metric::CsHold)
             })
             .collect();
-        // Half a read is 0.04 us: at one phase of polling it comes and goes with these.
+        // The phase of polling can move a value by half a read, 0.04 us, but not by more between
+        // these neighbours.
         assert!(holds.windows(2).all(|two| (two[1] - two[0]).abs() < 0.015), "{holds:?}");
         assert!(holds[7] > holds[0]);
     }

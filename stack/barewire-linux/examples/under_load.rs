@@ -22,8 +22,8 @@
 //! each message as it runs. The address that a message reads says whose it is and which of that context's: order and
 //! overtaking are seen at the wire, and the bytes that come back are compared with the flash's content.
 //!
-//! What is checked is the order of events, not how long they took: a machine that is emulated, or busy with something
-//! else, is slow and keeps its promises. The times that are printed inform.
+//! It checks the order of events, not their times: an emulated or busy machine is slow, and must keep the promises
+//! all the same. The times that are printed inform.
 //!
 //! In `load-inherit-…` nothing is allocated: the allocator's lock lends no priority, so a thread of low priority that holds
 //! it makes one of high priority wait for whatever runs between the two.
@@ -54,7 +54,8 @@ use barewire_linux::worker::{FifoPriority, Worker, WorkerOptions, spawn_scoped};
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 type OneBus = Bus<ProcessShared<Tap>>;
 
-/// Reads from an address of four bytes, whatever mode the chip is in.
+/// Reads with an opcode that always takes a 4-byte address, so the chip's address mode does not
+/// matter.
 const READ: u8 = 0x13;
 const HEADER: usize = 5;
 const DATA: usize = 8;
@@ -443,7 +444,7 @@ impl<'w> Caller<'w> {
                     }
                 }),
             }
-            // Those of SCHED_FIFO would leave nothing to the others.
+            // Load of SCHED_FIFO would leave no time to the other threads.
             if self.path.fifo().is_some() || self.random(16) == 0 {
                 thread::sleep(Duration::from_micros(self.random(1_500).into()));
             }

@@ -1,5 +1,5 @@
 //! kill -9 of a process on a shared bus, at random moments, while another works on it: the other
-//! goes on each time, and no half-run message passes as a whole.
+//! process continues each time, and no half-run message counts as complete.
 //!
 //! How it works: the controller is a [`recorder`](recorder) in shared memory, behind
 //! [`ProcessShared`]. This process is context 0 and sends messages all the time; a child, which is

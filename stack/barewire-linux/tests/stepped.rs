@@ -106,7 +106,8 @@ fn interrupted_everywhere(platform: &'static dyn Platform, pump: Pump, beside: u
     let stop = AtomicBool::new(false);
     let contend = || {
         let mut queued = pin!(device.queued([7]).expect("plans"));
-        // Not for ever: who is stepped, and serves others, is slower than they submit.
+        // A limited number: the stepped thread also runs others' messages, and is slower than they
+        // submit.
         for _ in 0..200 {
             device.sync(&mut [Transfer::write(&[8])]).expect("runs");
             queued.as_mut().submit().expect("is free");

@@ -126,7 +126,8 @@ impl Choice {
     }
 }
 
-/// `cargo xtask test`: what needs the pinned compiler alone; then what was left out, and its command.
+/// `cargo xtask test`: the steps that need only the pinned compiler. Then lists the other steps, and
+/// the command that runs them.
 pub(crate) fn test(cx: &Context) -> End {
     let steps: Vec<_> = STEPS.iter().filter(|step| step.lane == Lane::Test).collect();
     let rest: Vec<_> = STEPS.iter().filter(|step| step.lane != Lane::Test).collect();
@@ -170,7 +171,7 @@ fn run(steps: &[&'static Step], changed: Option<&ChangedFiles>, cx: &Context) ->
     let mut rows = run.lane(Lane::Test);
     let left = Mutex::new(run.of(Lane::Own));
     let next = || left.lock().expect("no step panics").next();
-    // A lane to its end, then what is left of those that fit beside either.
+    // Runs a lane to its end, then the remaining steps that may run beside any lane.
     let and_own = |lane| {
         let mut rows = run.lane(lane);
         rows.extend(std::iter::from_fn(next).map(|(index, step)| run.step(index, step)));

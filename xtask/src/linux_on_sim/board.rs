@@ -185,7 +185,7 @@ pub(super) static BOARDS: [Board; 10] = [
     Board {
         name: "rpi3",
         driver: Ok("spi-bcm2835"),
-        // spi-bcm2835 has chip selects by GPIO alone, and the board one of them.
+        // spi-bcm2835 drives chip selects by GPIO only, and the board has one of those.
         runs: &[
             run("spidev", "spidev", &["spidev@0"]),
             run("nor", "nor", &["flash@0"]),

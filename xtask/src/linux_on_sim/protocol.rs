@@ -146,7 +146,8 @@ fn judge_server(server: &str, broken: &[(&str, &str)], said: &mut RunReport) {
             let sums = said.notes.iter().find_map(|note| note.strip_prefix("can-sum "));
             let sum = sums.and_then(|sums| sums.split(' ').next().map(str::to_owned));
             if let Some(sum) = sum.filter(|_| text.starts_with("can: ")) {
-                // What was heard, what was sent back, and what came back: three sums.
+                // Three sums must be equal: of the frames received in the guest, of those that it
+                // sent back, and of those that returned.
                 let right = text.matches(&sum).count() == 2;
                 said.checks.push(judged("can-sums", right, format!("{text}; the guest {sum}")));
             }

@@ -1,8 +1,8 @@
 //! `tsc2046` on our device, before the simulated chip and its panel.
 //!
 //! It asks what the data sheet asks: 12 bits, against the driven plate, a conversion in 24 clocks under a
-//! chip select of its own. So it needs a transaction to be one selection and what is sent while
-//! reading to be zeros: a one would be a start bit. Both are so here.
+//! chip select of its own. So it needs a transaction to be one selection, and zeros on MOSI while it
+//! reads: a 1 would be a start bit. Both are so here.
 //!
 //! It does not wait for the panel ("Touch screen settling"): each conversion is the first after its plate
 //! began to be driven, three clocks before. With 10 nF on the wires it is right at 100 kHz and wrong at

@@ -1,6 +1,6 @@
 //! A CAN controller on a CAN bus with one other node, which sends every frame back.
 //!
-//! Behind the rates stands what goes wrong, if anything: see [`Trouble`].
+//! After the rates the text may name a fault: see [`Trouble`].
 //!
 //! The far node flips the lowest bit of the identifier, so that the two never send the same one at once. It
 //! keeps order: a frame that it hears waits behind those that it has yet to send.

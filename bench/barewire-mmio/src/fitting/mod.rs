@@ -3,7 +3,7 @@
 //! # How it works
 //! Each kind has a file with one function, which builds the model, puts it behind the chip select and
 //! returns [`FittedChip`]: what a device tree says of the chip, its interrupt line, and what it can tell
-//! afterwards. Whatever acts on a chip from the other side (a CAN node, a pen, voltages) is built with it.
+//! afterwards. The surroundings that act on a chip (a CAN node, a pen, voltages) are built with it.
 
 mod can;
 mod converter;
@@ -155,7 +155,8 @@ pub fn fit(board: &Board, chip: &ChipName) -> Result<FittedChip, FitError> {
     fitted.map_err(|FitError(why)| FitError(format!("{chip}: {why}")))
 }
 
-/// The board's pads. Those that are chip selects, or that a chip drives, refuse a chip's output.
+/// The board's pads. Pads that are chip selects, or that a chip drives already, cannot be a chip's
+/// output.
 fn pads(board: &Board) -> impl Iterator<Item = Pad> + '_ {
     let banks = (0..).map_while(|block| Some((block, board.pads_of(block)?)));
     banks.flat_map(|(block, pads)| (0..pads).map(move |bit| Pad { block, bit }))

@@ -8,7 +8,7 @@ use barewire_mmio::{Machine, Server};
 use barewire_sim::board::spec::BOARDS;
 use barewire_sim::{Board, BoardOptions};
 
-/// What one request may let pass: a chip's work, not an age.
+/// The most virtual time that one request may take: a chip's operation, but not hours.
 const STEP_NS: u64 = 2_000_000;
 
 /// Sends what the bytes say.

@@ -11,8 +11,9 @@
 //! | *turn* | as *queued*, but the task waits for the bus itself (a lock; a message that only the controller can plan), and then serves as a holder |
 //! | *handed over* | as *queued*, but the holder had served its share and hands the bus over: a wake-up with an idle bus, its own message, and those that it serves |
 //!
-//! With priority inheritance a holder serves nobody: the message on the wire, whose task inherits the priority; all
-//! messages of higher priority that come meanwhile; one of each task of its own priority; and a wake-up for each.
+//! With priority inheritance a holder runs no message of others. A call then waits for the message on the wire,
+//! whose task inherits the priority; for all messages of higher priority that arrive while it waits; for one
+//! message of each task of its own priority; and for a wake-up each.
 //!
 //! How many messages come in a time is bounded by the tasks' periods, and by how late their jobs may run: the bounds
 //! are the least fixed point of each other, found by iteration (Joseph and Pandya, 1986; Audsley and others, 1993).
@@ -208,8 +209,8 @@ impl System<'_> {
         }
     }
 
-    /// How many calls of a task have not returned at the beginning of a time of that length, or are made in it, at
-    /// most: those of each job that begins in it or has not ended.
+    /// The most calls of a task that can be pending in an interval of that length: the calls of each job that
+    /// begins in it, or that has not ended when it begins.
     fn arrivals(&self, task: usize, window: Ps, latest: &[Ps]) -> u64 {
         let it = &self.tasks[task];
         let job = it.calls * latest[task];
@@ -296,7 +297,8 @@ impl System<'_> {
             ..base
         };
         let served_max = if urgent { 2 * SERVED_MAX } else { SERVED_MAX };
-        // An urgent message leaves what is queued behind it to others, a lock does not.
+        // The holder of an urgent message leaves queued messages to others; the holder of a lock
+        // runs them.
         let is_lock = self.traffic.tasks[own].path == Path::Lock;
         let serves_after_turn = me.is_turn && (me.priority == 0 || is_lock);
         let (served, count) = Self::take_dearest(&mut left, served_max);

@@ -1,4 +1,5 @@
-//! What each task's messages cost alone: measured on the simulated board, after another device's message.
+//! The cost of each task's messages on an idle bus, measured on the simulated board after a message of
+//! another device.
 
 use barewire::bus::{Bus, Device};
 use barewire::controller::Controller;

@@ -222,8 +222,8 @@ impl<C> Charged<C> {
         self.inner
     }
 
-    /// Pays for a tick that fell due since the last message. One, however many: those before fell
-    /// into a sleep.
+    /// Pays for a tick that fell due since the last message. One, even if several are due: the
+    /// earlier ones fell into a sleep, where they cost nothing.
     fn tick(&mut self) {
         let (Some(at), now) = (self.tick_at, self.board.engine().now_ps()) else { return };
         if at > now {

@@ -156,8 +156,8 @@ pub struct SimInput {
     mask: u32,
 }
 
-/// `pad` as an input, which it is at reset. Nothing is written, but where a block has to be told to
-/// look at the pad.
+/// `pad` as an input, which it is at reset. No register is written, except on a block whose input
+/// path must be enabled.
 ///
 /// # Panics
 /// If the board has no such pad, or its bit is above 31.
@@ -209,7 +209,7 @@ impl GpioLines {
     /// A pad's level, whoever drives it: a read of a register.
     ///
     /// # Panics
-    /// As all others, if there is no such line.
+    /// If there is no such line, as for the other methods.
     pub fn level(&mut self, bit: u8) -> bool {
         let (offset, mask) = (self.pins.level)(self.checked(bit).into());
         self.regs.read(offset) & mask != 0

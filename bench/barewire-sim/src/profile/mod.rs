@@ -342,7 +342,8 @@ mod tests {
     #[test]
     fn the_ranges_contain_what_is_published() {
         let Profile { register_read_ps, register_write_ps, irq_thread_ps, .. } = Profile::IMX8MP;
-        // 92 ns by a bus clock of 200 MHz are 279 by one of 66, and a read is about 1.6 of them.
+        // 92 ns at a bus clock of 200 MHz become 279 ns at 66 MHz; a read takes about 1.6 times
+        // that.
         assert!(register_write_ps.high >= 92_000 * 200 / 66);
         assert!(register_read_ps.high >= 446_000);
         // Entry, handler and wake-up of a worker on a Raspberry Pi 2, at most.

@@ -83,7 +83,8 @@ fn worst(traffic: &Traffic, spec: &'static BoardSpec, schedules: u64, seed: u64)
 /// Runs so many schedules of each traffic.
 ///
 /// # Panics
-/// If one exceeds the bound, or the worst is not close where it is said to be.
+/// Fails if a call exceeds the bound, or if the worst call is not as close to it as the table
+/// claims.
 pub(crate) fn judge(schedules: u64, seed: u64) {
     let spec = BoardSpec::find("imx8mp").expect("a board");
     for (name, close, traffic) in traffics() {

@@ -26,8 +26,8 @@ enum Lengths {
     Short,
 }
 
-/// Runs every case on what loops back to a device of `settings`; nothing may fail, and no checker
-/// complain.
+/// Runs every case on a loopback behind a device with `settings`. No case may fail, and no checker
+/// may complain.
 fn passes_every_case(
     board: &Board,
     bus: &Bus<dyn Controller + '_>,

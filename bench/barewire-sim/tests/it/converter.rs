@@ -161,7 +161,7 @@ fn a_chip_that_is_missing_is_an_error_and_the_bus_goes_on() {
     }
 }
 
-/// Every part is asked at the clock and with the times that all parts take, whatever the user believes it to be.
+/// A probe uses a clock and delays that every part accepts, because the part is not known yet.
 #[test]
 fn the_part_is_told_behind_every_controller_if_one_channel_is_not_at_ground() {
     for board in BOARDS {
@@ -175,7 +175,7 @@ fn the_part_is_told_behind_every_controller_if_one_channel_is_not_at_ground() {
             }
             assert_eq!(probe(&mut device), Ok(Probed::Unknown), "{} on {board}", part.name);
             let live = part.channels - 1;
-            // One step of a converter of 10 bits.
+            // 4 mV: one step of a 10-bit converter.
             bench.adc.borrow_mut().set_input(live, Signal::constant_mv(4));
             let Ok(Probed::OneOf(told)) = probe(&mut device) else {
                 panic!("{} on {board} is not told", part.name)

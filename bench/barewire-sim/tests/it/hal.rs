@@ -251,8 +251,8 @@ fn made_of(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The chip sees the same transaction whichever device runs it: ours, or embedded-hal-bus's
-    /// over our bus, a pin and a delay of ours; blocking or not.
+    /// The chip sees the same transaction from each device: ours, and embedded-hal-bus's over our
+    /// bus, pin and delay; blocking and async.
     #[test]
     fn our_device_does_what_a_foreign_one_does_on_our_bus(
         steps in prop::collection::vec(a_step(), 0..8),

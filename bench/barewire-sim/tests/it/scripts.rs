@@ -326,7 +326,7 @@ fn write_scripts(script: &mut Script) {
         fast,
         fast.with_mode(MODE_3),
         fast.with_mode(MODE_2),
-        // A clock that rests at the other level waits for it.
+        // Other clock polarities: the driver waits until the clock rests at the new level.
         Settings::new(0, 600_000),
         Settings::new(0, 600_000).with_mode(MODE_1),
         Settings::new(0, 600_000).with_mode(MODE_3),

@@ -128,7 +128,7 @@ fn orders(n: usize) -> Vec<Vec<usize>> {
     orders(n - 1).into_iter().flat_map(put).collect()
 }
 
-/// In whichever order threads are unwound, one that waits for another's message does not wait for
+/// Threads may be unwound in any order: a thread that waits for another's message does not wait for
 /// ever.
 fn in_every_order(
     platform: &'static dyn Platform,

@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //! The [`Bus`] waits by futexes and is served by a worker thread once something is queued. Its controller is a
-//! [`DynController`], which can be closed while others still hold devices on the bus. What is not
-//! `Send` by itself, a simulated board or one in QEMU, is confined: a message uses it under a mutex.
+//! [`DynController`], which can be closed while others still hold devices on the bus. Simulated boards and
+//! boards in QEMU are not `Send`, so they are confined: each message uses them under a mutex.
 //!
 //! # Time
 //! A simulated board's time passes by messages and by waits on [`AnyBus::timer`]. It also passes with the clock
@@ -286,7 +286,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Nobody is left to hear of it.
+        // No caller is left that could get the error.
         let _ = self.close();
     }
 }

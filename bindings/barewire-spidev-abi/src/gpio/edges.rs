@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(changes(&line.look(&asserted(7, 30), &at(300))), [(false, 270)]);
         assert_eq!(changes(&line.look(&asserted(7, 130), &at(400))), [], "the same");
         assert_eq!(changes(&line.look(&plain(true), &at(500))), [(true, 500)]);
-        // Not before the look before it, whatever the chip's clock says.
+        // An edge is never dated before the previous look, even if the chip's clock says so.
         assert_eq!(changes(&line.look(&asserted(8, 400), &at(600))), [(false, 500)]);
         assert_eq!(at(600).realtime_of(500), 1_000_500);
     }

@@ -119,7 +119,8 @@ proptest! {
                 Err(errno) => prop_assert!(matches!(errno, Errno::INVAL | Errno::MSGSIZE), "{}", errno),
             }
         }
-        // The last one closes it: the clock goes, and a chip that was left selected is released.
+        // The last opener closes the node: its clock setting is forgotten, and a chip that was left
+        // selected is released.
         bench.chip.close(&bench.bus);
         bench.chip.open();
         for (setting, value) in [(Setting::Mode32, 0), (Setting::BitsPerWord, 8)] {

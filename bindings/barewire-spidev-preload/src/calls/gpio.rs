@@ -23,7 +23,7 @@ const EVENT_MAX: usize = 288;
 const LINE_EVENT: usize = 48;
 const EVENT_DATA: usize = 16;
 
-/// An ioctl of a GPIO file; `real` for what any file knows.
+/// An ioctl on a GPIO file. `real` handles the numbers that every kind of file has.
 pub(super) fn ioctl(
     id: OpenId,
     number: u32,

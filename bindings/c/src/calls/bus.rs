@@ -51,9 +51,9 @@ pub unsafe extern "C" fn bw_bus_open(
     })
 }
 
-/// Closes a bus: waits for the message on the wire and for another thread's lock, releases the controller, and keeps what
-/// a simulated flash chip has in its file. Messages that are queued, and later ones, fail with `BW_ERROR_CLOSED`, in
-/// whatever thread. Its devices, prepared messages and messages keep their handles, and are to be closed too.
+/// Closes a bus: waits for the message on the wire and for another thread's lock, releases the controller, and keeps
+/// what a simulated flash chip has in its file. Queued messages, and later ones of any thread, fail with
+/// `BW_ERROR_CLOSED`. Its devices, prepared messages and messages keep their handles, and are to be closed too.
 ///
 /// A lock that the calling thread holds is released first. If the call fails with `BW_ERROR_OPEN`, the bus is closed all
 /// the same, and the text says what could not be kept.
@@ -125,7 +125,7 @@ pub extern "C" fn bw_set_counting(bus: *mut bw_bus, counting: i32) -> bw_error {
     })
 }
 
-/// What was on the wire while counting was on, as of one moment between two messages.
+/// The counts of messages since counting was switched on, taken at one moment between two messages.
 ///
 /// # Safety
 /// `statistics` is NULL or points at a struct whose `size` is set.

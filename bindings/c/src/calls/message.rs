@@ -45,7 +45,7 @@ struct CallbackTarget {
     shared: Arc<SharedBus>,
 }
 
-// SAFETY: the C function gets the pointer in whatever thread it is called, which its documentation says.
+// SAFETY: the C function gets the pointer on any thread that calls it, as its documentation says.
 unsafe impl Send for CallbackTarget {}
 
 // SAFETY: likewise.
@@ -78,7 +78,7 @@ type Closure = dyn Fn(&mut Completed<'_>) -> Then + Send + Sync;
 
 /// The core's message, with the callback that it calls.
 struct Inner {
-    // Dropped before what it calls, and before the bus.
+    // Must be dropped first: it may still call the closure, and it borrows the bus.
     queued: ManuallyDrop<Pin<Box<CoreMessage>>>,
     closure: *mut Closure,
     called: Arc<CallbackTarget>,

@@ -242,7 +242,7 @@ impl Mcp3008 {
         self.part.channels
     }
 
-    /// What one more than the highest code stands for, in millivolts.
+    /// The voltage of the highest code plus one, in millivolts.
     #[getter]
     fn vref_mv(&self) -> u32 {
         self.vref_mv

@@ -36,7 +36,7 @@ impl Port for DevicePort {
     }
 }
 
-/// A port of which other processes are kept off, where there may be some.
+/// A port that excludes other processes, if the bus can have any.
 pub(crate) type SharedPort = ChipPort<DevicePort>;
 
 /// The port of a chip.

@@ -1,4 +1,4 @@
-//! A bus with its lock: what devices, chips and spidev nodes keep of it.
+//! A bus with its lock. Devices, chips and spidev nodes keep a share of it.
 //!
 //! # How it works
 //! A call that waits for the bus lets other Python threads run meanwhile. On buses whose messages take

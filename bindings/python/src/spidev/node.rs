@@ -276,7 +276,8 @@ fn of_kernel(py: Python<'_>, path: &Path) -> PyResult<Result<OpenNode, CallRefus
         bufsiz: u32::try_from(bufsiz).unwrap_or(BUFSIZ),
     };
     let node = Arc::new(Node::new(py, shared, setup, true)?);
-    // As they are in the kernel; what this class does not know of, it leaves alone.
+    // Starts with the kernel's settings for this node. Flags that this class does not know stay as
+    // they are.
     for (setting, value) in
         [(Setting::Mode, found.mode.into()), (Setting::BitsPerWord, u32::from(found.bits_per_word))]
     {

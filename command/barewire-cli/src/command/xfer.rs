@@ -1,7 +1,7 @@
 //! `barewire xfer`: one message of any transfers, full duplex.
 //!
-//! HEX is what goes over the wire, first byte first, whatever the word length; so is what comes
-//! back. Words of 16 and 32 bits lie in the core's buffers in the processor's order, hence the
+//! HEX is the bytes on the wire in order, for every word length. The received bytes are printed
+//! likewise. Words of 16 and 32 bits lie in the core's buffers in the processor's order, hence the
 //! swap on the way in and out.
 
 use std::fmt::Write as _;

@@ -258,7 +258,7 @@ fn a_simulated_board_refuses_a_part_that_it_does_not_have() {
         }
     }
     run(&[&read[..], &["--chip", "MCP3008"]].concat()).ok();
-    // Another chip select has no converter, and is told as before.
+    // A chip select without a converter gives the same error as before.
     let flash = run(&["adc", "read", "--bus", "sim:rpi3", "--cs", "1", "--chip", "mcp3208"]);
     flash.fails(1, "no converter answers");
 }
@@ -290,7 +290,7 @@ fn a_probe_tells_which_part_answers_or_that_it_cannot() {
     // Its converter is on another chip select.
     run(&["adc", "read", "--bus", "sim:rpi3", "--cs", "1", "--probe"])
         .fails(1, "no converter of this");
-    // What is slower than all parts take is kept to.
+    // A clock below every part's limit is used as given.
     let slow = ["adc", "read", "--bus", bus, "--probe", "--speed-hz", "100k"];
     run(&slow).ok();
 }

@@ -397,7 +397,8 @@ fn opened(browser: &str, page: &Path, profile: &Path) -> (String, Vec<String>) {
         .output()
         .expect("the browser starts");
     assert!(ran.status.success(), "{ran:?}");
-    // The browser complains of its own surroundings too; what a page does is said by its console.
+    // The browser also reports problems of its environment. Problems of the page appear in its
+    // console.
     let console = String::from_utf8_lossy(&ran.stderr);
     let console = console.lines().filter(|line| line.contains("CONSOLE")).map(Into::into).collect();
     (String::from_utf8_lossy(&ran.stdout).into_owned(), console)

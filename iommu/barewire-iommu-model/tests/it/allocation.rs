@@ -1,5 +1,5 @@
-//! Memory runs out at every allocation of a sequence: the call that meets it leaves everything as it
-//! was, loses no table, and what it had shown to the TLB is flushed with the gather.
+//! Each allocation of a sequence fails in turn. The call that fails leaves all mappings as they were
+//! and loses no table. Entries that the TLB may have read meanwhile are flushed with the gather.
 
 use barewire_iommu::{
     Config, ConfigError, Granule, MapError, PageTable, Stage, Strategy, UnmapError,

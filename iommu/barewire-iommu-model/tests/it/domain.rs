@@ -208,7 +208,7 @@ impl Owner<'_, '_> {
             Ok(unmapped) => {
                 assert_eq!(unmapped.bytes, range.end - range.start);
                 if self.domain.completed(unmapped.ticket) {
-                    // Its owner has the memory, whatever else may be cached.
+                    // The memory belongs to its owner again, so no TLB may hold an entry for it.
                     self.machine.given_back(self.context, range);
                 }
             }
@@ -247,7 +247,7 @@ impl Owner<'_, '_> {
         while !self.mapped.is_empty() {
             self.unmap(0);
         }
-        // A failure that was asked for may still come.
+        // An injected failure may still occur here.
         for _ in 0..2 {
             self.retry();
             let _ = self.domain.flush();
@@ -534,7 +534,7 @@ fn a_skipped_invalidation_of_an_empty_table_is_found() {
     }
 }
 
-/// Hardware that does not invalidate is found out, whatever the policy: these tests can fail.
+/// With every policy the judge notices hardware that ignores invalidations: these tests can fail.
 #[test]
 #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn a_skipped_invalidation_is_found_under_every_policy() {

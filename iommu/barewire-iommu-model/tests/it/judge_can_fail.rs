@@ -37,7 +37,7 @@ fn free(machine: &Machine, table: PhysAddr, bytes: usize) {
     unsafe { machine.free(table, bytes) }
 }
 
-/// A table in which these entries are set, filled before anybody sees it, and clean.
+/// A table with these entries, which no walker can reach yet, and whose words are clean.
 fn table(machine: &Machine, bytes: usize, entries: &[(usize, u64)]) -> PhysAddr {
     let table = machine.alloc(bytes).expect("there is memory");
     let fill = |words: &mut [u64]| {
@@ -718,7 +718,7 @@ fn a_global_page_outlives_its_asid() {
     assert_reports!(actor.violations(), Violation::Stale { .. });
 }
 
-/// Hardware that fetches only what is asked for keeps that as long.
+/// Hardware that fetches entries only on demand keeps them until they are invalidated, too.
 #[test]
 fn what_was_accessed_once_stays_until_it_is_invalidated() {
     let machine = Machine::new(Options { fetching: Fetching::OnDemand, ..Options::default() });

@@ -98,8 +98,8 @@ fn a_stream_is_aborted_bypassed_translated_and_aborted() {
                 edu.store(Iova(VirtMachine::DATA.0), MESSAGE).expect("stores");
                 rig.message_at(VirtMachine::DATA)
             };
-            // Nobody has said anything: aborted, and nothing is recorded, unless the second level
-            // of the table is not there.
+            // The stream was never set, so accesses are aborted without an event. QEMU only
+            // complains if the table's second level is missing.
             edu.fetch(here, MESSAGE).expect("fetches");
             let complaints: &[&str] = match layout {
                 StreamLayout::Linear { .. } => &[],

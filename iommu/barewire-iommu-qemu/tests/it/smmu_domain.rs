@@ -126,7 +126,7 @@ impl<'s, 'r> Bench<'s, 'r> {
         self.domain.map_sg(&list, self.attributes).expect("mapped")
     }
 
-    /// The device reads the first, the last and some of what `map` has mapped.
+    /// The device reads the first page that `map` mapped, the last, and some between.
     fn assert_read(&self, iova: Iova, page: u64, count: u64, why: &str) {
         for index in probes(count) {
             let found = self.rig.read(at(iova, index * K4));

@@ -87,7 +87,7 @@ fn the_right_invalidation_shows_the_new_page_and_a_wrong_one_the_old() {
     });
 }
 
-/// Both tags are in the TLB at once: neither is the other's.
+/// Entries of both tags are in the TLB at once, and each device uses its own.
 #[test]
 fn two_address_spaces_keep_apart() {
     with_rig(|rig| {
@@ -267,11 +267,13 @@ fn the_fields_of_a_range_are_the_manual_s() {
         let mut device = rig.attach_stage1(ASID);
         let below = |granules: u64| Iova(IOVA.0 - granules * K4);
         let scope = |num, scale| Some(Scope { granule: Granule::Size4K, num, scale, level: None });
-        // The first granule and what is covered: with one granule less the page is not in it.
+        // The first granule and the number covered. With one granule less, the page would not be
+        // covered.
         for (num, scale, granules) in [(1, 0, 2), (31, 0, 32), (0, 1, 2), (0, 9, 512), (4, 3, 40)] {
             for (iova, expected) in [(below(granules), 1), (below(granules - 1), 2)] {
                 remap(&mut device);
-                // Ranges begin at a multiple of what SCALE says, or nobody knows what they cover.
+                // A range must begin at a multiple of its SCALE unit; otherwise the architecture
+                // does not say what it covers.
                 let command = Command::tlbi_nh_va(0, ASID, iova, true, scope(num, scale));
                 rig.smmu.run(&[command]).expect("completes");
                 assert_eq!(rig.read(IOVA), message(expected), "NUM {num}, SCALE {scale}");

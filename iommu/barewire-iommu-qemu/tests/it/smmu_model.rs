@@ -66,7 +66,8 @@ fn line_2_no_walks_are_kept() {
         assert_eq!(device.gather.tables(), 1);
         assert_eq!(rig.read(IOVA), message(3), "a leaf is kept");
         rig.assert_unmapped(at(IOVA, K4));
-        // As of leaves alone, for one page, though a table went.
+        // A command for leaves only, and for one page: QEMU also drops entries of the table that
+        // was unhooked.
         run_one(rig, Command::tlbi_nh_va(0, ASID, IOVA, true, None));
         rig.assert_unmapped(IOVA);
     });

@@ -43,7 +43,8 @@ fn dma_goes_both_ways_and_what_may_not_is_an_event() {
         let inside = at(IPA, M2 + rig.page(20).0 - VirtMachine::DATA.0);
         assert_eq!(rig.read(inside), message(20));
 
-        // What may not comes first: see the model's differences.
+        // The refused accesses come first, because of a difference of the model
+        // (`src/virt/mod.rs`).
         rig.write(at(IPA, K4), *b"is read only....");
         rig.assert_fault(EventKind::Permission, at(IPA, K4), MESSAGE, true);
         assert_eq!(rig.read(at(IPA, K4)), message(2));

@@ -264,8 +264,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         unsafe { self.table.release(gather) };
     }
 
-    /// Releases addresses after the flush of what was mapped there, or if nothing was ever mapped
-    /// there.
+    /// Releases addresses: after the flush of their mappings, or at once if they were never mapped.
     pub(super) fn release_iovas(&self, range: Range<Iova>) {
         // SAFETY: the range was handed out to this domain, and its `Mapped` is gone. Nothing is
         // mapped there, and every caller has made sure that no TLB holds an entry for it.

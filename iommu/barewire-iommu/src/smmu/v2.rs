@@ -12,10 +12,10 @@
 //! arm-smmu driver).
 //!
 //! # How this driver uses it
-//! One CPU at a time writes TLBSYNC and polls its status: under a lock in [`ContextBank`] for the
-//! bank's, under a [`GlobalSync`] for the global one, of which there is one for all banks of an SMMU.
-//! A CPU waits for the lock only as long as its patience allows. A CPU that gives up while SACTIVE is
-//! 1 leaves word of that, and the next one first waits until it is 0.
+//! One CPU at a time writes TLBSYNC and polls its status. Each [`ContextBank`] has a lock for the
+//! bank's TLBSYNC; the global one, shared by all banks of an SMMU, has the lock in [`GlobalSync`]. A
+//! CPU waits for the lock only as long as its patience allows. If a CPU gives up while SACTIVE is 1,
+//! it marks the lock, and the next CPU first waits until SACTIVE is 0.
 //!
 //! # Ordering
 //! 1. Tables first: walks after [`flush`](Invalidate::flush) see all stores to tables before it.

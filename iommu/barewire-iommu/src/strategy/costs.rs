@@ -103,8 +103,8 @@ impl Choice {
 }
 
 impl Costs {
-    /// Whether a run takes one command by page, and no other method is cheaper whatever stays mapped:
-    /// all wait alike.
+    /// Whether a run needs one command by page, and no other method can be cheaper for any number of
+    /// pages that stay mapped, because every method waits equally long.
     #[inline]
     pub(super) fn is_one_page(&self, run: &Run, facts: &Facts) -> bool {
         run.addresses(facts.page_shift) == 1

@@ -27,7 +27,7 @@ pub enum Strategy {
     ByPage,
     /// The fewest range commands that cover the runs. By page if the hardware has no ranges.
     ByRange,
-    /// The whole context at once, whatever was unmapped.
+    /// Always the whole context.
     ByContext,
     /// The cheapest of these, including the cost of refetching translations.
     Adaptive(Costs),
@@ -166,7 +166,8 @@ impl Run {
         self.end.0.saturating_sub(self.start.0)
     }
 
-    /// The level hint. Only a run of leaves may have one, since walks have other levels.
+    /// The level hint. Only a run of leaves may have a hint, because walk entries are at other
+    /// levels.
     fn hint(&self) -> Option<u8> {
         match self.level {
             Some(level) if !self.tables => Some(level),

@@ -29,10 +29,10 @@
 //! 4. Barrier at the end: every call ends in [`Pool::barrier`]. A device that is started afterwards
 //!    sees all changes. Leaves are stored whole, but not in order: they lead to no contents that must
 //!    be seen first.
-//! 5. The way is visible: for walkers that do not snoop, a mapping leaves no entry on the way to its
-//!    leaves that is not clean, whichever thread stored it. An entry marked by bit 55 is clean; an
-//!    entry without the mark is cleaned by each mapping that descends through it. The mark is stored
-//!    after the barrier that completes the clean ([`mark`]).
+//! 5. The entries above are visible: for walkers that do not snoop, a mapping cleans every entry
+//!    above its leaves that is not clean, even if another thread stored it. An entry marked by bit
+//!    55 is clean; an entry without the mark is cleaned by each mapping that descends through it.
+//!    The mark is stored after the barrier that completes the clean ([`mark`]).
 //! 6. Empty is not unused: a table in which nothing is mapped may still be in a TLB's walks. It is
 //!    replaced or freed only when the walks through it have been invalidated, and only by a call
 //!    whose part covers its whole span (rule 3).

@@ -104,7 +104,7 @@ fn operations_become_commands() {
         assert_eq!(two, [[va | 9 << 20, 0x20_0601], [va | 9 << 20, 0x40_0601]]);
         let two = flush(asid, blocks(0x2000_0000, 29, 2));
         assert_eq!(two, [[va | 13 << 20, 0x2000_0e01], [va | 13 << 20, 0x4000_0e01]]);
-        // Not where such a block may stand, or of no granule's: no hint.
+        // An address at which such a block cannot begin, or a size that no granule has: no hint.
         let two = flush(asid, blocks(0x20_1000, 21, 2));
         assert_eq!(two, [[va, 0x20_1001], [va, 0x40_1001]]);
         assert_eq!(flush(asid, blocks(0x20_0000, 20, 2))[0], [va, 0x20_0001]);
@@ -269,7 +269,7 @@ fn a_refused_command_becomes_a_sync_and_its_batch_s_error() {
         let mut expected: Vec<_> = batch.iter().map(|command| command.0).chain([SYNC]).collect();
         expected[at] = SYNC;
         assert_eq!(fake.state().executed, expected);
-        // The reason is still in CONS, and nobody takes it for a new error.
+        // The reason of the old error is still in CONS; it is not taken for a new error.
         assert_eq!(smmu.run(&[numbered(1)]), Ok(()));
         assert_eq!(fake.state().active_errors(), 0);
     }
@@ -302,7 +302,7 @@ fn an_aborted_fetch_is_tried_again() {
 /// error, even if the other acknowledged it.
 #[test]
 fn calls_within_calls() {
-    /// The handler comes at the first look in vain.
+    /// The handler runs when the first poll finds the command unfinished.
     struct Interrupted<'f, F: Fn()>(&'f F, AtomicBool);
     impl<F: Fn()> Patience for Interrupted<'_, F> {
         fn more(&self, _started: u64, looks: u32) -> bool {

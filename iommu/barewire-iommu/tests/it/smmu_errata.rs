@@ -49,7 +49,8 @@ fn between_syncs(commands: &[[u64; 2]]) -> impl Iterator<Item = &[[u64; 2]]> {
     commands.split(|command| *command == SYNC)
 }
 
-/// Asserts what erratum 2812531 asks for: at most 63 commands between two CMD_SYNCs, all of one kind.
+/// Asserts the workaround of erratum 2812531: at most 63 commands between two CMD_SYNCs, all of one
+/// kind.
 fn assert_separate(commands: &[[u64; 2]]) {
     for batch in between_syncs(commands) {
         assert!(batch.len() <= 63, "{} commands without a CMD_SYNC", batch.len());

@@ -89,7 +89,8 @@ fn flaw_6_every_error_is_a_value() {
     assert_eq!(GlobalErrors::NONE.to_string(), "no error");
 }
 
-/// A call that recovers from a refused command acknowledges what else is active. It is not lost.
+/// A call that recovers from a refused command also acknowledges the other active errors. It is not
+/// lost.
 #[test]
 fn flaw_6_an_error_that_a_flush_acknowledges_is_reported_later() {
     with_smmu(Options::default(), |fake, smmu| {

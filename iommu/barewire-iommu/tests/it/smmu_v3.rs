@@ -118,7 +118,7 @@ fn registers_that_never_agree() {
     assert!(error.contains("0x24") && error.contains("patience"), "{error}");
 }
 
-/// The n-th allocation fails, whichever: nothing is lost, and the next try succeeds.
+/// For every n, the n-th allocation fails: nothing is lost, and the next try succeeds.
 #[test]
 fn no_memory_at_any_point() {
     for left in 0..7 {

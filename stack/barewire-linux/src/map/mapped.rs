@@ -93,7 +93,7 @@ pub struct Mapped {
     shared_warning: Option<String>,
     /// None once it was taken.
     pub(super) lock: Option<SharedLock>,
-    /// None if the lock is had alone.
+    /// `None` if the bus is exclusive.
     pub(super) chips: Option<ChipLocks>,
 }
 

@@ -1,5 +1,5 @@
 //! Which process this is: a number that differs in each child with memory of its own, and whether the memory is
-//! borrowed. What is cached for a process or a thread is wrong in such a child.
+//! borrowed. In such a child, values cached for the process or the thread are wrong.
 //!
 //! # How it works
 //! One page holds the number. The kernel clears it in every child that gets a copy of the memory (madvise(2),
@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use rustix::process::getpid;
 
-/// What is kept of the process; zeros until it is asked for.
+/// The record of a process; zeros until the first call asks for it.
 struct KnownProcess {
     number: AtomicU32,
     /// The kernel's id.
@@ -81,12 +81,12 @@ fn ask() -> u32 {
     }
 }
 
-/// What is kept, whose place is made if it is missing.
+/// The process's record, which is allocated if there is none yet.
 fn known() -> &'static KnownProcess {
     let mut place = KNOWN.load(Ordering::Acquire);
     if place.is_null() {
         let new = cleared_page().unwrap_or_else(counted);
-        // Another thread's, if it was faster: a page is lost then.
+        // If another thread was faster, its record is used, and this page is lost.
         let set = KNOWN.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
         place = set.map_or_else(|other| other, |_| new);
     }
@@ -154,7 +154,7 @@ fn clock() -> Option<(u64, u64)> {
 }
 
 /// Whether the caller is a child that shares its parent's memory (vfork, `CLONE_VM`), which is then in use by two
-/// processes at once. Such a child must use no bus: what it holds when it ends would be held for ever.
+/// processes at once. Such a child must not use a bus: a lock that it holds at its end would be held for ever.
 ///
 /// Calls that follow each other within microseconds cost some instructions, others a system call.
 #[inline]
@@ -248,7 +248,8 @@ mod tests {
         assert_eq!(in_child(fork, differs), 1);
     }
 
-    /// What `says` returns in a child that shares the memory, and goes on at once or when the child has ended.
+    /// Returns the result of `says` in a child that shares the memory. Depending on `flags`, the parent
+    /// continues at once or when the child has ended.
     fn in_borrower(flags: i32, says: fn() -> i32) -> i32 {
         extern "C" fn run(says: *mut libc::c_void) -> i32 {
             // SAFETY: the function below.

@@ -16,14 +16,15 @@
 //! acquire the lock is told [`MutexState::OwnerDied`], and clears the mark; if that one ends before it released the lock, the kernel marks it
 //! again. The list has libc's own entries too.
 //!
-//! The word is at the end of a file's first page ([`FROM_END`]), so the entry lies in the next page, which is not the file's
-//! but the process's own. Whatever another program writes to the file, it cannot change a list.
+//! The word is at the end of a file's first page ([`FROM_END`]), so the entry lies in the next page, which is not the
+//! file's but the process's own. Another program may write anything to the file; it cannot change a list.
 //!
 //! # Ordering
 //! The kernel reads the list when the thread ends, at whatever instruction:
 //! 1. Name the lock as the one that is being acquired or released (`pending`).
 //! 2. Change the word; enter the lock in the list, or take it out before the word is changed.
-//! 3. Name what was named before: another lock, if this is a signal handler that tries one.
+//! 3. Restore the previous value of `pending`. It names another lock if this code runs in a signal
+//!    handler.
 //!
 //! Nothing else reads the list, so fences for the compiler are enough.
 //!
@@ -301,8 +302,8 @@ impl SharedMutex {
         word & FUTEX_OWNER_DIED == 0 && word & FUTEX_TID_MASK != 0
     }
 
-    /// Frees the lock, whatever its last users left in it. No process may use it meanwhile. If it is held, its holder is gone,
-    /// with its boot or its PID namespace: the next one to acquire it is told so.
+    /// Frees the lock, in any state that its last users left. No process may use it meanwhile. If it is held, its
+    /// holder's boot or PID namespace has ended. The next thread to acquire it is told so.
     pub(crate) fn reset(&self) {
         let is_held =
             self.word().load(Ordering::Relaxed) & (FUTEX_TID_MASK | FUTEX_OWNER_DIED) != 0;

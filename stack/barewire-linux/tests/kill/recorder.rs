@@ -101,7 +101,8 @@ impl Record {
     }
 }
 
-/// The controller. Like a real one it remembers what it configured, and does not write it again.
+/// The controller. Like a real driver it remembers the settings that it wrote, and does not write
+/// them again.
 pub(crate) struct Recorder {
     record: Record,
     configured: Option<u32>,

@@ -86,10 +86,10 @@ fn a_bank_that_the_kernel_uses_is_refused_and_untouched() {
     assert!(text.contains("native0") && text.contains("gpio@0x30240000:PIN"), "{text}");
     assert_eq!(memory.nonzero(&[GPIO5]), before, "nothing is written");
     assert_eq!(kernel.take_log(0), [""; 0], "nothing is requested");
-    // Its own line is another matter, and so is the other bank.
+    // A native line is allowed, and so is a pin of another bank.
     assert!(open(&tree, &kernel, "cs=native0").is_ok());
     assert!(open(&tree, &kernel, "cs=gpio@0x30230000.9").is_ok());
-    // Nor is a chip select that somebody has.
+    // A pin that the kernel uses as a chip select is refused too.
     let (tree, _, kernel) = board();
     let kernel = kernel.used_by(0, CS, "", "spi0 CS0");
     assert!(matches!(refused(&tree, &kernel, DIRECT), GpioError::BankInUse { .. }));
@@ -376,7 +376,7 @@ fn an_int_line_is_slept_for_only_at_rest() {
     let (tree, _, kernel) = board();
     let mut int = int_line(&tree, &kernel, "gpio@pca9535:7");
     assert_eq!(kernel.take_log(2), ["request [7]", "edges Low"]);
-    // Low before anybody looked: no edge will come, and none is waited for.
+    // The line was low before the first wait, so no edge will come: the wait returns at once.
     assert_eq!(int.wait(Duration::from_secs(9)), Ok(Sensed::Active));
     assert_eq!((kernel.slept(2), int.last_edge()), (0, None));
 

@@ -134,7 +134,7 @@ pub(crate) struct Operation<'b, C: Controller + ?Sized> {
     pub(crate) waker: Option<Waker>,
     /// What went wrong first.
     wrong: Option<String>,
-    /// Whether it runs before whatever its client gives later.
+    /// Whether it runs before all messages that its client gives later.
     keeps_its_place: bool,
 }
 
@@ -397,7 +397,8 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
         Self { ops: ops.collect(), order: Vec::new() }
     }
 
-    /// Plans what is planned before it is given, with these callbacks.
+    /// Plans the operations whose messages are planned before they are given to the bus, with these
+    /// callbacks.
     pub(crate) fn plan(&mut self, callback: impl Fn(Op) -> Option<Callback>) {
         self.ops.iter_mut().for_each(|op| op.plan(callback(op.op)));
     }
@@ -446,8 +447,8 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
     }
 }
 
-/// Whether each client's bytes came as often as it expects, in its own order, and what it locked
-/// together; and nothing else. Says what is not so.
+/// Whether each client's bytes were sent as often as it expects and in its order, bytes under one
+/// lock were sent together, and no others were sent. Says what is not so.
 pub(crate) fn judge(clients: &[Vec<Record>], sent: &[u8]) -> Result<(), String> {
     for Record { op, bytes, times, .. } in clients.iter().flatten() {
         for byte in bytes {
@@ -470,7 +471,7 @@ pub(crate) fn judge(clients: &[Vec<Record>], sent: &[u8]) -> Result<(), String> 
 
 fn judge_order(client: &[Record], sent: &[u8]) -> Result<(), String> {
     let place = |byte: &u8| sent.iter().position(|sent| sent == byte);
-    // Where `before` was expected, and what came first instead.
+    // Whether `after` was sent before `before`.
     let is_swapped = |before: &u8, after: &u8| {
         place(before).zip(place(after)).is_some_and(|(before, after)| before > after)
     };

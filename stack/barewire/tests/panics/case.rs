@@ -112,7 +112,7 @@ fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// One thread's operations, and what drives them.
+/// One thread's operations, and the driver that runs them.
 struct Executor<'b> {
     bus: &'b Bus<Any>,
     run: Arc<Run>,
@@ -161,7 +161,7 @@ impl<'b> Executor<'b> {
 
     /// Delivers what interrupts come. Whether there were any.
     fn interrupted(&self) -> bool {
-        // One that panicked was one.
+        // An interrupt that panicked counts as one.
         self.run.case.pump == Pump::Interrupt && caught(|| self.bus.interrupt()).unwrap_or(true)
     }
 
@@ -217,7 +217,7 @@ impl<'b> Executor<'b> {
     }
 }
 
-/// How often an operation came over the wire, given what panicked; or how it failed.
+/// How often an operation must be on the wire after these panics, or how it failed.
 fn times(log: &Log, operation: &Operation<'_, Any>) -> Result<Times, String> {
     let (op, byte) = (operation.op, operation.byte);
     match operation.result() {

@@ -121,7 +121,7 @@ impl Sweep {
     }
 
     /// All mixes, unless `BAREWIRE_WHOLE` is set: in a debug build every seventh of three paths, under Miri every
-    /// third of two. Neither has a common divisor with the number of paths, so each path still comes at each place.
+    /// third of two. Neither 7 nor 3 divides the number of paths, so each path still occurs at each position.
     fn run(self, what: &str) {
         let is_whole = std::env::var_os("BAREWIRE_WHOLE").is_some();
         let step = match self.len {

@@ -441,7 +441,7 @@ impl Scheduler for Strict {
                 }
                 // All are held back: time goes by.
                 Err(Some(next)) => now = next,
-                // Only the handler is left, which is told so by being run.
+                // Only the handler's thread is left. Running it tells it so.
                 Err(None) => return Some(runnable[0].id()),
             }
         }

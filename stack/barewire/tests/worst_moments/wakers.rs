@@ -100,7 +100,7 @@ fn a_waker_may_free_its_message_and_panic() {
     });
 }
 
-/// A waker that nobody wakes, and whose last handle owns another message.
+/// A waker that is never woken, and whose last handle owns another message.
 struct Owning(#[allow(dead_code, reason = "dropped")] Mutex<Message<'static>>);
 
 impl Wake for Owning {

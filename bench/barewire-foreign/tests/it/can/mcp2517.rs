@@ -272,7 +272,7 @@ fn its_filters_let_through_what_they_say() {
     let rig = rig(PartKind::Mcp2517Fd, 250_000);
     let mut ours = rig.ours(classic(250_000));
     let mut foreign = foreign(&rig, &classic_configuration());
-    // Filter 0 lets all pass until it is told otherwise.
+    // Filter 0 accepts every frame until the test changes it.
     let mut exact = Filter::new(standard(0x123), 0).expect("a filter");
     exact.set_mask_standard_id(0x7ff);
     exact.match_standard_only();

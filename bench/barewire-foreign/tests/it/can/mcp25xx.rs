@@ -186,7 +186,7 @@ fn order_is_kept_in_both_directions_at_once() {
         (0..100_u8).map(|index| (frame(0, index), frame(1, index))).unzip();
     let (mut heard_by_ours, mut heard_by_foreign) = (Vec::new(), Vec::new());
     for (mine, theirs) in by_ours.iter().zip(&by_foreign) {
-        // Both want the bus at once; one of each at a time.
+        // Both nodes send at the same time, one frame each.
         ours.transmit(mine).expect("goes out");
         assert!(transmit(&mut foreign, theirs));
         for _ in 0..20 {

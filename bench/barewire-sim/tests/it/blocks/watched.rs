@@ -1,7 +1,7 @@
 //! A controller block whose register accesses are on a tape, and whose clock can be stopped.
 //!
-//! The block is the board's own, wrapped: it answers every access as before. While its clock is stopped no
-//! time passes for it: registers keep what is written, and no word gets on.
+//! The block is the board's own, wrapped: it answers every access as before. While its clock is stopped,
+//! no time passes for the block: registers store writes, and no word moves.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -78,7 +78,7 @@ fn every_kind_of_frame_comes_back() {
     }
 }
 
-/// Everybody sends; the caller ends it at the tenth frame, and what was received went back.
+/// All nodes send. The caller ends the run at the tenth frame; every received frame was echoed.
 #[test]
 fn it_ends_when_the_caller_wants_no_more() {
     for who in Who::ALL {

@@ -1,9 +1,9 @@
 //! The judge of messages: every byte that the driver sends and receives while it does what is listed here, as a
 //! reviewed script.
 //!
-//! A line is a message: what was sent, `->` what came back, `|` where the chip select was released within it. A line
-//! with `=` says what the driver told its caller. Set `BAREWIRE_BLESS=1` to write the script anew; the difference is
-//! then for a reviewer.
+//! A line is a message: the bytes sent, `->` and the bytes received, `|` where the chip select was released within
+//! it. A line with `=` says what the driver told its caller. Set `BAREWIRE_BLESS=1` to write the script anew; the
+//! difference is then for a reviewer.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ type Recording<'b> = Mcp251xfd<OnDevice<'b, RecordedController, 6>, SimTimer>;
 struct Script(String);
 
 impl Script {
-    /// Writes what `act` does with a driver that was started, or that refused to.
+    /// Records the messages of `act`, which gets the started driver, or the error of starting it.
     fn write(
         &mut self,
         title: &str,

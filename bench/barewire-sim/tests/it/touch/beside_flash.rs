@@ -2,12 +2,13 @@
 //!
 //! One processor. A thread of low priority reads a NOR flash in chunks, and now and then programs a
 //! page and reads it back; a thread of high priority is woken by PENIRQ and samples the pen through an
-//! urgent device. Both data are held against what they must be. The time from PENIRQ's fall to the
-//! sample is a reviewed table: with no thread at the flash, with both on one bus, with a bus for each.
+//! urgent device. The flash data and the pen positions are both checked. The time from PENIRQ's fall
+//! to the sample is a reviewed table: with no thread at the flash, with both on one bus, with a bus
+//! for each.
 //!
-//! On one bus a sample waits for the one message that is on the wire when it is asked for: the bus goes
-//! to an urgent device before anything else. So the worst case is the idle one's and the longest
-//! flash message, which is the chunk's clocks, and what the hand-over costs.
+//! On one bus a sample waits only for the message that is on the wire when the sample is requested: an
+//! urgent device gets the bus next. So the worst case is the idle one's and the longest flash message,
+//! which is the chunk's clocks, and what the hand-over costs.
 //!
 //! Set `BAREWIRE_BLESS=1` to write the table anew, then review the difference.
 

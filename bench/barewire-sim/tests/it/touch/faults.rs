@@ -104,7 +104,8 @@ fn service_follows_a_pen_until_it_is_up() {
         assert!(positions.iter().all(near), "{positions:?}");
         assert_eq!(served.still_down, more);
         if !more {
-            // 344 µs and 2 ms each in what is left of 9 ms, and one that finds nobody.
+            // In the remaining 9 ms there are four touches, one each 2.344 ms, and a last sample
+            // that finds the pen up.
             let Served { samples, touches, inconsistent, .. } = served;
             assert_eq!((samples, touches, inconsistent), (5, 4, 0));
         }

@@ -202,8 +202,8 @@ impl Capture {
         }
     }
 
-    /// Samples of every input a second: from the first one to the last, which is free of what comes
-    /// before and after.
+    /// Samples per second and input, from the first sample to the last. Work before the first and
+    /// after the last does not count.
     pub(super) fn samples_per_s(&self, plan: &Plan<'_>) -> f64 {
         let conversions = plan.conversions();
         let batches = self.codes.len() / conversions;

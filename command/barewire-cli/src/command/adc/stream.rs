@@ -320,8 +320,8 @@ impl Interval {
 }
 
 impl Bucket {
-    /// Rows of equal width from the shortest to the longest: what came late stands apart. Where the longest
-    /// is many times the shortest, each row is a tenth wider than the one before.
+    /// Rows of equal width from the shortest interval to the longest, so that late samples stand apart.
+    /// Where the longest is many times the shortest, each row is a tenth wider than the one before.
     fn all(histogram: &Histogram<u64>) -> Vec<Self> {
         let (min_ns, max_ns) = (histogram.min(), histogram.max());
         let width_ns = (max_ns - min_ns + 1).div_ceil(ROWS_MAX);

@@ -331,7 +331,8 @@ fn time_mapped(spec: &MapSpec, options: &Options) -> Result<Report, Failure> {
     let is_shared = lock.is_some();
     let watch = mapped.silent_watch();
     let timed = mapped.start_each(Timing { report: &mut report, settings, syscalls, lock });
-    // A kernel driver that came back is why messages failed, or what they were timed beside.
+    // If the kernel's driver came back, report that first: it explains failed messages, and it
+    // disturbs times.
     watch.final_check().map_err(failed).and(timed)?;
     if !is_shared {
         return Ok(report);
@@ -366,7 +367,7 @@ impl MappedUser for Timing<'_> {
     }
 }
 
-/// A lock of this process alone, in a directory that goes with it.
+/// A lock that no other process uses, in a temporary directory that is removed with it.
 fn own_lock() -> Result<(TempDir, SharedLock), Failure> {
     let place = tempfile::tempdir().map_err(|error| Failure::io("make a directory", &error))?;
     let device = place.path().join("device");

@@ -32,7 +32,7 @@ pub(super) fn collect_each(
     // Not the pattern of `--toggle-collect` again: callgrind 3.19 keeps one option of a pattern.
     let after = format!("--dump-after=*{symbol}_*");
     let mut profiles = profiles(program, symbol, arguments, Some(&after))?;
-    // The last is of what came after the last call.
+    // The last dump covers the instructions after the last call.
     profiles.pop();
     if profiles.len() != calls {
         return Err(format!("callgrind saw {} calls of {calls}: {NO_SYMBOL}", profiles.len()));

@@ -38,8 +38,9 @@ fn bench_op_can_transmit(driver: &mut Driver<'_, '_>, frame: &Frame) {
     let _ = black_box(driver.transmit(frame));
 }
 
-/// The chip as far as the driver needs it: registers and memory that hold what is written, in the
-/// mode that is asked for, a frame always there, room always there.
+/// The chip as far as the driver needs it: registers and memory store what is written, the
+/// requested mode is entered at once, and there is always a received frame and room for one to
+/// send.
 struct Memory {
     inner: Null,
     bytes: Box<[u8; 4096]>,

@@ -275,7 +275,7 @@ fn time_all(rounds: u32, progress: &Progress) -> [Vec<f64>; Op::ALL.len()] {
     times
 }
 
-/// A row of what was timed, in the same rounds as the floor or in others.
+/// A timed row. It was timed in the same rounds as the floor or in others.
 fn row(op: &'static str, ns: Vec<f64>, floor: &[f64], instructions: Option<u64>) -> Row {
     let mut row = Row {
         op,

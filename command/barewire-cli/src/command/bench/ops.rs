@@ -225,7 +225,7 @@ fn run_map(op: Op, calls: u32) {
     }
 }
 
-/// Registers of an ECSPI whose word is back as soon as it is asked for.
+/// Registers of an ECSPI that has received each word by the time it is read.
 struct Ready;
 
 impl Registers for Ready {
@@ -257,7 +257,7 @@ fn run_ecspi(op: Op, calls: u32) {
     let bus: &Bus<Dyn<'_>> = black_box(&bus);
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("the block can do it");
     let mut prepared = device.prepare([0x9f, 0, 0, 0]).expect("four bytes are whole words");
-    // The first message configures the block; only what every one costs is counted.
+    // The first message configures the block. Only the later ones are counted.
     prepared.run().expect("the registers are ready");
     for _ in 0..calls {
         bench_op_prepared(&mut prepared);

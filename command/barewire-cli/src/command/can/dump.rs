@@ -232,7 +232,7 @@ fn dump(args: &Args, far: &Far, out: Option<Output>, session: &Session) -> Resul
     printer.out.map_or(Ok(()), Output::commit)?;
     let lost = simulated.zip(before).map(|(can, (taken, dropped))| {
         let (now_taken, now_dropped) = can.chip.borrow().taken_and_dropped();
-        // What is in the chip when Ctrl-C or a timeout comes is not lost.
+        // Frames that are in the chip at Ctrl-C or at the timeout are still printed.
         let unread = (now_taken - taken).saturating_sub(came.frames);
         now_dropped - dropped + if interrupted || timed_out { 0 } else { unread }
     });

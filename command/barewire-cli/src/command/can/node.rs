@@ -240,7 +240,7 @@ impl<'s> Node<'s> {
         }
     }
 
-    /// Lets `ns` pass, whatever the chip has to say.
+    /// Lets `ns` pass, even if the chip asserts its interrupt.
     pub(super) fn pass(&mut self, ns: u64) {
         self.timer.sleep_ns(ns);
     }

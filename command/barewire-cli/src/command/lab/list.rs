@@ -1,4 +1,5 @@
-//! `barewire lab list`: the experiments, or the published figures with what they are to the lab.
+//! `barewire lab list`: the experiments, or the published figures with their role in the lab
+//! (fitted, predicted, checked).
 
 use std::fmt::Write as _;
 

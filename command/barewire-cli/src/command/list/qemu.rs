@@ -145,7 +145,7 @@ fn ask_version(program: &QemuProgram) -> Option<String> {
         .spawn()
         .ok()?;
     let mut line = String::new();
-    // Whatever did not come is not said.
+    // Values that QEMU did not report are left out.
     let _ = BufReader::new(ours).read_line(&mut line);
     let _ = child.kill();
     let _ = child.wait();

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::shared::session::Place;
 
-    /// As after a reset, what is not known then at 5, but for one register.
+    /// A dump of all registers at their reset values (5 if unknown), except one that is changed.
     fn dump(changed: &str, to: u32) -> String {
         let mut read: Vec<_> =
             MAP.locations().map(|at| (at, at.register().reset_value().unwrap_or(5))).collect();

@@ -39,7 +39,7 @@ struct Report {
     #[serde(flatten)]
     which: Which,
     writes: Vec<Write>,
-    /// Whether all that was read back is as written, but for what the chip changes itself.
+    /// Whether all values read back are as written, except for bits that the chip changes itself.
     verified: Option<bool>,
     #[serde(skip)]
     hint: &'static str,

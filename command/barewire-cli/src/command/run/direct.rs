@@ -3,9 +3,9 @@
 //! Read first: [`barewire_spidev_abi::direct`].
 //!
 //! # How it works
-//! A bus that several processes may use (`mem:…` without `exclusive`) has one more user then: the program. This process
-//! remains for what is not a plain message, and looks whether the controller is still ours; it ends the
-//! others' messages by the page, and by its own end, however that comes.
+//! A bus that several processes may use (`mem:…` without `exclusive`) has one more user then: the program. This
+//! process handles every other request, and checks that the controller is still ours. Through the page it stops the
+//! programs' messages; if this process ends for any reason, they stop too.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -3,9 +3,8 @@
 //! # How it works
 //! 1. The buses of all `--map`s are opened, each once, and each node's chip select is tried.
 //! 2. The program is looked at: the library must be loadable into it ([`program`]). Nodes of the same name
-//!    that the kernel has are hidden from it ([`hide`]), so that whatever goes around the library reaches
-//!    no chip.
-//!    GPIO chips of `--map-gpio` are handled alike.
+//!    that the kernel has are hidden from it ([`hide`]), so that calls that bypass the library reach no
+//!    chip. GPIO chips of `--map-gpio` are handled alike.
 //! 3. The program is started with `libbarewire_spidev.so` loaded. Its calls on the nodes come here
 //!    ([`server`]), one at a time, and run on the bus ([`nodes`]) or the board's pins ([`gpio`]).
 //! 4. When the program has ended, the buses are closed and its exit code is this command's.
@@ -228,7 +227,7 @@ fn serve(
     if args.report.is_some() {
         sessions.iter().for_each(|(_, session)| session.open.bus().set_counting(true));
     }
-    // What is counted or explained must come by here.
+    // Messages that are counted or explained must go through this process.
     let served = args.verbose || args.stats || args.report.is_some();
     let tree = (!served).then(|| dir.path());
     let clocks = Clock::of_all(sessions);
@@ -239,7 +238,7 @@ fn serve(
     let nodes = names.iter().map(|node| node.path());
     hide::hide(&nodes.chain(chips.iter().map(|chip| chip.path())).collect::<Vec<_>>(), dir.path())?;
     let child = start(args, library, program, dir.path(), server.name())?;
-    // Only now: a program inherits what is blocked.
+    // Only after the program was started, because a program inherits the blocked signals.
     let signals = signals::Signals::take()?;
     let status = server.serve_until_ended(child, &signals)?;
     if !server.was_reported_to() && !args.quiet {

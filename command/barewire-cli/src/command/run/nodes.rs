@@ -216,7 +216,8 @@ impl<'s> Nodes<'s> {
 
     fn message_alone(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
         let bus = node.session.open.bus();
-        // One chip that a message left selected at most: this one's message goes on, another's ends it.
+        // At most one chip stays selected after a message. A message to that chip continues; a message
+        // to another chip deselects it first.
         let others =
             self.nodes.iter().filter(|other| other.bus == node.bus && other.name != node.name);
         others.for_each(|other| other.chip.borrow_mut().release(bus));
@@ -250,7 +251,7 @@ impl<'s> Nodes<'s> {
             Ok(value) => return Ok(value),
             Err(failed) => failed,
         };
-        // What lies behind it, if the bus itself is gone: the node then is, too.
+        // If the bus itself has failed, tell the cause; the node fails with it.
         let cause = node.session.open.cause();
         let errno = if cause.is_some() { Errno::SHUTDOWN } else { errno };
         if self.verbose || cause.is_some() {

@@ -436,7 +436,8 @@ fn accept(
     }
 }
 
-/// Which file of what a connection opens, if it has said so.
+/// Reads a connection's first request, which says which node it opens; `None` if that has not come
+/// yet.
 fn opened(
     nodes: &Nodes<'_>,
     gpio: &Gpio<'_>,

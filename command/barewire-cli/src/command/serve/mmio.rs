@@ -127,7 +127,7 @@ pub(super) fn serve(args: &Args, socket: &Path) -> Result<(), Failure> {
     let trace = trace.map(|trace| Output::create(trace, tell.json)).transpose()?;
     let listener = Listener::bind(socket)?;
     let mut server = Server::new(machine);
-    // Also for who wants no notes: a script waits for this line.
+    // Printed even with `--quiet`, because scripts wait for this line.
     output::stderr_line(format_args!("registers of {} at {}", args.bus.bus, socket.display()));
     let mut connections = 0;
     let begun_at = server.machine().board().engine().now_ps();

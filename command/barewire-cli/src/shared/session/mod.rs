@@ -88,7 +88,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Figures count from here: what identified the chip is not the transfer that was asked.
+    /// Figures count from here, without the messages that identified the chip.
     pub(crate) fn begin_figures(&self) {
         if let Some(simulated) = self.open.board() {
             simulated.board.reset_marks();

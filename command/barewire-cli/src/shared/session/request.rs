@@ -60,7 +60,7 @@ pub(crate) struct TellArgs {
 /// Whether the command promises to leave the chip unselected and write-disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndState {
-    /// It does: whatever else happens, that is checked.
+    /// The command promises it, and that is checked even if the command fails.
     Promised,
     /// The user's own bytes decide.
     AsSent,
@@ -167,7 +167,7 @@ impl<'r> Request<'r> {
         Self { selftest: Some(Selftest { fault, wired }), ..self }
     }
 
-    /// The chip select that was asked for; else where the chip is on a simulated board; else 0.
+    /// The chip select that the user gave; else that of the chip on a simulated board; else 0.
     pub(super) fn chip_select(&self, name: &BusName) -> u8 {
         let of_the_chip = || match (name, self.wanted) {
             (BusName::Sim(options), Some(ChipRequest::Flash)) => Some(options.board.flash().cs),

@@ -1,5 +1,5 @@
-//! Whether a list of the controllers on a page names all of them, and whether a page counts them right: a page does not
-//! hear of it when there is one more.
+//! Whether a list of the controllers on a page names all of them, and whether a page counts them right: a new
+//! controller does not change a page by itself.
 
 use std::fs;
 

@@ -98,7 +98,7 @@ fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
     }
 }
 
-/// A line of what is derived from each size's row; none if it is of no size.
+/// A line of values derived from each size's row; `None` if no size has one.
 fn line(
     text: &mut String,
     title: &str,

@@ -12,7 +12,7 @@ use crate::shared::interrupt;
 use crate::shared::output::note;
 use crate::shared::processors::{self, spawn_on};
 
-/// Long beside what starting a thread takes.
+/// Much longer than it takes to start a thread.
 const WINDOW: Duration = Duration::from_millis(40);
 
 /// `windows` pairs of windows; none where there are no two processors.

@@ -24,7 +24,7 @@ use super::window::Window;
 pub(super) enum Plan {
     /// As Linux did when the thread was written: a call is cut into the largest blocks' spans, and
     /// each table it finds there is invalidated before it is freed, by `walk`. Single leaves are
-    /// named by address whatever `walk` says.
+    /// always invalidated by address; `walk` is about tables.
     EachWalk { walk: Strategy },
     /// A call unhooks all its tables, then invalidates once.
     Gathered(Strategy),
@@ -226,7 +226,7 @@ impl<'m> Engine<'m> {
         Ok(stores * self.prices.page_ps)
     }
 
-    /// Leaves in the range whose table goes on standing: those are emptied one by one.
+    /// Leaves in the range whose table stays in use. They are cleared one by one.
     fn leaf_stores(&self, range: &Range<u64>) -> u64 {
         let geometry = self.geometry();
         let stays = |&(base, shift): &Leaf| {

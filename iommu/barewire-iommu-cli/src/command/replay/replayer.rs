@@ -270,8 +270,8 @@ impl<'m> Replayer<'m> {
         Ok(iova & !(page - 1)..(last | (page - 1)) + 1)
     }
 
-    /// Whether there are tables for so many bytes of pages. A line of garbage would otherwise take them
-    /// all, and the replay with it.
+    /// Whether there are tables for so many bytes of pages. Otherwise one line of garbage could use up
+    /// all tables, and end the replay.
     fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
         let tables = bytes / self.table_span();
         if tables <= self.tables {

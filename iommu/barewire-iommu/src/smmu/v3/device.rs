@@ -159,8 +159,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         self.run_counted(commands.len() as u64, commands.iter().copied())
     }
 
-    /// Lets the SMMU raise its interrupts for errors and events, where it has wires for them, or
-    /// not. Their handlers call [`Smmu::handle_errors`] and [`EventQueue::pop`](super::EventQueue::pop).
+    /// Enables or disables the SMMU's wired interrupts for errors and events. Their handlers call
+    /// [`Smmu::handle_errors`] and [`EventQueue::pop`](super::EventQueue::pop).
     ///
     /// # Errors
     /// [`SmmuError::Timeout`].

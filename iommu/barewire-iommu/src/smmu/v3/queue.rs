@@ -18,11 +18,11 @@
 //! 2. *Write* the commands into their slots.
 //! 3. *Mark* the batch as written: store its length in `marks`, at its first slot.
 //! 4. *Publish*: increment `publishing`. The CPU that found it 0 is the publisher. It moves PROD
-//!    over all consecutive marked batches, then subtracts the count it saw; if other CPUs came
-//!    meanwhile, it repeats. The other CPUs go on: they set their mark before they incremented the
-//!    count, so the publisher's next round sees the mark. So PROD moves in order and by one CPU at
-//!    a time. A CPU that is interrupted delays the commands behind its own, but never prevents
-//!    another CPU from timing out.
+//!    over all consecutive marked batches, then subtracts the count that it read. If the count is
+//!    not 0 then, other CPUs have marked batches, and it repeats. The other CPUs go on: they set
+//!    their mark before they incremented the count, so the publisher's next round sees the mark. So
+//!    PROD moves in order and by one CPU at a time. A CPU that is interrupted delays the commands
+//!    behind its own, but never prevents another CPU from timing out.
 //! 5. *Wait* until CONS has passed the batch's CMD_SYNC.
 //!
 //! A batch larger than half the queue is queued in pieces, with the CMD_SYNC in the last.
@@ -289,7 +289,8 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         let code = cons >> CMDQ_CONS_ERR_SHIFT & CMDQ_CONS_ERR_MASK;
         let consumed = self.consumed.load(Ordering::Acquire);
         let at = consumed.wrapping_add(self.distance(consumed, cons));
-        // Executed again as it is, these may succeed; any other would be refused for ever.
+        // These commands may succeed if they are executed again. Any other would be refused again
+        // for ever.
         let may_succeed = matches!(code, CERROR_NONE | CERROR_ABT | CERROR_ATC_INV_SYNC);
         if !may_succeed && at.wrapping_sub(consumed) < self.size() {
             // The SMMU has stopped and will read the slot again, and the slot is still reserved.

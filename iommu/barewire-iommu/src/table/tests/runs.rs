@@ -1,4 +1,4 @@
-//! Unmapping what lies side by side: blocks, tables, pages and holes.
+//! Unmapping adjacent blocks, tables, pages and holes.
 
 use std::vec::Vec;
 

@@ -298,7 +298,8 @@ fn a_stack_ignores_c7h_and_erases_a_die_by_c4h() {
 #[test]
 fn the_second_register_is_written_as_each_part_has_it() {
     let rows = [
-        // 01h with two bytes, then with one: kept, or cleared.
+        // Opcode 01h with two bytes, then with one: some parts keep the second register, some clear
+        // it.
         (Part::w25q256jv(), 0x35, Some(0x42)),
         (Part::bh25q128as(), 0x35, Some(0x00)),
         (Part::mx25l3233f(), 0x15, Some(0x02)),

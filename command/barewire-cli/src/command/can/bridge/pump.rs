@@ -6,8 +6,9 @@
 //! 1. Drain the chip: its frames and errors go into a queue, in order. The queue is full only if the
 //!    socket accepts nothing. The chip is not read then, and later reports its overflow.
 //! 2. Drain the queue into the socket until the socket accepts no more. The rest keeps its order.
-//! 3. Send the socket's frames to the chip until its FIFO is full. The frame without a place is kept,
-//!    and no more are read: the socket's own queue fills, and then the kernel drops frames.
+//! 3. Send the socket's frames to the chip until its FIFO is full. A frame that finds the chip's FIFO
+//!    full is kept, and no more frames are read. Then the socket's queue fills, and the kernel drops
+//!    frames.
 //!
 //! # Ordering
 //! Each direction keeps its order. Between the two there is none.

@@ -130,8 +130,8 @@ impl<'s> Gpio<'s> {
         self.chips.iter().any(|mapped| mapped.chip.is_watching() || mapped.chip.has_packets())
     }
 
-    /// Looks at all lines that are watched, now, and passes on what their files read, until `send` says that
-    /// there is no room.
+    /// Reads the level of all watched lines now, and sends the events to their files until `send` has no
+    /// more room.
     pub(super) fn look(&mut self, send: &mut dyn FnMut(OpenId, &[u8]) -> bool) {
         for MappedChip { chip, clock } in &mut self.chips {
             if chip.is_watching() {

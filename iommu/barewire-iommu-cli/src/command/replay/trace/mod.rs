@@ -178,8 +178,8 @@ pub(super) fn parse(line: &str) -> Result<TraceLine<'_>, LineError> {
     }
 }
 
-/// Whether a line says nothing of its own: an empty one, a comment, what `trace-cmd report` begins with, a
-/// line of a call chain.
+/// Whether a line has no event: an empty line, a comment, the header of `trace-cmd report`, or a line of a
+/// call chain.
 fn is_between_events(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let Some(first) = words.next() else { return true };

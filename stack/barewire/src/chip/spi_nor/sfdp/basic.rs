@@ -25,7 +25,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 
-/// The table, with what goes with it.
+/// The table, with the tables that extend it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basic<'a> {
     pub(super) bfpt: &'a [u32; BFPT_WORDS],

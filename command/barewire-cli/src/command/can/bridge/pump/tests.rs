@@ -240,7 +240,7 @@ fn virtual_time_does_not_run_ahead_of_real_time() {
         let mut pump = Pump::new(false);
         let begun = Instant::now();
         carry(node, &mut pump, &mut socket, Some(100)).expect("goes");
-        // One at once, and one every 10 ms of the time that it took.
+        // At most one frame at once, and one per 10 ms of elapsed time.
         let most = 2 + begun.elapsed().as_millis() / 10;
         let sent = far.borrow().sent_frames();
         assert!(sent >= 1 && u128::from(sent) <= most, "{sent} frames in {:?}", begun.elapsed());
