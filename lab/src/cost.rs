@@ -85,9 +85,9 @@ pub struct FittedValue {
     pub name: String,
     /// The value.
     pub value: f64,
-    /// The low end that is left.
+    /// The low end after the fit.
     pub low: f64,
-    /// The high end that is left.
+    /// The high end after the fit.
     pub high: f64,
 }
 

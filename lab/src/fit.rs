@@ -270,7 +270,8 @@ fn most_probable(
             }
         }
         let dx = solve(normal_matrix(&slopes, n), right);
-        // The slopes hold near by only, and polls make stairs of them: a step that does not lessen the sum is halved.
+        // The slopes are valid only for small steps, and polling makes figures jump. So a step that does not reduce
+        // the sum is halved.
         let halved = |part: f64| {
             let next = x
                 .iter()
@@ -371,7 +372,7 @@ fn factor(matrix: &mut [Vec<f64>]) {
     }
 }
 
-/// The standard deviation that is left of each cost, in those before.
+/// The standard deviation of each cost after the fit, as a part of that before it.
 fn deviations(slopes: &[Vec<f64>], n: usize) -> Vec<f64> {
     let matrix = normal_matrix(slopes, n);
     let unit = |place: usize| (0..n).map(|at| f64::from(u8::from(at == place))).collect::<Vec<_>>();

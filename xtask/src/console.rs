@@ -77,7 +77,7 @@ impl Console {
         }
     }
 
-    /// Prints what opens a step, with room above it.
+    /// Prints the heading of a step, with an empty line above it.
     pub(crate) fn header(self, text: &str) {
         self.say(&format!("\n{}", self.paint(Tone::Strong, &format!("==== {text}"))));
     }

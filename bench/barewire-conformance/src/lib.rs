@@ -6,10 +6,10 @@
 //! # How it works
 //! A case is a message's shape: transfers with fixed or varying lengths, at places in two large
 //! areas, one to send from and one to receive into. [`run`] runs every length at every pair of
-//! offsets and then looks at the *whole* receiving area: what was to be received (in loopback, what
-//! was sent; for a transfer that only receives, one constant, all zeros or all ones), and guard
-//! bytes everywhere else. The message's length must be what was asked, and its delays must have
-//! passed.
+//! offsets and then looks at the *whole* receiving area: the received bytes must be those expected
+//! (in loopback, the bytes sent; for a transfer that only receives, all zeros or all ones), and the
+//! bytes around them must be untouched. The message's length must be what was asked, and its delays
+//! must have passed.
 //!
 //! ```
 //! use barewire::{bus::Bus, controller::null::Null, spi::Settings};

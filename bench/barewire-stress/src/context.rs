@@ -333,7 +333,8 @@ impl<'f> Context<'f> {
         let (len, well) = (place.slot.len(), place.slot.received_well());
         if let Some((done, failed)) = place.slot.called_back() {
             let called = (done - place.called.0, failed - place.called.1);
-            // Called once, of the same result, and before its owner knew.
+            // The callback must have been called once, with the same result, before the owner got
+            // it.
             let wanted = match outcome {
                 Outcome::Done(_) => (1, 0),
                 Outcome::Failed(_) => (0, 1),

@@ -92,7 +92,7 @@ struct Args {
     /// Break a promise of the bus on purpose, a few times; the run must detect it and fail
     #[arg(long, value_name = "KIND")]
     sabotage: Option<Sabotage>,
-    /// What runs messages that their submitter does not wait for
+    /// The part that runs messages whose submitter does not wait
     #[arg(long, value_name = "WHO", default_value = "caller")]
     pump: Pumps,
     /// Use a bus lock with priority inheritance

@@ -44,7 +44,7 @@ pub(super) struct Saboteur<C> {
 }
 
 impl<C: Controller> Saboteur<C> {
-    /// A controller that breaks what `kind` says, counting in `done`.
+    /// A controller that breaks the promise that `kind` names, and counts that in `done`.
     pub(super) fn new(inner: C, kind: Option<Sabotage>, done: Rc<Cell<u64>>) -> Self {
         Self { inner, kind, messages: 0, done, held_back: None }
     }

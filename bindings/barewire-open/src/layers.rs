@@ -8,8 +8,8 @@ use barewire::spi::Transfer;
 use barewire::time::Timer;
 use barewire::trace::Event;
 
-/// Gets the events of messages, with times in nanoseconds of the bus's time. It must not use the bus: it would wait for the
-/// message that it is told of.
+/// Gets the events of messages, with times in nanoseconds of the bus's time. It must not use the bus, because it
+/// would wait for the message that it reports.
 pub type TraceSink = Box<dyn FnMut(&Event<'_>) + Send>;
 
 /// The layers around a bus's controller. By default there are none.

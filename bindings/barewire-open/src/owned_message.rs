@@ -121,7 +121,8 @@ impl Drop for Part {
         for buffer in [self.tx.cast_mut(), self.rx] {
             if !buffer.is_null() {
                 let slice = ptr::slice_from_raw_parts_mut(buffer, self.len);
-                // SAFETY: made by `leaked`, and freed once: what is owned is never in place.
+                // SAFETY: made by `leaked`, and freed once, because owned buffers of one transfer
+                // are never the same buffer.
                 drop(unsafe { Box::from_raw(slice) });
             }
         }
@@ -185,8 +186,8 @@ impl OwnedMessage {
         self.with(part, shape)
     }
 
-    /// Adds a transfer over buffers of another: either may be null, and both may be the same, which sends and
-    /// overwrites it.
+    /// Adds a transfer over the caller's buffers. Either may be null. If both are the same buffer, its bytes
+    /// are sent and then overwritten by the received ones.
     ///
     /// # Safety
     /// Until the message is dropped, `tx` and `rx` are null or valid for `len` bytes. They overlap only if they are

@@ -228,7 +228,7 @@ pub(crate) fn in_callback(shared: &SharedBus) -> bool {
     false
 }
 
-/// Refuses what would wait for the callback that makes the call.
+/// Refuses a call from a callback that would wait for the same callback.
 pub(crate) fn outside_callback(shared: &SharedBus, doing: &str) -> Result<(), Failure> {
     if in_callback(shared) {
         return Err(would_deadlock(&format!(

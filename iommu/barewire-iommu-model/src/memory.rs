@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(memory.complete(), [(table, 3, either)]);
         assert_eq!(memory.seen(table, 3), Some(VisibleValues { cpu: 77, poc: 77 }));
         assert_eq!((memory.dirty(table, 3), memory.complete().len()), (None, 0));
-        // What was stored after the clean is not clean.
+        // Stores after the clean are not cleaned by it.
         memory.store(table, 3, 78).unwrap();
         memory.clean(table, 3).unwrap();
         memory.store(table, 3, 79).unwrap();

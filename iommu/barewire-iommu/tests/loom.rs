@@ -177,7 +177,8 @@ fn map(part: &mut barewire_iommu::Part<'_, Ram>, iova: u64, phys: u64, gather: &
 #[test]
 fn neighbours_in_one_table() {
     loom::model(|| {
-        // Both may make both tables below the root: two of each.
+        // Each thread may allocate both tables below the root, so there must be room for two of
+        // each.
         let table = table(5);
         let threads = [0, 1].map(|n| {
             spawn(&table, n * PAGE..(n + 1) * PAGE, move |part, gather| {

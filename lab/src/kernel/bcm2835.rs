@@ -9,10 +9,10 @@
 //! limit, the processor polls. Otherwise INTD and INTR wake a handler, which moves bytes until the last is received.
 //! At its end TA falls and both FIFOs are cleared.
 //!
-//! When a byte is found depends on the phase of the polls against the clocks. On silicon that phase drifts (assumption:
-//! no two transfers find the bus and the caches alike). Here it would stand, and a cost changed by a per cent would move
-//! the end of every transfer by up to half a read. So the first poll of a transfer waits for 0 to 7 eighths of a read,
-//! in turn.
+//! When a byte is found depends on the phase of the polls against the clocks. On silicon that phase drifts
+//! (assumption: no two transfers find the bus and the caches alike). Here the phase would be the same in every
+//! transfer, and a change of a cost by a per cent would move the end of each by up to half a read. So the first poll
+//! of a transfer waits for 0 to 7 eighths of a read, in turn.
 //!
 //! Every write has a barrier before it and every read one after it, as `writel` and `readl` have on Arm. So a write
 //! waits until the write before it is acknowledged.

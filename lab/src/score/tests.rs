@@ -7,7 +7,7 @@ fn band(used: f64) -> Band {
     Band { used, low: used, high: used }
 }
 
-/// Replays that are what was published.
+/// Replays that equal the published values.
 fn perfect() -> Replays {
     published().into_iter().map(|figure| (figure.id, band(figure.value))).collect()
 }

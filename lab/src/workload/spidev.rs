@@ -372,7 +372,7 @@ mod tests {
         assert!((sampled.figure(Metric::Clocks) - 26.0 * 0.28).abs() < 1e-9);
         let parts =
             [Metric::CsSetup, Metric::Clocks, Metric::CsHold].map(|one| sampled.figure(one));
-        // Half a clock is in two of them.
+        // Half a clock cycle belongs to two of them.
         let sum = parts.iter().sum::<f64>() - 0.14;
         assert!((sampled.figure(Metric::Transfer) - sum).abs() < 1e-9);
     }

@@ -77,7 +77,7 @@ const OVERTAKING: [Path; 2] = [Path::Urgent, Path::Prepared];
 /// More messages than may overtake one, given at once.
 const BURST: usize = 2 * OVERTAKERS as usize;
 
-/// What was on the wire.
+/// The record of the wire.
 #[derive(Default)]
 struct Wire {
     /// Messages so far, with the one that runs.

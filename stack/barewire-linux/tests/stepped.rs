@@ -23,7 +23,7 @@ use barewire_linux::platform::{FUTEX, FUTEX_PI};
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
 
-/// What the handler uses, and what it saw.
+/// The handler's bus, and the results that it got.
 struct Interrupted {
     device: Device<'static, Null>,
     traps: AtomicU64,

@@ -111,7 +111,7 @@ pub(crate) struct Choice {
     pub(crate) rest: bool,
     /// By name; all if empty.
     pub(crate) only: Vec<String>,
-    /// Only where something changed since a commit; an empty one is looked for.
+    /// Only steps whose paths changed since this commit; if it is empty, the commit is looked up.
     pub(crate) changed: Option<String>,
 }
 

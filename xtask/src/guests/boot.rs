@@ -237,7 +237,7 @@ impl GuestReport {
         }
     }
 
-    /// Keeps the least count of each path: what an interrupt added is none of the path's.
+    /// Keeps the smallest count of each path, because an interrupt can only add to it.
     fn count(&mut self, path: String, count: f64) {
         match self.counts.iter_mut().find(|(known, _)| *known == path) {
             Some((_, least)) => *least = least.min(count),

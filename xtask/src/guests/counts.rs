@@ -62,7 +62,7 @@ pub(super) fn table(counts: &Counts) -> String {
 /// Reads the reviewed table.
 ///
 /// # Errors
-/// A line that is none of it.
+/// A line that is not part of the table.
 pub(super) fn parse(text: &str) -> Result<Counts, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let read = |line: &str| {

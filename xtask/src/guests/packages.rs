@@ -31,7 +31,7 @@ pub(super) struct Kernel {
     pub(super) version: String,
     /// Where its image package is unpacked.
     pub(super) image: PathBuf,
-    /// What modules are built against, where some are.
+    /// The headers that modules are built against, if any are built.
     pub(super) headers: Option<Headers>,
 }
 

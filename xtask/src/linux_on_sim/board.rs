@@ -34,7 +34,7 @@ const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static
     Run { name, checks, chips, options: "", log: "" }
 }
 
-/// Runs that take minutes, and that others are like: CI leaves them out.
+/// Runs that take minutes, and that resemble other runs: CI leaves them out.
 pub(super) const NOT_IN_CI: [&str; 15] = [
     "beaglebone/loopback",
     "imx6dl/loopback",

@@ -77,7 +77,7 @@ pub(crate) struct Options {
     /// A run that takes more seconds has failed; a million frames take half an hour
     #[arg(long, value_name = "SECONDS", default_value_t = LONGEST)]
     longest: u64,
-    /// Leave out what CI leaves out
+    /// Leave out the runs that CI leaves out
     #[arg(long)]
     short: bool,
 }

@@ -45,8 +45,8 @@ struct Loopback<'t> {
     ended: Option<&'t str>,
 }
 
-/// Reads what guest and server said. `broken` are rules that may be broken; `loopback` says that
-/// spi-loopback-test ran.
+/// Parses the output of guest and server. `broken` are rules that may be broken; `loopback` says
+/// that spi-loopback-test ran.
 pub(super) fn read(
     guest: &str,
     server: &str,

@@ -93,7 +93,7 @@ pub struct FittedChip {
     pub(crate) line: Option<IntLine>,
     /// The pad at which its pin can be read, and the property that names it.
     pub(crate) pad: Option<(Pad, &'static str)>,
-    /// What it can tell now, a line each.
+    /// Reports its counts, one line each.
     tell: Box<dyn Fn() -> Vec<String>>,
 }
 

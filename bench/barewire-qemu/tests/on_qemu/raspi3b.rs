@@ -85,7 +85,8 @@ fn registers_reset_and_keep_their_bits() {
     }
     spi.write(CLK, 0x2345);
     assert_eq!(spi.read(CLK), 0x2345, "an odd divider is not rounded");
-    // Everything but what complains: the lines, the clock's shape, REN, ADCS, the reserved bits.
+    // Sets every bit except those of which QEMU complains: the lines, the clock's shape, REN, ADCS,
+    // the reserved bits.
     let stored = 0xffe0_ffff & !(TA | CLEAR | DMAEN | LEN);
     spi.write(CS, stored);
     assert_eq!(spi.read(CS), stored | TXD);

@@ -182,8 +182,8 @@ impl Board {
     }
 
     /// Another board beside this one: a controller, pins and a wire of its own, the same time and
-    /// threads. Two controllers of one SoC are two boards. Threads cost what they cost on this
-    /// board.
+    /// threads. Two controllers of one SoC are two boards. Threads have the costs of this board,
+    /// not of the other.
     #[must_use]
     pub fn beside(&self, spec: &'static BoardSpec, options: BoardOptions) -> Self {
         Self::on(self.engine().clone(), spec, options)

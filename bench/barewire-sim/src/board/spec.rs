@@ -430,7 +430,7 @@ impl BoardSpec {
     /// The board called `name`.
     ///
     /// # Errors
-    /// If there is none; with the nearest name.
+    /// If there is no such board. The message has the most similar name.
     pub fn find(name: &str) -> Result<&'static Self, UnknownBoard> {
         if let Some(board) = BOARDS.iter().find(|board| board.name == name) {
             return Ok(board);

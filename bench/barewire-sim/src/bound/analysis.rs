@@ -51,7 +51,7 @@ pub struct Terms {
     pub served_ps: Ps,
     /// Wake-ups and the calls that make them.
     pub wake_ups_ps: Ps,
-    /// What interrupts it, or the task that holds the bus.
+    /// The interruptions of the task, or of the task that holds the bus.
     pub interrupts_ps: Ps,
 }
 
@@ -88,7 +88,7 @@ impl Terms {
 pub enum Bound {
     /// No call takes longer.
     Within(Terms),
-    /// There is none, and why.
+    /// There is no bound, for this reason.
     None(String),
 }
 
@@ -152,7 +152,7 @@ struct System<'t> {
     traffic: &'t Traffic,
     board: &'t Board,
     tasks: Vec<TaskTimes>,
-    /// How much later what it interrupts ends, for each interruption.
+    /// For each interruption, the delay that it adds to the interrupted call.
     extensions: &'t [Ps],
 }
 
@@ -253,7 +253,7 @@ impl System<'_> {
         let worst = others.iter().max_by_key(|&&task| call(task) + sum(&ahead_of(task)));
         let Some(&blocker) = worst else { return base };
         let ahead = ahead_of(blocker);
-        // One call of each task that is ahead or has the bus is counted there.
+        // `base` and `ahead` already contain one call of the blocker and of each task ahead.
         let later = |task: usize| {
             let counted = task == blocker || ahead.contains(&task);
             (call(task), self.arrivals(task, window, latest) - u64::from(counted))

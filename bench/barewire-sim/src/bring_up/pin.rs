@@ -301,7 +301,7 @@ mod tests {
                 assert_eq!((lines.level(bit), board.look_at(pad)), (level, (level, None)));
                 lines.drive(1 << bit, !level);
                 assert_eq!(lines.level(bit), !level, "{}", spec.name);
-                // What it drove does not stay.
+                // The level that it drove before is lost.
                 for up in [level, !level] {
                     board.pull(pad, up);
                     lines.input(bit);

@@ -284,7 +284,7 @@ impl Profile {
     /// How long `instructions` take, rounded up; saturates.
     #[must_use]
     pub fn instructions_ps(&self, instructions: u64) -> Ps {
-        // A rate of zero would be a profile that the tests refuse; time still must not divide by it.
+        // The tests refuse a profile with a rate of zero. Other code must still not divide by it.
         let rate = (u128::from(self.cpu_hz.value) * u128::from(self.ipc_milli.value)).max(1);
         let ps = (u128::from(instructions) * u128::from(PS_PER_S) * 1_000).div_ceil(rate);
         Ps::try_from(ps).unwrap_or(Ps::MAX)

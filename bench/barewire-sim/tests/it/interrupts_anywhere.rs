@@ -51,7 +51,7 @@ struct Bench {
 const GO: u32 = 1;
 const END: u32 = 2;
 
-/// A message that nothing else looks like.
+/// A message with unique bytes.
 fn bytes<const N: usize>(number: u8) -> [u8; N] {
     std::array::from_fn(|index| number << 5 | (index & 31) as u8)
 }

@@ -254,8 +254,8 @@ fn a_lost_word_is_an_overrun(block: &'static Block) {
 }
 on_every_block! { a_lost_word_is_an_overrun }
 
-/// Words of another program fill the receive FIFO, against all rules. A message that is longer than the FIFO loses some
-/// of its own and says so, and the next one is whole.
+/// Words of another program fill the receive FIFO, against all rules. A message that is longer than the FIFO loses
+/// words and fails with an error that says so. The next message is complete.
 fn an_overrun_is_told_and_drained(block: &'static Block) {
     let Some(Overfill { words, busy: (offset, bit) }) = block.overfill else { return };
     for waits in [Waits::Polling, Waits::Asleep(0)] {

@@ -22,7 +22,7 @@ impl Now {
     }
 }
 
-/// A pin as it is found.
+/// The observed state of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Its level.

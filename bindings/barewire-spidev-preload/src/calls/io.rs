@@ -80,7 +80,7 @@ fn of_any_file(number: u32) -> bool {
 fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -> c_int) -> c_int {
     // The kernel looks at 32 bits.
     let number = number as u32;
-    // First what is called most.
+    // The most frequent calls come first.
     if number == Request::MESSAGE_OF_ONE
         && let Some(ran) = direct::exchange(fd, argument.expose_provenance() as u64)
     {

@@ -63,7 +63,8 @@ fn open_by(
     }
     let fd = real(path);
     if fd >= 0 {
-        // What was there, if the library was gone around to close it.
+        // Removes an old entry of this number: a call that bypassed the library may have closed
+        // that descriptor.
         let _ = files::set(fd, None);
         return fd;
     }

@@ -79,7 +79,8 @@ fn mode(bits: u32) -> Result<Mode, Failure> {
     Ok(set.fold(Mode::default(), |mode, (_, flag)| mode | *flag))
 }
 
-/// Opens a device on the bus and stores its handle in `*device`. What its chip select needs is added to the mode.
+/// Opens a device on the bus and stores its handle in `*device`. The mode flags that its chip select needs are
+/// added.
 ///
 /// # Safety
 /// `settings` is NULL or points at a struct whose `size` is set; `device` is NULL or valid for a write.

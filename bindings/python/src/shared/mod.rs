@@ -39,7 +39,7 @@ pub(crate) struct SharedBus {
     born: u32,
     /// Whether a message takes no longer than its clocks.
     swift: bool,
-    /// Calls on their way without the interpreter.
+    /// The number of calls that run with the interpreter's lock released.
     busy: AtomicU32,
     pub(crate) turnstile: Turnstile,
     /// The queue in which asyncio's messages wait.

@@ -158,7 +158,7 @@ impl Node {
         Ok(written.map_err(|failed| self.failed(failed)))
     }
 
-    /// Runs a message of one transfer, other processes kept off where there may be some.
+    /// Runs a message of one transfer; excludes other processes if the bus can have any.
     pub(super) fn run(
         &self,
         py: Python<'_>,

@@ -222,7 +222,7 @@ fn tell_differences(asked: &Settings, effective: &Effective) {
         ("cs-inactive", asked.cs_inactive_ns, effective.cs_inactive_ns),
         ("word-delay", asked.word_delay_ns, effective.word_delay_ns),
     ] {
-        // Where nothing was asked, what the hardware takes anyway is no news.
+        // A time that the user did not ask for is not reported, even if the hardware adds one.
         if asked > 0 && u64::from(asked) != made {
             note!("{what} of {asked} ns asked: {made} ns made (steps of {quantum} ns)");
         }

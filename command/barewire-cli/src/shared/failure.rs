@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// Whether there is nothing to say of it.
+    /// Whether it needs no message.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, Failure::BrokenPipe | Failure::Program(_))
     }

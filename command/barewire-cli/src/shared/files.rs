@@ -104,7 +104,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
         (Ok(one), Ok(other)) => {
             one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
         }
-        // Neither is there yet: the same name in the same directory.
+        // Neither file exists yet: they are the same if name and directory are.
         (Err(_), Err(_)) => place(one).is_some() && place(one) == place(other),
         _ => false,
     }

@@ -68,7 +68,8 @@ fn costs_are_chosen_and_the_ranges_are_what_that_gives() {
         assert!(row.get("ranges").is_none(), "{row}");
         assert_eq!(row["samples_per_s"], ranged["rows"][0]["ranges"]["samples_per_s"][costs]);
     }
-    // A rate that the costs used hold and the highest do not is held, and the misses are told.
+    // A rate that is possible at the costs used, but not at the highest: samples keep it, and late
+    // ones at high costs are reported.
     let held = stream(&["--samples", "500", "--rate", "117000"]);
     let missed = &held["rows"][0]["ranges"]["missed"];
     assert_eq!(missed["value"], json!(0.0), "{held}");

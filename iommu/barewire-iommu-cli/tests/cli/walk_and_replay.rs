@@ -14,7 +14,7 @@ use super::command::{Ran, barewire_iommu, run, run_with_input, text};
 
 const BASE: u64 = 0x8000_0000;
 
-/// A dump in a file, for as long as it is wanted.
+/// A dump in a temporary file.
 struct Dump {
     _dir: TempDir,
     option: String,

@@ -503,7 +503,8 @@ fn a_forgotten_clean_is_seen() {
     actor.flush(CONTEXT, page(BLOCK + 5 * PAGE, true, Some(3)));
     machine.settle(CONTEXT);
     assert_reports!(actor.violations(), Violation::NotCleaned { .. }, Violation::Stale { .. });
-    // Of a table's contents, before it is hooked: what was in memory before is read.
+    // The table's contents were not cleaned before it was hooked, so the walker reads the old bytes
+    // in memory.
     let machine = Machine::new(Options { coherent: false, ..Options::default() });
     let mut actor = Actor::new(&machine);
     let level_3 = machine.alloc(4096).expect("there is memory");

@@ -291,7 +291,7 @@ fn piece(geometry: &Geometry, at: u64, end: u64) -> u64 {
 /// The approximate number of leaves for `segments`: exact for one segment, pages for several.
 fn leaves(geometry: &Geometry, iova: Iova, segments: &[Segment], size: u64) -> usize {
     let mut shift = geometry.page_shift();
-    // What is smaller than the smallest block has pages only.
+    // A range smaller than the smallest block has only pages.
     if let [segment] = segments
         && size >= geometry.span(LAST - 1)
     {

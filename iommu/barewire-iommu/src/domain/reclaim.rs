@@ -2,7 +2,7 @@
 //!
 //! # How it works
 //! Small unmaps leave empty tables, since a neighbour may be about to map into them (see
-//! `table/unmap.rs`). No count is kept of what is in a table. Instead the allocator of IOVAs tells: it
+//! `table/unmap.rs`). No count is kept of what is in a table. Instead the IOVA allocator decides: it
 //! grants a claim of a table's whole span only if no mapping is in it. A sweep goes through the spans
 //! of the root's tables. For each span:
 //!
@@ -124,7 +124,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         mut error: MapError,
         mut gather: Gather,
     ) -> Result<Mapped, DomainMapError> {
-        // First what waits in the flush queue, then empty tables.
+        // First the entries in the flush queue, then empty tables.
         for wait in [true, false] {
             // Walkers may have seen the part that was mapped before the failure.
             let strategy = self.policy().strategy;

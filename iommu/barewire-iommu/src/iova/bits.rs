@@ -241,7 +241,7 @@ fn gaps(free: u64, count: u32) -> u64 {
         starts &= starts >> more;
         have = 2 * more;
     }
-    // What is missing of the last doubling. A run of `have` begins there already.
+    // The rest after the last doubling. A run of `have` begins there already.
     if have < count { starts & starts >> (count - have) } else { starts }
 }
 

@@ -71,7 +71,8 @@ pub struct Prediction {
     pub refill_ps: u64,
 }
 
-/// What [`Strategy::Adaptive`](super::Strategy::Adaptive) decided, and the costs it compared.
+/// The decision of [`Strategy::Adaptive`](super::Strategy::Adaptive), and the costs that it
+/// compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// The cheapest method. Of equals, the one that invalidates least.

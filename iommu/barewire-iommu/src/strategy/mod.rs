@@ -129,7 +129,8 @@ impl Method {
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
         match (self, runs) {
             (_, []) => Operations(List::None),
-            // Not the constant, all of whose room would be copied.
+            // Written out, because a constant of this type would be copied with all its unused
+            // room.
             (Self::Context, _) => Operations(List::One(Tlbi::Context)),
             (Self::Pages, [run]) => Operations(List::One(run.by_page(page_shift))),
             (Self::Ranges, [run]) => Operations(List::One(run.by_range(page_shift))),

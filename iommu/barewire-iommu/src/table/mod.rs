@@ -21,8 +21,8 @@
 //!    (`publish` or `store` with release; `clean` and `barrier` between for walkers that do not
 //!    snoop).
 //! 2. One installer wins: where a part does not cover an entry's whole span, a table is installed
-//!    by compare-and-exchange. Of two parts below the same entry one wins, and the other uses its
-//!    table.
+//!    by compare-and-exchange. If two parts install a table at the same entry, one wins, and the
+//!    other uses the winner's table.
 //! 3. Unhook when alone: an entry that leads to a table is cleared only by a call whose range
 //!    covers the entry's span, so no other part is below it. The table goes to the gather, and
 //!    after the invalidation to the pool by [`PageTable::release`].

@@ -1,4 +1,5 @@
-//! The command queue and what invalidations become, on a fake SMMU that is written from the manual.
+//! The command queue, and the commands of invalidations, on a fake SMMU that is written from the
+//! manual.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -130,7 +131,7 @@ fn operations_become_commands() {
         assert_eq!(two, [[va | 10 << 20, 0x20_0601]]);
         let two = flush(asid, range(0x20_1000, 12, 1024, true, Some(2)));
         assert_eq!(two, [[va | 10 << 20, 0x20_1401]]);
-        // Nothing is nothing, not even a CMD_SYNC.
+        // An empty list of commands sends nothing, not even a CMD_SYNC.
         smmu.flush(asid, &[]).unwrap();
         assert!(fake.state().executed.is_empty());
     });

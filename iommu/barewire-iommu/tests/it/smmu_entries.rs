@@ -1,5 +1,5 @@
-//! Stream table entries and context descriptors that change while the SMMU may read them: what it reads
-//! between any two stores.
+//! Stream table entries and context descriptors that change while the SMMU may read them. Checks the
+//! entry between any two stores.
 
 use barewire_iommu::FlushError;
 use barewire_iommu::smmu::v3::{SmmuError, Stream, StreamLayout};
@@ -186,8 +186,8 @@ fn flaw_7_context_descriptors_change_without_a_gap_where_promised() {
     });
 }
 
-/// After a change that was not completed, the SMMU may use what is no longer in memory. The next change
-/// waits until it does not, before any store.
+/// After an unconfirmed change the SMMU may still use an entry that is no longer in memory. The next
+/// change waits for its end before it stores.
 #[test]
 fn a_change_after_one_that_timed_out_begins_with_an_agreement() {
     const CFGI_ALL: [u64; 2] = [0x04, 31];

@@ -178,7 +178,7 @@ fn identity_and_errata_are_values() {
         (mmu_600(1, 0), "Arm MMU-600 r1p0", &[1_209_401]),
         (mmu_600(2, 0), "Arm MMU-600 r2p0", &[]),
         (0, "SMMU of implementer 0x0, product 0x0, r0p0", &[]),
-        // Another's product of the same number.
+        // A product of another vendor with the same number.
         (mmu_700(0, 0) ^ 1, "SMMU of implementer 0x43a, product 0x487, r0p0", &[]),
     ];
     for (iidr, name, errata) in cases {

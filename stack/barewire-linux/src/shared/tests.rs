@@ -461,7 +461,8 @@ fn a_held_lock_s_file_that_outlives_its_boot_has_a_dead_holder() {
         let place = Place::new();
         let lock = place.open().expect("made");
         let later = place.directory.path().join("later");
-        // As the next opener's: its number alone would not tell.
+        // Numbers as of the next opener, so that the holder's number alone does not show that it is
+        // dead.
         lock.last_user().store(2, Relaxed);
         lock.new_user();
         words(&lock)[0].store(holder, Relaxed);

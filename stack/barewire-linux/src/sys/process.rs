@@ -217,7 +217,7 @@ mod tests {
         let ours = process_number();
         assert_eq!(ours, process_number());
         let fork = || {
-            // SAFETY: the child makes no call that another thread could keep from it.
+            // SAFETY: the child makes no call for which it would need a lock of another thread.
             unsafe { libc::fork() }
         };
         let differs =

@@ -158,7 +158,8 @@ impl OwnList {
         Ok(own)
     }
 
-    /// Steps 1 and 3: names the entry that is being changed. Returns what was named before; null for none.
+    /// Steps 1 and 3: names the entry that is being changed. Returns the previous value; null if no lock
+    /// was named.
     #[inline]
     fn name(self, entry: *mut c_void) -> *mut c_void {
         let pending = self.end().wrapping_byte_add(offset_of!(Head, pending));
@@ -185,8 +186,8 @@ impl OwnList {
         compiler_fence(Ordering::SeqCst);
         set(self.end(), tagged(entry));
         compiler_fence(Ordering::SeqCst);
-        // Last: a handler that entered another and took it out before this line has left the head here. musl's head
-        // has none.
+        // Stored last, because a signal handler that entered and removed another lock has stored the head here.
+        // musl's head has no such pointer.
         if HAS_PREVIOUS && untagged(next) != self.end() {
             set(before(untagged(next)), entry);
         }
@@ -544,7 +545,7 @@ mod tests {
         assert_eq!(lock.word().load(Ordering::Relaxed), 0);
     }
 
-    /// As a handler would that interrupts its thread between two steps.
+    /// Does what a signal handler does that interrupts its thread between two steps.
     #[test]
     fn a_handler_s_lock_leaves_the_list_as_it_was() {
         let [(_, oldest), (_, outer), (_, inner)] = [lock(), lock(), lock()];

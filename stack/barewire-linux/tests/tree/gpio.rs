@@ -116,7 +116,7 @@ fn a_free_bank_is_held_while_the_bus_is_open() {
     assert_eq!(memory.get(GPIO5 + DR), 1 << CS);
     drop(bus);
     assert!((0..32).all(|line| !kernel.is_used(0, line)), "released");
-    // What the kernel remembers is what we left: its next write moves nothing of ours.
+    // The kernel's copy has the levels that we left, so its next write does not move our lines.
     kernel.drives(0, LED, true);
     kernel.turns(0, LED, true);
     assert_eq!(memory.get(GPIO5 + DR), 1 << CS | 1 << LED);
@@ -389,7 +389,7 @@ fn an_int_line_is_slept_for_only_at_rest() {
     assert_eq!(int.last_edge(), Some(edge(2, false)), "with the kernel's time");
     assert!(int.is_at_rest().expect("asked"));
 
-    // A level that stays is told again and again, without sleep, until the chip is served.
+    // While the level stays active, each wait returns at once, until the chip is served.
     kernel.moves(2, 7, false, edge(3, false));
     let slept = kernel.slept(2);
     for _ in 0..2 {

@@ -26,7 +26,7 @@ fn device() -> (Tree, Uio) {
     (tree, uio)
 }
 
-/// A block whose words come back some looks after they were sent.
+/// A block that receives each word only after the driver has polled a few times.
 #[derive(Default)]
 struct Slow {
     sent: VecDeque<u32>,

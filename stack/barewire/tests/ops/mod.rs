@@ -255,7 +255,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
             }
             Op::Async => self.submit(true),
             Op::Enqueue => self.submit(false),
-            // On a free bus it is left for the next to call back.
+            // On a free bus the callback is left to the next operation.
             Op::Callback | Op::Again => self.submit(locked),
             Op::Wait => {
                 self.submit(true);
@@ -280,7 +280,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         }
     }
 
-    /// What was planned, unless that panicked.
+    /// The planned message, unless planning panicked.
     fn take_planned(&mut self) -> Option<Message<'b, C>> {
         match mem::replace(&mut self.state, State::NotRun) {
             State::Planned(queued) => Some(queued),
@@ -334,7 +334,8 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         }
     }
 
-    /// Waits for what was submitted. A hook may panic on the way, several may; the message remains.
+    /// Waits for the submitted messages. A hook may panic on the way, several may; the message
+    /// remains.
     fn fetch(&mut self) {
         for _ in 0..100 {
             let State::Submitted(queued) = &mut self.state else { return };
@@ -374,7 +375,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
     }
 }
 
-/// What is expected of an operation on the wire.
+/// The bytes of an operation that are expected on the wire.
 pub(crate) struct Record {
     op: Op,
     bytes: Vec<u8>,
@@ -430,7 +431,7 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
         self.ops.iter_mut().for_each(Operation::fetch);
     }
 
-    /// What it expects on the wire, where `times` says how often; or what is wrong already.
+    /// The bytes expected on the wire, `times` each, or an error that is known already.
     pub(crate) fn records(
         &self,
         times: impl Fn(&Operation<'b, C>) -> Result<Times, String>,
@@ -448,7 +449,7 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
 }
 
 /// Whether each client's bytes were sent as often as it expects and in its order, bytes under one
-/// lock were sent together, and no others were sent. Says what is not so.
+/// lock were sent together, and no others were sent. The error says which rule is broken.
 pub(crate) fn judge(clients: &[Vec<Record>], sent: &[u8]) -> Result<(), String> {
     for Record { op, bytes, times, .. } in clients.iter().flatten() {
         for byte in bytes {

@@ -24,7 +24,7 @@ use crate::wire::{ASKING, Hook, PLAIN};
 pub(crate) enum Meeting {
     /// One after the other, on a free bus.
     InTurn,
-    /// All are given while their thread has the bus locked, as far as that can be.
+    /// Operations are given while their thread has the bus locked, if they allow that.
     BehindALock,
     /// As `BehindALock`, but another thread gives the first message.
     AcrossThreads,
@@ -190,7 +190,8 @@ impl<'b> Executor<'b> {
         }
     }
 
-    /// Locks the bus, gives what can be given, and unlocks it when `then` has returned.
+    /// Locks the bus, gives all operations that can be given under a lock, and unlocks it when
+    /// `then` has returned.
     fn give_behind_a_lock(&mut self, then: impl FnOnce()) {
         self.plan();
         let lock = loop {
@@ -243,7 +244,7 @@ fn work(bus: &Bus<Any>, run: &Arc<Run>, stop: &AtomicBool) {
     while caught(|| bus.serve(stop)).is_err() {}
 }
 
-/// Runs a case. Returns what became of its fuse, or which promise is broken.
+/// Runs a case. Returns the outcome of its fuse, or the broken promise.
 pub(crate) fn run_case(case: Case) -> Result<Arc<Run>, String> {
     let run = Run::new(case);
     let said = |payload: Box<dyn std::any::Any + Send>| {

@@ -16,7 +16,7 @@ use crate::ops::Op;
 use crate::platform::{Interpose, Threads};
 use crate::wire::{Hook, Script, ScriptedController};
 
-/// What every device here is.
+/// The settings of every device in these tests.
 pub(crate) type Any = dyn Controller + Send;
 
 /// A controller and platforms, any of whose calls may panic.

@@ -80,7 +80,7 @@ const OWNERS: &[Op] = &[Sync, Async, Cancel, Transact, Await];
 const HOOKS: &[Hook] =
     &[Plan, Run, Start, Resume, Arm, Hook::Callback, Waker, PlatformWake, PlatformWait, Sink];
 
-/// Those whose callers, or whom they call, may free a message.
+/// Paths whose callers or callbacks may free a message.
 const FREEING: &[Hook] = &[Run, Resume, Hook::Callback, Waker, PlatformWake, PlatformWait];
 
 /// Which mixes are run, and which hooks panic.
@@ -100,7 +100,7 @@ impl Sweep {
         Self { kinds: KINDS, meeting, paths: PATHS, len: 2, hooks: HOOKS, ever_after: false }
     }
 
-    /// Of a tracer's calls triples say nothing that pairs do not.
+    /// For panics in a tracer's calls, triples find nothing beyond pairs.
     const fn triples(meeting: Meeting) -> Self {
         Self {
             kinds: SLEEPING,

@@ -107,7 +107,8 @@ impl Wake for Owning {
     fn wake(self: Arc<Self>) {}
 }
 
-/// The owner of a cancelled message drops its waker, and what that owns leaves the queue as well.
+/// The owner of a cancelled message drops its waker. A message that the waker owns leaves the queue
+/// too.
 #[test]
 fn a_waker_may_own_another_message_of_the_queue() {
     on_each_platform(|platform| {

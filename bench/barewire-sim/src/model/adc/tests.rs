@@ -483,7 +483,7 @@ proptest! {
         adc.set_input(channel as u8 ^ 1, Signal::Constant { level_uv: other_uv });
 
         let (bits, count) = request(part, single, channel, junk & 1);
-        // What follows the configuration is a don't care.
+        // Bits after the configuration are ignored.
         let clocks = 32;
         let mosi = bits << (clocks - count) | u64::from(junk) >> count;
         let miso = clock(&mut adc, mode, mosi, zeros + clocks, width);

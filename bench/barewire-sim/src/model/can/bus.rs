@@ -16,7 +16,7 @@ use super::traffic::Traffic;
 use super::{BitTimes, Script};
 use crate::chip::Ps;
 
-/// What is called after a change.
+/// The functions to call after a change.
 type Notify = Box<dyn Fn()>;
 
 /// A CAN bus: a handle, all clones one bus.

@@ -133,7 +133,7 @@ impl Rp1Gpio {
         }
     }
 
-    /// What pin `pin` drives, if it drives.
+    /// The level that pin `pin` drives, if it is driven.
     fn driven(&self, pin: usize) -> Option<bool> {
         let ctrl = self.ctrl[pin];
         let own = ctrl & FUNCSEL == SYS_RIO;

@@ -226,7 +226,8 @@ pub(super) fn w25q32jv(size_bytes: usize) -> Sfdp {
     }
 }
 
-/// Bytes in hexadecimal at their places, everything between them FFh. Whatever is no digit is skipped.
+/// Bytes in hexadecimal at their places, everything between them FFh. Characters other than hex digits
+/// are skipped.
 pub(super) fn placed(pieces: &[(usize, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for &(at, hex) in pieces {

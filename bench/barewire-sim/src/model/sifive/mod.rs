@@ -108,7 +108,7 @@ pub struct SiFive {
     ie: u32,
     tx: Fifo,
     rx: Fifo,
-    /// SCKDIV and SCKMODE as they were taken over.
+    /// SCKDIV and SCKMODE as the shifter has taken them over.
     clock: Clock,
     taken: Option<ActiveLine>,
     /// The block is to be released after the frame.

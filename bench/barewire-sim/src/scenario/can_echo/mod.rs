@@ -15,8 +15,8 @@
 //! # Ordering
 //! 1. The driver joins the CAN bus; everything before the far node's first frame counts nowhere.
 //! 2. Frames are echoed until all are, none was received for [`STALL_PS`], or the caller wants no more.
-//! 3. The last echo leaves, the chip is stopped, and what was on the CAN bus is held against what was
-//!    sent.
+//! 3. The last echo leaves, the chip is stopped, and the frames on the CAN bus are compared with
+//!    those sent.
 //!
 //! # Not supported
 //! SocketCAN: the sockets here are a pair of processes' own. Other work on the processor.
@@ -231,7 +231,7 @@ pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed
         stall_ps: STALL_PS.saturating_add(setup.gap_ps),
         last_ps: LAST_BITS * setup.times.nominal_ps,
     };
-    // Joining interrupts too, which is not what is looked for.
+    // Joining the bus raises an interrupt too, which must not be counted.
     drop(chip.borrow().take_int_lows());
     let ran = threads::run(&bench, setup.who, setup.frames, &mut driver, carry_on);
     // Leaving the bus interrupts too.

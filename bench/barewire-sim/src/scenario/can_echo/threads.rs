@@ -32,8 +32,9 @@ type Forward<'f, 'b, C> = dyn Fn(&mut Driver<'b, C>, Frame) -> Result<(), CanErr
 const IDLE_QUANTUM_PS: Ps = 100_000_000;
 /// Quanta after which the caller is asked whether to carry on.
 const QUANTA_TO_ASK: u64 = 100;
-/// An uncontended lock and unlock, for two threads that share a driver. Assumption: what a
-/// compare-and-swap and an exchange add to a call in the bench, floor less bare.
+/// An uncontended lock and unlock, for two threads that share a driver. Assumption: the difference
+/// that a compare-and-swap and an exchange make in `barewire bench` (its row `floor` less its row
+/// `bare`).
 const INSTRUCTIONS_PER_LOCK: u64 = 10;
 /// Priorities of the service and of the other process.
 const SERVICE: u8 = 9;
@@ -83,7 +84,7 @@ pub(super) struct Ran {
     pub(super) services: Vec<Ps>,
     /// Frames for which the chip had no free place to send from.
     pub(super) dropped: u64,
-    /// Looks that found something else than a frame.
+    /// How often a look at the chip found something other than a frame.
     pub(super) strange: u64,
     pub(super) interrupted: bool,
 }

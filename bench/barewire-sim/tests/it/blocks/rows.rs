@@ -160,7 +160,7 @@ pub(crate) static ATMEL: Block = Block {
         word_delay_ns: ATMEL_WORD_DELAYS_NS,
         own_word_delay_ns: ATMEL_WORD_DELAYS_NS,
         setup_is_first_half: true,
-        // The block does, before it selects again.
+        // The driver does not wait here: the block itself waits before it selects again.
         waits_inactive: false,
         ..USUAL
     },
@@ -659,7 +659,7 @@ pub(crate) static PL022: Block = Block {
 pub(crate) static SIFIVE: Block = Block {
     name: "sifive",
     board: "unleashed",
-    // A read of rxdata both asks and takes: its values are told.
+    // A read of rxdata both polls the block and takes a byte, so the values are in the script.
     data_in: NONE,
     data_out: 0x48,
     long: |board, _| {

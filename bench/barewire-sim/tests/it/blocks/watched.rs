@@ -89,12 +89,12 @@ impl Tape {
         self.state().dies_after = Some(sleeps);
     }
 
-    /// Lets the caller live. Returns whether it was to die still.
+    /// Cancels the caller's panic. Returns whether it had not happened yet.
     pub(crate) fn live_on(self) -> bool {
         self.state().dies_after.take().is_some()
     }
 
-    /// Counts a sleep. Returns whether the caller dies in it.
+    /// Counts a sleep. Returns whether the caller must panic in this sleep.
     fn dies(self) -> bool {
         let mut state = self.state();
         match state.dies_after {

@@ -39,7 +39,7 @@ fn run(setup: Setup) -> Echoed {
 
 #[test]
 fn at_full_load_nothing_is_lost_or_reordered() {
-    // As many as the thread's where that takes no time.
+    // As many frames as in the thread's test, unless that takes too long.
     let frames = if crate::runs_whole() { 50_000 } else { 200 };
     for who in Who::ALL {
         let echoed = run(setup(who, frames, 0));

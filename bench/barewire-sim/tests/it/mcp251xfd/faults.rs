@@ -234,12 +234,13 @@ fn a_set_up_that_arrives_corrupt_is_done_again_or_refused() {
             }
         };
         rig.works(&mut driver);
-        // A corrupt write of OSC can halve the system clock, and with it what SPI may have.
+        // A corrupt write of OSC can halve the system clock, and so the highest SPI clock that is
+        // allowed.
         let others = |detail: &str| !detail.contains("the limit is 0.85 x SYSCLK / 2");
         let violations = rig.board.violations();
         assert!(!violations.iter().any(|one| others(&one.detail)), "{violations:#?}");
     }
-    // A dozen writes each: what is corrupt more often than that cannot be.
+    // Each start makes a dozen writes. With more of them corrupt, hardly any start would succeed.
     assert!(joined >= 15 && refused >= 10, "{joined} joined, {refused} refused");
 }
 

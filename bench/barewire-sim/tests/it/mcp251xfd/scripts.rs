@@ -279,7 +279,7 @@ fn write_all(script: &mut Script) {
         },
     );
 
-    // What an access that fails costs: each of those that a frame and an overflow take, in turn.
+    // The cost of a failed access: each access that a frame and an overflow need fails in turn.
     for place in 0.. {
         let title = format!("message {place} of a service fails");
         let mut ended = false;

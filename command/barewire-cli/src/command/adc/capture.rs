@@ -176,7 +176,7 @@ impl Plan<'_> {
     }
 }
 
-/// Batches that tell what can be reached without pauses.
+/// The number of batches from which the rate without pauses is measured.
 const WARM_UP_BATCHES: usize = 64;
 /// A trial of a rate takes this share of a second: five of Linux's ticks at 250 Hz, which are what a rate
 /// fails by.

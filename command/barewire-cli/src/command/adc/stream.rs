@@ -26,7 +26,7 @@ use crate::shared::text::number;
 
 /// Conversions of a message: beyond this nothing is won any more.
 const BATCH_MAX: u64 = 10_000;
-/// Samples of a run: what fits memory with ease.
+/// The most samples of a run, a number that easily fits into memory.
 const SAMPLES_MAX: u64 = 100_000_000;
 /// Samples that a signal is judged by.
 const JUDGED: usize = 20_000;

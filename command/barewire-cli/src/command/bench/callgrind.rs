@@ -29,7 +29,8 @@ pub(super) fn collect_each(
     arguments: &[&str],
     calls: usize,
 ) -> Result<Vec<u64>, String> {
-    // Not the pattern of `--toggle-collect` again: callgrind 3.19 keeps one option of a pattern.
+    // Another pattern than that of `--toggle-collect`, because callgrind 3.19 keeps only one option
+    // per pattern.
     let after = format!("--dump-after=*{symbol}_*");
     let mut profiles = profiles(program, symbol, arguments, Some(&after))?;
     // The last dump covers the instructions after the last call.

@@ -26,7 +26,7 @@ type Driver<'b, 'a> = Mcp251xfd<OnDevice<'b, Dyn<'a>, 6>, Still>;
 
 #[inline(never)]
 fn bench_op_can_receive(driver: &mut Driver<'_, '_>, received: &mut Received) {
-    // As a handler does: the frame goes on, an error goes back.
+    // Uses the frame, and returns an error to the caller, as a real handler would.
     if let Ok(found) = driver.service(received) {
         black_box(found);
         black_box(&received.frame);

@@ -205,7 +205,7 @@ fn measure(args: &Args) -> Report {
             row(op.name(), times, &floor, instructions)
         })
         .collect();
-    // What takes tens of microseconds needs fewer rounds.
+    // Paths that take tens of microseconds need fewer rounds.
     let hops = hop::measure(rounds.div_ceil(4)).unwrap_or_else(|why| {
         note!("barewire: bench: the worker's hop is not timed: {why}");
         Default::default()

@@ -171,7 +171,7 @@ fn bench_op_prepared_6(prepared: &mut Prepared<'_, Dyn<'_>, 6>) {
 
 #[inline(never)]
 fn bench_op_regmap_read(registers: &mut RegMap<OnDevice<'_, Dyn<'_>, 6>, 6>) {
-    // As a driver does: the value goes on, an error goes back.
+    // Uses the value, and returns an error to the caller, as a driver would.
     if let Ok(value) = registers.read(&CONTROL) {
         black_box(value);
     }

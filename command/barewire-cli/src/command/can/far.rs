@@ -96,7 +96,7 @@ const FRAMES: &str = "Frames, as cangen's";
 /// How identifiers go on from frame to frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IdMode {
-    /// As the others go on.
+    /// Identifiers by a pattern: fixed, counted up, or at random.
     Like(Pattern<u32>),
     /// At random, all even.
     Even,

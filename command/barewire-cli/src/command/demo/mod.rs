@@ -188,7 +188,7 @@ impl CanTraffic {
 #[derive(Serialize)]
 struct PublishedTime {
     what: &'static str,
-    /// As the thread has it, "ca." included.
+    /// The figure as the thread's author wrote it, including "ca.".
     text: &'static str,
     cs_to_first_clock_ns: u64,
     source: &'static str,

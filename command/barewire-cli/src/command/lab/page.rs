@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     args.experiments.check(&[out])?;
     let out = Output::create(out, false)?;
     let lab = args.experiments.lab()?;
-    // What the page does without is said, not hidden.
+    // Reports each chart that is left out.
     let missing = |what: &str, error: &dyn std::fmt::Display| {
         note!("the page has no chart of {what}: {error}")
     };

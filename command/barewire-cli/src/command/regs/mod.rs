@@ -138,7 +138,7 @@ impl Target<'_> {
             .for_chip(ChipRequest::Registers(chip.map.name()))
     }
 
-    /// The registers of a chip that is there.
+    /// Opens the chip's registers.
     fn open<'s>(&self, session: &'s Session) -> Result<(Box<dyn Registers + 's>, Which), Failure> {
         let Settings { chip_select, speed_hz, .. } = self.settings;
         let settings = self.settings.with_mode(self.settings.mode | session.mode(chip_select));

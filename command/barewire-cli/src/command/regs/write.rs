@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// Refuses what can be known to be wrong.
+/// Refuses values that are certainly wrong.
 fn parse(map: &'static Map, text: &str) -> Result<Assignment, String> {
     let Some((to, value)) = text.split_once('=') else {
         return Err("write REGISTER=VALUE or REGISTER.FIELD=VALUE".into());

@@ -229,7 +229,7 @@ impl<'s> Server<'s> {
         let failed = |error: std::io::Error| Failure::io("wait for the program", &error);
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         loop {
-            // What it asked before it ended is done.
+            // Requests that the program sent before it ended are executed.
             let ended = child.try_wait().map_err(failed)?;
             self.round(signals, ended.is_none()).map_err(|errno| failed(errno.into()))?;
             if let Some(status) = ended {

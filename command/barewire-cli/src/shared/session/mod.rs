@@ -61,7 +61,7 @@ pub(crate) trait Report: Serialize {
     /// The report for people, lines with their ends; `figures` where the board is simulated.
     fn text(&self, figures: Option<&Figures>) -> String;
 
-    /// Bytes moved, where a rate is to be made of them.
+    /// The number of bytes moved, if a rate is to be printed.
     fn bytes(&self) -> Option<u64> {
         None
     }
@@ -127,7 +127,8 @@ impl Session {
         Ok(self.open.chip_lock(chip_select)?.map(|lock| console.attend(lock)))
     }
 
-    /// The lock of a chip that is kept for the whole command: its driver's state is the chip's.
+    /// The lock of a chip that is held for the whole command, because the driver remembers the
+    /// chip's state between its operations.
     pub(crate) fn keep_chip(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
         let Some(mut lock) = self.chip_lock(chip_select)? else { return Ok(None) };
         let path = lock.path().display().to_string();

@@ -1,4 +1,4 @@
-//! `barewire-iommu bench`: what mapping and unmapping cost on this machine, beside the least they could.
+//! `barewire-iommu bench`: the cost of mapping and unmapping on this machine, beside a lower bound.
 //!
 //! # How it works
 //! Times come from `barewire-iommu-bench`, in one thread that stays on its processor; two threads are

@@ -2,7 +2,7 @@
 //! cost.
 //!
 //! # Safety
-//! An engine owns its table and its TLB: what it has told the TLB is complete.
+//! An engine owns its table and its TLB, so its invalidations are complete at once.
 #![allow(
     unsafe_code,
     reason = "an engine is its own hardware: it says when an invalidation is complete"
@@ -308,7 +308,7 @@ impl<'m> Engine<'m> {
         }
     }
 
-    /// The trace has ended: what still waits is flushed.
+    /// The trace has ended: flushes the waiting invalidations.
     pub(super) fn finish(&mut self, time_ns: u64) {
         if !self.pending.ranges.is_empty() {
             let ps = self.flush_pending();

@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let tlb_entries = prices.strategy.tlb_entries;
         Ok(Replayer::new(engines, geometry, tables, tlb_entries, args.working_set))
     };
-    // What cannot be for the first device is wrong usage.
+    // Options that already fail for the first device are wrong usage.
     drop(create().map_err(Failure::Usage)?);
     let mut domains = Domains::new(create, args.device.clone());
     match &args.trace {

@@ -11,7 +11,7 @@ use barewire_iommu::{
 };
 use barewire_iommu_model::{FlushFailure, Machine, Meaning, Naive, Options, Shape};
 
-/// What pages may be for.
+/// The access rights of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Plain,

@@ -2,7 +2,7 @@
 //! tables.
 //!
 //! # Safety
-//! The one unsafe call gives tables back after their invalidation: what these tests are about.
+//! The one unsafe call frees tables after their invalidation, which is what these tests check.
 
 #![allow(
     unsafe_code,

@@ -1,4 +1,5 @@
-//! Roots come and go among tables, and no order of that makes the arena useless.
+//! Roots and tables are allocated and freed in many orders. None of them fragments the arena for
+//! good.
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ fn list(count: u64) -> Vec<Segment> {
     (1..=count).map(page).collect()
 }
 
-/// What both ways say about the list. They must agree, and write the same if it is right.
+/// Runs both ways on the list. They must return the same, and write the same if they accept it.
 fn both(list: &[Segment]) -> bool {
     let (mut first, mut second) = (vec![!0; list.len()], vec![!0; list.len()]);
     let said = fill(&mut first, list, &BATCH);

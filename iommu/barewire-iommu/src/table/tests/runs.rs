@@ -8,7 +8,7 @@ use crate::gather::{Gather, Run};
 use crate::table::PageTable;
 use crate::testing::{Counting, Event, Recorder, config, rw, with_arena};
 
-/// What an entry of level 2 has.
+/// The contents of a level 2 entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Has {
     Nothing,

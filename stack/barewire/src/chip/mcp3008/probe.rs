@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_code_of_0_fits_all_parts() {
         assert_eq!(fits(0), [true; 3]);
-        // What nothing drives can only exclude the part that would have driven it.
+        // A bit that no chip drives can only exclude the parts that would have driven it.
         assert_eq!(fits(answer(&[1; 6], 12, 0, true)), [false, true, true]);
     }
 

@@ -152,7 +152,8 @@ fn takes_four(port: &mut impl Port) -> Result<bool, NorError> {
     Ok(is_late(SfdpError::Signature { actual: u32::from_le_bytes(first) }))
 }
 
-/// Answers what parsing asks, with `mode` address bytes where the chip's mode decides.
+/// Reads the registers that parsing asks for, with `mode` address bytes where the chip's mode
+/// decides.
 fn answer(port: &mut impl Port, mode: u8, ask: Ask, into: &mut [u8]) -> Result<(), NorError> {
     let (opcode, address, bytes, dummy) = match ask {
         // Address, then 8 dummy clocks.

@@ -180,7 +180,8 @@ fn carry(
                 thread::sleep(IDLE);
             }
         } else if !busy {
-            // By an INT line too no longer: the socket is looked at between two waits.
+            // With an INT line too, waits are no longer than this: the socket is read between two
+            // waits.
             node.wait(POLL_NS);
         }
     }

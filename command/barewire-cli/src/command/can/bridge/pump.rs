@@ -11,7 +11,7 @@
 //!    frames.
 //!
 //! # Ordering
-//! Each direction keeps its order. Between the two there is none.
+//! Each direction keeps its order. The two directions are not ordered against each other.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};

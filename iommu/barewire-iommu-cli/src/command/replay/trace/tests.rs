@@ -141,7 +141,7 @@ fn fields_of_dma_events_are_read_as_the_kernel_prints_them() {
             truncated: true
         }
     );
-    // What is printed as dma_addrs are physical addresses.
+    // The values printed as dma_addrs are physical addresses.
     assert_eq!(
         call("dma_map_sg_err: 0000:01:00.0 dir=NONE dma_addrs={0x1} err=-5 attrs="),
         Call::Failed

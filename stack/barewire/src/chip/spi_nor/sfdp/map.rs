@@ -21,7 +21,7 @@ const VARIABLE: u32 = 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is no heap, and one of it at a time")]
 pub(super) enum Map {
-    /// There is none: all erase types hold everywhere.
+    /// There is no map: all erase types apply to the whole array.
     None,
     /// Erase types by their number in the BFPT.
     Regions([Option<Region>; REGIONS_MAX]),

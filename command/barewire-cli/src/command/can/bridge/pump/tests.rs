@@ -226,7 +226,7 @@ fn an_overflow_behind_a_socket_without_room_is_told_and_over() {
         assert!(pump.counts.socket_full > 0 && pump.counts.overflows > 0, "{:?}", pump.counts);
         let error = socket.written.iter().find(|text| text.starts_with("20000004#0001"));
         assert!(error.is_some(), "{:?}", pump.counts);
-        // What was not lost is in order.
+        // Frames that were not lost are in order.
         let frames: Vec<&String> =
             socket.written.iter().filter(|text| !text.starts_with("20")).collect();
         assert!(frames.len() < 600 && frames.len() >= QUEUE_MAX && frames.is_sorted());
