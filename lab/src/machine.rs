@@ -48,7 +48,7 @@ pub struct Expense {
     pub wakes: u64,
 }
 
-/// A thread woken, and nothing else.
+/// Only wakes a thread.
 const WAKE: Expense = Expense { instructions: 0.0, reads: 0, writes: 0, wakes: 1 };
 
 /// Work that must happen: its class, that the processor is busy, and that it cannot be switched off.
@@ -326,7 +326,8 @@ impl Machine {
         self.off.contains(step)
     }
 
-    /// The running thread does something from now on that nothing measured waits for, or no more.
+    /// Marks the beginning or the end of work of the running thread that no measured operation
+    /// waits for.
     pub fn set_background(&self, background: bool) {
         let lane = self.lane();
         let mut set = self.background.borrow_mut();

@@ -202,7 +202,7 @@ pub struct Report {
     pub bytes: u64,
     /// The iterations that went wrong, in order; at most [`Report::FAILURES_MAX`].
     pub failures: Vec<Failure>,
-    /// All that went wrong, those not kept included.
+    /// The number of all failures, including those that were not kept.
     pub failed: usize,
 }
 

@@ -252,8 +252,8 @@ impl<'f> Context<'f> {
     /// Preparing waits for a turn of its own, before the message is handed over.
     fn prepared_message(&mut self, device: &AnyDevice<'f>) {
         self.counts(|counts| counts.prepared_message += 1);
-        // Signed first, since preparing it lends the buffers out: nothing of this context comes in
-        // between.
+        // The message is signed first, because preparing it lends the buffers out. No other message
+        // of this context comes in between.
         let number = self.give(device.priority());
         self.message.sign(self.index, number);
         let mut message = self.message.transfers();
@@ -389,7 +389,7 @@ impl<'f> Context<'f> {
             let ran = results.pop().flatten();
             self.floor.account.borrow_mut().cancelled += u64::from(ran.is_none());
             let outcome = ran.map_or(Outcome::NotRun, outcome);
-            // Its turn is waited for in the future, and the bus is its own then.
+            // The future waits for its turn, and then holds the bus.
             self.settle_message(number, Path::Immediate, outcome);
         }
         for (at, ran) in wanted.into_iter().zip(results) {

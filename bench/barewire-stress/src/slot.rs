@@ -61,7 +61,7 @@ pub(super) fn slot<'b, C: Controller + ?Sized, const N: usize>(
     }
     let calls = Arc::new(Calls::default());
     let told = calls.clone();
-    // Callbacks are there for ever: so are these, a few for each context.
+    // Callbacks must live for ever, so these few for each context are leaked.
     let callback = Box::leak(Box::new(move |completed: &mut Completed<'_>| {
         called_back();
         let count = if completed.result().is_ok() { &told.done } else { &told.failed };

@@ -3,7 +3,7 @@
 //! # How it works
 //! The file is as long as the chip. It has an exclusive advisory lock while it is open, because two
 //! commands that write would undo each other's work. Each change is written when the chip makes it. So
-//! a command that is killed leaves what a chip would hold whose power went: a mixture.
+//! a killed command leaves a mixture of old and new bytes, like a chip that lost power.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};

@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(code(NUMBERS.close(handle)), bw_error::BW_ERROR_CLOSED, "a second close");
         drop(used);
         assert_eq!(Arc::strong_count(&object), 1, "freed");
-        // Others are opened until one has its slot.
+        // Opens further objects until one reuses the slot.
         let index = |handle: *mut c_void| handle.addr() & ((1 << INDEX_BITS) - 1);
         let mut others = Vec::new();
         while others.last().is_none_or(|&other| index(other) != index(handle)) {

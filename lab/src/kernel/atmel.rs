@@ -298,7 +298,8 @@ pub struct Linux314<'m> {
     threads: usize,
     /// An interrupt has woken a thread of the idle processor, which has not run since.
     was_idle: Cell<bool>,
-    /// The caller's code, and that of the thread which an interrupt interrupts, was not run a moment ago.
+    /// The code of the caller, and that of the interrupted thread, did not run just before, so it is not
+    /// in the caches.
     caller_is_cold: Cell<bool>,
     thread_is_cold: Cell<bool>,
 }

@@ -30,7 +30,7 @@ fn batching_stops_paying_where_the_article_says() {
     let sweep = swept("spidev-4.4", "rpi3", "delay", &[0.0, 4_000.0, 8_000.0, 12_000.0]);
     let at_ns = at(&sweep, "batches of 100 pay below this delay");
     assert!((at_ns - 4_750.0).abs() < 300.0, "{at_ns}");
-    // To the resolution: it is so 10 ns before, and no longer there.
+    // The crossing is exact to the resolution: 10 ns earlier the other way is still better.
     let rates = |ns| swept("spidev-4.4", "rpi3", "delay", &[ns]).rows.remove(0).1;
     let (before, there) = (rates(at_ns - 10.0), rates(at_ns));
     assert!(before[2] > before[0] && there[2] <= there[0], "{before:?} {there:?}");

@@ -29,8 +29,8 @@ pub struct Message {
     pub phases: Vec<Phase>,
     /// From submission to end.
     pub us: f64,
-    /// From its end to the submission of the device's next message; none for the last, and where that was
-    /// submitted before.
+    /// From its end to the submission of the device's next message; `None` for the device's last message,
+    /// or if the next one was submitted before this one ended.
     pub done_to_submit_us: Option<f64>,
 }
 

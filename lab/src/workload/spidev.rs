@@ -102,7 +102,8 @@ pub struct SamplingRun {
     pub samples: usize,
     /// Samples a second.
     pub samples_per_s: f64,
-    /// Rules of the wire that were broken. Only that of the time between two conversions may be.
+    /// Rules of the wire that were broken. Only violations of the time between two conversions are
+    /// expected.
     pub violations: Vec<Violation>,
 }
 
@@ -229,7 +230,7 @@ fn broken(machine: &Machine, wire: &[Selection]) -> Vec<Violation> {
     let others: Vec<&Violation> =
         kept.iter().filter(|one| one.rule != Rule::CsInactive || one.cs != Some(0)).collect();
     assert!(others.is_empty(), "{others:#?}");
-    // The log keeps the first ones only: those that it does not keep are of the same rule if their number is right.
+    // The log keeps only the first violations. If their number is right, the others are of the same rule.
     let short = wire
         .windows(2)
         .filter(|pair| pair[1].selected_at - pair[0].deselected_at < required_ns * 1_000);

@@ -165,7 +165,7 @@ impl Tap {
     fn tell<R>(&mut self, tx: &[u8], run: impl FnOnce(&mut MappedController) -> R) -> R {
         let entered = self.wire.enter(tx);
         if let Some((Path::Locked, number)) = entered {
-            // The other opening's messages may come between: its bus is another.
+            // Messages of the other opener may come in between, because it has another bus object.
             if !number.is_multiple_of(LOCKED) && self.before != Some(Path::Locked) {
                 self.wire.broke(format!("{:?} ran within a lock", self.before));
             }

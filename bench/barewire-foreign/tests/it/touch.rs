@@ -141,7 +141,7 @@ fn without_a_pen_it_takes_noise_for_one_now_and_then() {
     assert!((1..100).contains(&touches(2)));
 }
 
-/// It has no way to tell a chip that is not there: all ones are a pen at the far corner.
+/// The driver cannot detect a missing chip: all ones mean a pen at the far corner.
 #[test]
 fn a_missing_chip_is_a_touch() {
     let bench = Bench::new(fast_panel());

@@ -146,7 +146,7 @@ fn what_waits_in_tx_fifo_moves_only_when_fifo_is_accessed() {
     begin(&mut spi, 0);
     send(&mut spi, FIFO_BYTES + 1);
     spi.read(FIFO);
-    // There is room, and nothing happens, however often one looks, or writes CS.
+    // There is room, but the FIFO does not drain, however often CS is read or written.
     for _ in 0..3 {
         assert_eq!(spi.read(CS), TA | TXD | RXD | RXR);
         spi.write(CS, TA);

@@ -278,13 +278,13 @@ impl System<'_> {
 
         let (overtakers, overtaker_count) = Self::take_dearest(&mut higher, OVERTAKERS_MAX);
         left.append(&mut higher);
-        // A lower one that was overtaken as often as may be goes first.
+        // A message of lower priority that was overtaken the allowed number of times goes first.
         let all: u64 = others.iter().map(|&task| self.arrivals(task, window, latest)).sum();
         let lower: Vec<_> = others.iter().copied().filter(|&task| !goes_first(task)).collect();
         let lower = if all > OVERTAKERS_MAX { lower } else { Vec::new() };
         let foreign = 1 + (ahead.len() + lower.len()) as u64 + overtaker_count;
-        // An urgent holder hands the bus over at once; whom it hands it to serves its share, and so on. The bus is idle
-        // while the next holder wakes up.
+        // An urgent holder hands the bus over at once. The next holder runs its share of messages and hands it over,
+        // and so on. The bus is idle while the next holder wakes up.
         let hand_overs = u64::from(urgent) + foreign / SERVED_MAX;
         // A waker's call comes while it has the bus.
         let wakes = foreign * costs.wake_call_ps;

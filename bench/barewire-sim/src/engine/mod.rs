@@ -228,7 +228,7 @@ impl Engine {
     ///
     /// # Panics
     /// If time exceeds [`END_OF_TIME_PS`]. If time stopped there instead, no deadline would ever be reached. A
-    /// thread that unwinds is let beyond.
+    /// thread that unwinds may go beyond it.
     #[inline]
     pub fn spend_ps(&self, ps: Ps) {
         let now = self.0.now.get().saturating_add(ps);

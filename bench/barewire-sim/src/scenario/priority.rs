@@ -173,7 +173,7 @@ pub fn inversion(inheritance: bool, costs: CostLevel) -> Inversion {
         over.set(true);
     });
     engine.run(vec![low.on(0, 1), medium.on(0, 5), high.on(0, 9)]);
-    // A polling thread that loses its processor in a burst lets the clock stand still: no harm.
+    // If a polling thread loses its processor in a burst, the SPI clock pauses, which does no harm.
     assert_eq!(board.harms_total(), 0, "{:#?}", board.violations());
     Inversion {
         median_ns: times.median_ns(),

@@ -30,8 +30,8 @@ fn beside_long_reads() -> Traffic {
     Traffic { tasks, ..Traffic::default() }
 }
 
-/// Of each name, whether the worst comes close to the bound, and the traffic. Where many messages may overtake, and as
-/// many may be served, no single case has all of both.
+/// For each name, whether the worst call comes close to the bound, and the traffic. Where many messages may overtake,
+/// and as many may be served, no single case has all of both.
 fn traffics() -> Vec<(&'static str, bool, Traffic)> {
     let plain = beside_long_reads();
     let equals = (0..4).map(|it| task(&format!("equal {it}"), 0, 0, 8_000, &[&[256]])).collect();

@@ -129,7 +129,8 @@ fn a_thread_waits_for_a_chips_pin() {
             noted.set(Some((line.risen_at(), waiting.engine().now_ps())));
         }
     });
-    // Only this thread's call tells the handler: nothing is due on the wire or in the chip.
+    // Only this thread's call can reach the handler, because nothing is due on the wire or in the
+    // chip.
     let acting = board.clone();
     let test = Thread::new("test", move || {
         acting.engine().spend_ps(5_000_000);

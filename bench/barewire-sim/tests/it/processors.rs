@@ -10,7 +10,7 @@ use barewire::bus::platform::WAITERS;
 use barewire_sim::SimPlatform;
 use barewire_sim::engine::{Costs, Engine, Thread};
 
-/// Each cost in a decimal place of its own, so that a sum tells which were charged.
+/// Each cost has its own decimal place, so that a sum shows which costs were charged.
 const COSTS: Costs = Costs {
     context_switch_ps: 10,
     wake_ps: 100,
@@ -155,7 +155,7 @@ fn a_wake_costs_both_and_another_processor_more() {
         // On one processor the waker begins after the sleeper's call, by a switch.
         let called = if cpu == 0 { 1 + 10 } else { 0 } + 50_000 + 1_000;
         let mut expected = vec![(called + extra + 10, "awake")];
-        // The waker is switched back to, where it lost its processor.
+        // If the waker lost its processor, it is switched back to.
         expected.push(if cpu == 0 { (called + 20, "woke") } else { (called, "woke") });
         expected.sort_unstable();
         assert_eq!(seen.0.into_inner(), expected);
@@ -460,7 +460,8 @@ fn inversion(inherit: bool) -> u64 {
 fn inheritance_bounds_what_inversion_does_not() {
     let (without, with) = (inversion(false), inversion(true));
     assert!(without > 1_000_000_000, "high waits for medium too: {without}");
-    // Low had 6 of its 20 µs behind it when medium came; a wake's call and a few switches more.
+    // Low had done 6 of its 20 µs when medium came, so high waits for the other 14, a wake's call
+    // and a few switches.
     assert!((14_000_000..14_002_000).contains(&with), "{with}");
 }
 

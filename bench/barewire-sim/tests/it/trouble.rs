@@ -216,7 +216,7 @@ fn a_block_that_never_interrupts_is_looked_at_by_the_deadline(block: &'static Bl
 }
 on_every_block! { a_block_that_never_interrupts_is_looked_at_by_the_deadline }
 
-/// A bit that says of words which have not come that all is over is not believed.
+/// A status bit that reports the end before all words were received is not believed.
 fn an_end_without_words_is_not_believed(block: &'static Block) {
     let Some((offset, bits, while_clear)) = block.early else { return };
     for waits in [Waits::Polling, Waits::Asleep(0)] {

@@ -86,7 +86,8 @@ fn what_is_sabotaged_is_seen_in_its_own_field() {
             }
         }
     }
-    // A controller's lies are not in the bus's statistics: the wire differs.
+    // The bus's statistics do not show a controller's false results; comparing them with the wire
+    // does.
     let line = stress(&["--sabotage", "lose"]).json();
     assert!(number(&line, "statistics_mismatches") > 0, "{line}");
     let text = run(&["--messages", "4000", "--sabotage", "lose"]).text();

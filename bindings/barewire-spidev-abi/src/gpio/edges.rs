@@ -50,7 +50,7 @@ pub(super) struct WatchedLine {
     debounce_ns: u64,
     /// The level that counts.
     stable: bool,
-    /// When a level that came counts.
+    /// The time at which a new level counts.
     counts_at_ns: Option<u64>,
 }
 

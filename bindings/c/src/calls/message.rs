@@ -103,7 +103,7 @@ pub(crate) struct Message {
     last: Option<Result<usize, MessageError>>,
 }
 
-// SAFETY: shared references give access to nothing: each use is alone, and exclusive.
+// SAFETY: every access goes through `get_alone`, which is exclusive; a shared reference gives none.
 unsafe impl Sync for Message {}
 
 impl Drop for Message {

@@ -27,7 +27,7 @@ pub(crate) struct Prepared {
     shared: Arc<SharedBus>,
 }
 
-// SAFETY: shared references give access to nothing: each use is alone, and exclusive.
+// SAFETY: every access goes through `get_alone`, which is exclusive; a shared reference gives none.
 unsafe impl Sync for Prepared {}
 
 /// A message over the caller's buffers.

@@ -26,8 +26,8 @@ use crate::error::{self, Class};
 use queue::Queue;
 use turnstile::Turnstile;
 
-/// A message of up to this time on the wire keeps the interpreter, where it takes no longer than that. Python
-/// itself lets a thread keep it for 5 ms.
+/// A message that takes at most this long on the wire keeps the interpreter's lock, on buses where a call
+/// takes little more than the wire. Python itself lets a thread keep it for 5 ms.
 const SHORT_NS: u64 = 50_000;
 
 /// A bus, opened by this process.

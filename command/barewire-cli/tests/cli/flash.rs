@@ -52,7 +52,7 @@ fn sizes_at_every_edge_go_there_and_back() {
 
 #[test]
 fn the_whole_chip_goes_there_and_back() {
-    // A minute without optimisation: then the smaller chip alone.
+    // This takes a minute without optimisation; then only the smaller chip is tested.
     if runs_whole() {
         round_trip(&Bench::new("imx8mp"), &noise(IMX8MP_SIZE, 1), 0);
     }

@@ -35,7 +35,7 @@ fn meeting(bench: &Bench<'_>) -> u64 {
 const CALLS: [Call; 14] = [
     // A page: a table at every level.
     |b| mapped(b.map(meeting(b) - b.page(), 1 << 35, b.page(), Kind::Plain)),
-    // Where there are tables, and on the other side of the boundary.
+    // A range in existing tables, and one on the other side of the boundary.
     |b| {
         let at = meeting(b) - 3 * b.page();
         mapped(b.map(at, 2 << 35, 2 * b.page(), Kind::Plain))

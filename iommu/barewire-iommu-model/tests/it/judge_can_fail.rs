@@ -251,7 +251,8 @@ fn a_table_is_not_freed_while_walks_are_cached() {
         Violation::Stale { .. },
         Violation::StaleWalk { .. },
     );
-    // Every address but the one that has a page: the walk is gone, the leaf is not.
+    // Without the leaf hint, at an address of the block that has no page: this drops the cached
+    // walk, but not the leaf.
     let violations = after_unhooking(&[page(BLOCK, false, None)]);
     assert_reports!(&violations, Violation::Stale { .. });
     assert_eq!(violations.len(), 1, "{violations:?}");

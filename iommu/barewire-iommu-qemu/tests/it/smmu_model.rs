@@ -141,7 +141,8 @@ fn line_8_a_full_event_queue_is_an_abort() {
         let errors = rig.smmu.handle_errors();
         assert_eq!(errors.iter().collect::<Vec<_>>(), [GlobalError::EventQueueAbort]);
         assert!(rig.smmu.handle_errors().is_empty(), "acknowledged");
-        // The first that found room are there, and then it goes on, round and round.
+        // The first events, which found room, are in the queue. After that it goes on working,
+        // round and round.
         rig.assert_fault(EventKind::Translation, IOVA, 4 * 4, false);
         assert_eq!(rig.take_overflows(), 0);
         for round in 0..5 {

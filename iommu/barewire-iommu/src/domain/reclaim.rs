@@ -83,7 +83,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         // Step 2: unhook.
         let next = part.vacate(&mut gather);
         let count = gather.tables();
-        // Steps 3 and 4. A flush of nothing is none.
+        // Steps 3 and 4. Without unhooked tables nothing is flushed.
         let strategy = self.policy.read().strategy;
         self.retire(range, &mut gather, &strategy)?;
         *freed += count;

@@ -135,8 +135,8 @@ impl Drop for SyncGuard<'_> {
     }
 }
 
-/// Has the waits in the global space one after the other. One for each SMMU; all its context banks
-/// share it.
+/// Lets the waits in the global space come one after the other. One for each SMMU; all its context
+/// banks share it.
 #[derive(Debug)]
 pub struct GlobalSync(SyncLock);
 

@@ -118,7 +118,8 @@ fn stage_1() {
     let va = 0xbeef_000f_ffff_ffff;
     check(asid, &[pages(false)], &[Done::Barrier, Done::Write(0x4_2600, va), sync, synced]);
     check(asid, &[pages(true)], &[Done::Barrier, Done::Write(0x4_2620, va), sync, synced]);
-    // 64 KiB apart, addresses in 4 KiB all the same; one wait for all.
+    // The pages are 64 KiB apart, but addresses are written in units of 4 KiB. One wait covers all
+    // of them.
     let range =
         Tlbi::Range { iova: Iova(0x1_0000), page_shift: 16, pages: 3, leaf: true, level: None };
     let tag = 0xbeef << 48;

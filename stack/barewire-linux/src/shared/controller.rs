@@ -43,7 +43,7 @@ enum Waiting {
     Waits,
     /// It asks every 100 ms whether to wait longer.
     Asks(OnWait),
-    /// It does not wait now. The field has what it does when it may wait.
+    /// It does not wait now. The field keeps the callback for calls that may wait.
     Not(Option<OnWait>),
 }
 

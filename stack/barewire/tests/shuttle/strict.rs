@@ -110,7 +110,7 @@ impl Processor {
         self.armed.get() && self.is_done() && self.masked.get() == 0
     }
 
-    /// When the line goes up, if nothing but time is missing.
+    /// The time at which the line rises, if only time has to pass for that.
     fn interrupts_at(&self) -> Option<u64> {
         match self.transfer.get() {
             Transfer::DoneAt(at) if self.armed.get() && self.masked.get() == 0 => Some(at),

@@ -149,7 +149,7 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
             }
             self.bench.board.cpu_work(INSTRUCTIONS_PER_RECEIVED);
             self.received.set(self.received.get() + 1);
-            // A frame alone puts the stall off: errors may go on for ever.
+            // Only a frame restarts the stall timer, because errors may repeat for ever.
             self.last_seen_ps.set(self.bench.board.engine().now_ps());
             self.ask_to_carry_on();
             forward(driver, received.frame)

@@ -27,7 +27,8 @@ pub(crate) type Start = fn(&Board, Option<u32>) -> Box<dyn Controller>;
 pub(crate) struct Way {
     pub name: &'static str,
     pub start: Start,
-    /// The same block, built otherwise. It has lengths and words of its own, so no random messages.
+    /// The same block, built otherwise. It supports only certain lengths and words, so random
+    /// messages are not run on it.
     pub kind: Option<&'static ControllerKind>,
     pub options: fn() -> BlockOptions,
     /// The longest that an access may take longer in random messages, in nanoseconds.

@@ -289,7 +289,7 @@ struct Word {
     like: String,
 }
 
-/// The words, with cycles that come more than three times told once.
+/// The words, with cycles that repeat more than three times shown once.
 fn folded(words: &[Word]) -> Vec<String> {
     let mut told = Vec::new();
     let mut at = 0;

@@ -63,7 +63,7 @@ impl<C: Controller> Layer for ByHandler<C> {
                 SimPlatform.wait((&done).into(), 0);
             }
         });
-        // The caller goes first: of equals the one given first.
+        // The caller goes first: of threads with equal times, the one listed first runs first.
         board.engine().run(vec![caller.on(0, 2), waiter.on(0, 1), handler.interrupt(0)]);
         self.interrupts += interrupts.get();
         match result.get() {

@@ -83,7 +83,7 @@ fn another_chip() {
         rig.board.attach(CS, Rc::new(RefCell::new(Impostor(byte))));
         rig.driver(&spi, classic()).expect_err("refuses")
     };
-    // OSCRDY is set in the one, clear in the other.
+    // OSCRDY is set in one of the values, and clear in the other.
     let expected = 0x0498_0760;
     assert_eq!(answer(0xa5), CanError::UnexpectedId { expected, actual: 0xa5a5_a5a5 });
     assert!(matches!(answer(0x22), CanError::OscillatorNotReady { osc: 0x2222_2222, .. }));

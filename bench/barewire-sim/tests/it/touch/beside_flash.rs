@@ -180,7 +180,7 @@ fn run(load: Load) -> Measurement {
     });
     engine.run(vec![flash_thread.on(0, 1), touch_thread.on(0, 9)]);
 
-    // A polling thread that loses its processor in a burst lets the clock stand still: no harm.
+    // If a polling thread loses its processor in a burst, the SPI clock pauses, which does no harm.
     for board in [&board, &other] {
         let harm: Vec<_> = board.violations();
         let harm: Vec<_> = harm.iter().filter(|one| one.rule.harms()).collect();

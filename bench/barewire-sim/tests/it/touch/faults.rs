@@ -162,7 +162,7 @@ fn the_other_inputs_are_converted_with_the_reference_up() {
     assert!(mk.abs_diff(310_000) < 1_600, "{mk}: a code is 1.6 K");
     rig.pass(200 * US);
     assert!(!rig.line.is_high());
-    // The reference comes up while conversions are thrown away, which the model tells.
+    // The reference settles while conversions are discarded; the model reports those.
     let complaints = rig.board.violations();
     assert!(complaints.iter().all(|one| one.detail.contains("of reference")), "{complaints:#?}");
     assert_eq!(complaints.len(), 4 * 2, "the first of each, and the one that powers down");

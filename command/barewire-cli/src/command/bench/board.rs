@@ -34,7 +34,7 @@ pub(super) const ROUNDS: u32 = 7;
 const CALLS: u32 = 1_000;
 /// The longer read's.
 const READ_BYTES: usize = 1_024;
-/// JEDEC's read identification, and three bytes to come.
+/// JEDEC's read identification, and room for three bytes.
 const READ_ID: [u8; 4] = [0x9f, 0, 0, 0];
 
 /// A row of the table, and of the JSON: these names are an interface.

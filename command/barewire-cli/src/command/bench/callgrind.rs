@@ -22,7 +22,7 @@ pub(super) fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Resul
 /// The same for each call of these functions apart, which must be `calls`; their names go on with `_` after `symbol`.
 ///
 /// # Errors
-/// As [`collect`], or if there was another number of calls.
+/// As [`collect`]; also if the number of calls differs.
 pub(super) fn collect_each(
     program: &Path,
     symbol: &str,

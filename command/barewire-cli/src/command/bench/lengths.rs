@@ -287,7 +287,7 @@ struct Cases<'c> {
 }
 
 impl Cases<'_> {
-    /// Makes a call, whose accesses are told.
+    /// Makes a call, and records how many register accesses it made.
     fn call(&mut self, call: impl FnOnce()) {
         let count =
             || self.registers.map(|it| it.accesses.load(Ordering::Relaxed)).iter().sum::<u32>();

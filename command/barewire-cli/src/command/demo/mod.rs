@@ -214,7 +214,7 @@ const fn published(
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    // The text has the summary's figures already, each where it belongs.
+    // The text already contains the summary's figures at their places.
     let Args { json, costs } = *args;
     let tell = TellArgs { json, vcd: None, stats: false, latency: false, costs, quiet: true };
     let request = Request::named(BUS, &tell);

@@ -44,7 +44,7 @@ fn driver(controller: &Controller) -> Option<Finding> {
     if controller.device.driver.is_some() {
         return None;
     }
-    // It would be offered in vain.
+    // Offering it would not help.
     let hindrance = lines::held(controller)
         .or_else(|| (!controller.awaits.is_empty()).then(|| waits(&controller.awaits)));
     if let Some(why) = hindrance {

@@ -134,7 +134,7 @@ impl Program {
 fn ask_version(program: &QemuProgram) -> Option<String> {
     let named = std::env::var_os(program.variable).filter(|value| !value.is_empty());
     let command = named.unwrap_or_else(|| OsString::from(program.command));
-    // Not a pipe: reading it could not be given up.
+    // A file and not a pipe, because reading a pipe could not be stopped.
     let (ours, theirs) = UnixStream::pair().ok()?;
     ours.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
     let mut child = Command::new(command)

@@ -70,7 +70,7 @@ fn family(at: &Location<'_>) -> Option<(u16, u32, u16)> {
 }
 
 fn table(map: &Map, which: &Which, read: &[(Location<'_>, u32)], all: bool) -> String {
-    // Whether of an array's index anything is known to be otherwise than after a reset.
+    // Whether any register of this array index is known to differ from its reset value.
     let mut used = HashMap::new();
     for (at, value) in read {
         if let (Some(family), Some(reset)) = (family(at), at.register().reset_value()) {

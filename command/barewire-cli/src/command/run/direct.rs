@@ -50,7 +50,7 @@ impl Direct {
         let file = File::options().read(true).write(true).create_new(true).open(&page);
         let file = file.map_err(failed)?;
         file.set_len(PAGE_BYTES).map_err(failed)?;
-        // A system without such locks serves.
+        // On a system without such locks, the server runs all messages.
         let Ok(lifeline) = Lifeline::hold(&file) else { return Ok(None) };
         let direct = Self { lifeline };
         direct.with(|page| page.make(chip.setup(), direct.lifeline.word()));

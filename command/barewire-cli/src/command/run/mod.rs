@@ -100,7 +100,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// As large as Linux lets a module's buffer be of use; the program's messages are copied.
+/// The largest buffer size that is of use with Linux's spidev. The program's messages are copied.
 const BUFSIZ_MAX: u32 = 16 << 20;
 
 fn bufsiz(text: &str) -> Result<u32, String> {
@@ -258,7 +258,7 @@ fn start(
     tree: &Path,
     server: &str,
 ) -> Result<Child, Failure> {
-    // Other libraries that were to be loaded stay, behind this one.
+    // Other libraries to be preloaded are kept, after this one.
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         preload.push(":");

@@ -29,7 +29,7 @@ use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
 
-/// How long one waits before it looks whether to stop.
+/// How long a wait lasts before it checks whether to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The result. Scripts rely on its field names.

@@ -185,7 +185,7 @@ fn open(
     let options = OpenOptions {
         layers: Layers {
             fault: selftest.and_then(|selftest| selftest.fault),
-            // The suite cannot be stopped otherwise: its messages fail from then on.
+            // The suite has no other way to be stopped: after Ctrl-C its messages fail.
             stop: selftest.map(|_| interrupt::asked as fn() -> bool),
             trace: latencies.map(Latencies::sink),
         },

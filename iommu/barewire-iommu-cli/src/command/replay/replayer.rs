@@ -10,7 +10,7 @@ use super::lists::Lists;
 use super::tlb::Tlb;
 use super::trace::{Call, Event};
 
-/// Pages of the working set lie where no IOVA of a table can be.
+/// Pages of the working set have addresses that no IOVA of a table can have.
 const WORKING_SET: u64 = 1 << 63;
 
 /// Bytes of a driver's buffer at most. A line with a digit too many would otherwise be replayed page by

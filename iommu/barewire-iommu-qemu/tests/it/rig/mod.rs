@@ -155,7 +155,7 @@ impl<'r> Rig<'r> {
         std::iter::from_fn(|| events.pop()).collect()
     }
 
-    /// The events there are tell of an access of `len` bytes at `iova`, and of nothing else.
+    /// Asserts that all recorded events are about an access of `len` bytes at `iova`.
     pub(crate) fn assert_fault(&self, kind: EventKind, iova: Iova, len: usize, is_write: bool) {
         let events = self.events();
         let told: Vec<_> = events
@@ -359,8 +359,8 @@ impl<'r> AttachedDevice<'_, 'r> {
     /// these tables finds traps.
     pub(crate) fn release(&mut self) {
         let mut gather = std::mem::take(&mut self.gather);
-        // SAFETY: the gather is this table's. No reference of ours leads to the tables; what the
-        // machine's devices find there is theirs, and they are an emulator's.
+        // SAFETY: the gather is this table's. No reference of ours leads to the tables; the
+        // emulated devices may still read them, which cannot harm this process.
         unsafe { self.table().release(&mut gather) };
     }
 }

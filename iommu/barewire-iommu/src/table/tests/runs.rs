@@ -108,7 +108,7 @@ fn check<P: crate::pool::Pool>(
         assert_eq!(run.level, level);
     }
     super::release(&table.whole(), &mut gather);
-    // The rest goes for the next check.
+    // The rest is unmapped before the next check.
     let mut gather = Gather::new();
     table
         .whole()

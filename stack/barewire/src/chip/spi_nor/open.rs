@@ -6,7 +6,8 @@
 //! 2. Id.
 //! 3. SFDP. A signature that comes one byte late means that the chip takes four address bytes now, since
 //!    another user left it in 4-byte mode, or always.
-//! 4. Mode: back to 3-byte mode, which is seen by the signature, or noted.
+//! 4. Mode: leave 4-byte mode. The signature, read again, shows whether that worked; if not, that
+//!    is noted.
 
 use super::fault::Report;
 use super::mode::exit;

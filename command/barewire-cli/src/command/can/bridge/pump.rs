@@ -24,7 +24,7 @@ use crate::shared::failure::Failure;
 
 /// Frames and errors that may wait for the socket. Beyond that the chip is no longer read.
 pub(super) const QUEUE_MAX: usize = 256;
-/// Frames of one step from the socket: the other direction has its turn too.
+/// The most frames that one step takes from the socket, so that the other direction gets its turn.
 const BATCH: usize = 64;
 /// No room in the interface's queue.
 const ENOBUFS: i32 = 105;
@@ -161,7 +161,7 @@ impl Pump {
         Ok(())
     }
 
-    /// The frame as the chip sends it, if its bus carries such ones.
+    /// The frame in the chip's format; `None` if its bus cannot carry such a frame.
     fn fitting(&self, frame: CanFrame) -> Option<Frame> {
         frame.to_chip().filter(|_| self.fd_bus || !frame.is_fd())
     }

@@ -67,7 +67,7 @@ pub(super) enum Call {
 /// A line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TraceLine<'a> {
-    /// When, on the tracer's clock; none if it does not say, or not in seconds.
+    /// The time on the tracer's clock; `None` if the line has none, or not in seconds.
     pub(super) time_ns: Option<u64>,
     /// The event.
     pub(super) event: Event<'a>,

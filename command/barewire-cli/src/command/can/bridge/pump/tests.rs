@@ -1,4 +1,4 @@
-//! The pump between sides that are not there, and between a simulated chip and such a socket.
+//! The pump between two stand-ins, and between a simulated chip and a stand-in for the socket.
 
 use std::cell::RefCell;
 use std::rc::Rc;
