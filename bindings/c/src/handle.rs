@@ -133,7 +133,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             // SAFETY: leaked just now, and never freed.
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: made above, and seen by nobody else.
+                // SAFETY: made above, and not seen by any other thread yet.
                 drop(unsafe { Box::from_raw(new) });
                 // SAFETY: leaked by another thread, and never freed.
                 unsafe { &*other }
@@ -294,7 +294,8 @@ impl<T: Send + Sync + 'static> Table<T> {
                 if state & OCCUPIED != 0 {
                     let generation = generation_of(state);
                     slot.forked.store(generation.wrapping_add(1).max(1), Ordering::Relaxed);
-                    // Occupied for ever: nobody drops what another thread may have been using.
+                    // Occupied for ever: an object that another thread may have been using is never
+                    // dropped.
                     let next = u64::from(generation.wrapping_add(1)) << GENERATION;
                     slot.state.store(next | OCCUPIED | 1, Ordering::Relaxed);
                 }

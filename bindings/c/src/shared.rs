@@ -6,8 +6,9 @@
 //! it. A thread that ends with a lock releases it: each thread has a list of its locks, whose destructor does
 //! that.
 //!
-//! While a callback runs, its thread has a [`Frame`] that names the bus. A message that is freed then, of whichever bus, cannot be
-//! dropped, because that may wait for the callback: it is kept, and dropped by a later call outside.
+//! While a callback runs, its thread has a [`Frame`] that names the bus. A message that is freed inside a callback,
+//! on any bus, cannot be dropped there, because that may wait for the callback. It is kept, and a later call outside
+//! drops it.
 //!
 //! # Safety
 //! `locked` is used only by the thread that `owner` names. References to the bus are `'static` where their holder keeps

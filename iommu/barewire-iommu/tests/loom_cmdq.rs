@@ -432,7 +432,7 @@ fn three_cpus() {
     });
 }
 
-/// An illegal command is reported to the CPU that issued it, whichever CPU finds the error.
+/// An illegal command is reported to the CPU that issued it, even if another CPU finds the error.
 #[test]
 fn an_error_is_told_to_its_own() {
     model(1, 2, 4, |world| {

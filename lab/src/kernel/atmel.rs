@@ -143,7 +143,8 @@ impl Atmel {
             pio: RefCell::new(pio),
             pin,
             csr: NCPHA | (scbr as u32) << 8,
-            // The model's clock has whole picoseconds: rounded once for the byte, a long read would run ahead of it.
+            // Rounded for each bit, as the model's clock is. Rounded once for a byte, a long read would run ahead of
+            // the model.
             wire_byte_ps: BITS * (scbr * 1_000_000_000_000).div_ceil(reference_hz),
             read_ps: now() - between,
             write_ps: between - before,

@@ -1,5 +1,5 @@
 //! A signal after every instruction of the bus, in the thread that runs it. The handler makes `try_` calls on the
-//! same bus: each returns at once, and no later one finds a bus that nobody has.
+//! same bus: each returns at once, and no later call finds the bus taken without a holder.
 //!
 //! The processor's trap flag raises SIGTRAP after each instruction. On x86-64 alone: no other processor lets a
 //! program set such a flag.

@@ -15,9 +15,9 @@
 //!    use the profile (`ci`) and the directory of `clippy` and `test`, so that procedural macros, build
 //!    scripts and dependencies are built once. The steps of [`Lane::Programs`] (`dist`, `c`, `clients`, `python`) build
 //!    with profiles, and so locks, of their own, and mostly wait for one program at a time.
-//! 3. [`Lane::Own`]: steps that need other flags for the whole workspace (the model checkers, Miri, `no_std`, `msrv`) have
-//!    a directory each and build as few packages as they can. So has `iommu`, another workspace. Whichever of the two
-//!    lanes before has ended takes the next of them, so that both end at about the same time.
+//! 3. [`Lane::Own`]: steps that need other flags for the whole workspace (the model checkers, Miri, `no_std`, `msrv`)
+//!    have a directory each and build as few packages as they can. So has `iommu`, another workspace. A lane of the
+//!    two before that has ended takes the next of them, so that both end at about the same time.
 //! 4. [`Lane::Apart`]: `guests` and `linux_sim`, whose boots use both cores.
 //!
 //! While two lanes run, each line of output begins with the name of its step.

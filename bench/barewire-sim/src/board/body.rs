@@ -7,8 +7,8 @@
 //! 1. The access's time passes, and other simulated threads with it.
 //! 2. The access acts only after that, at the new time: the block sees a write when the write
 //!    arrives, and a read returns the value at the end of its round trip.
-//! 3. A barrier waits until the last write, to whichever block, is acknowledged. Accesses act in the
-//!    order in which they are made, so a missing barrier changes only the count of barriers.
+//! 3. A barrier waits until the last write to any block is acknowledged. Accesses act in the order
+//!    in which they are made, so a missing barrier changes only the count of barriers.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -325,7 +325,7 @@ impl System<'_> {
         cases.into_iter().max_by_key(Terms::sum_ps).unwrap_or(base)
     }
 
-    /// What all interruptions take in a time of that length.
+    /// The time that all interruptions take in a window of that length.
     fn interrupts_ps(&self, window: Ps) -> Ps {
         let all = self.traffic.interruptions.iter().zip(self.extensions);
         all.map(|(it, extension)| (window / (it.period_us * US).max(1) + 1) * extension).sum()

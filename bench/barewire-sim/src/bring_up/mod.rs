@@ -60,7 +60,7 @@ pub const INSTRUCTIONS_PER_MESSAGE: u64 = 135;
 /// Instructions each further transfer of a message adds, counted likewise: 44 less 9.
 pub const INSTRUCTIONS_PER_TRANSFER: u64 = 35;
 
-/// The board's controller under the shipped driver, whichever that is.
+/// The board's controller under the shipped driver for its block.
 pub type AnyController = Pointer<Box<dyn Controller>>;
 
 /// The board's controller, polled, under the driver it needs. GPIO banks are

@@ -110,7 +110,7 @@ static PINS: &[Pins] = &[
     },
 ];
 
-/// A board's GPIO block under the shipped driver, whichever that is.
+/// A board's GPIO block under the shipped driver for its kind.
 pub struct AnyBank(Box<dyn GpioBank>);
 
 impl GpioBank for AnyBank {
@@ -206,7 +206,7 @@ impl GpioLines {
         self.lines
     }
 
-    /// A pad's level, whoever drives it: a read of a register.
+    /// Reads a pad's level from a register, for inputs and outputs alike.
     ///
     /// # Panics
     /// If there is no such line, as for the other methods.

@@ -375,7 +375,7 @@ fn a_power_up_lock_is_opened_and_told() {
 
 #[test]
 fn error_bits_are_read_cleared_and_named() {
-    // Somebody's failed erase keeps the chip busy.
+    // An earlier user's failed erase keeps the chip busy.
     let bench = Bench::new("s25fl512s");
     bench.flash.borrow_mut().leave(&Left { failed: 0x20, ..Left::default() });
     let mut chip = bench.chip();

@@ -134,7 +134,7 @@ fn the_timer_s_delays_last_what_was_asked_to_a_tick() {
         wait(&mut delay);
         (engine.now_ps() - begun) / PS_PER_NS
     };
-    // A tick is waited in whole after the one begun, and the timer is read before and after.
+    // The wait covers whole ticks after the current one, and the timer is read before and after.
     let most = |asked: u64| asked.next_multiple_of(QUANTUM_NS) + QUANTUM_NS + 1_000;
     for asked in [1, 125, 126, 10_000_001, u32::MAX] {
         let blocking = passed(&|delay| DelayNs::delay_ns(delay, asked));

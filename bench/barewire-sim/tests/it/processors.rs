@@ -366,7 +366,7 @@ fn a_handler_may_mask_interrupts_and_what_it_wakes_comes_afterwards() {
                 word.store(1, Relaxed);
                 SimPlatform.wake(&raw const word);
                 engine.spend_ps(5_000);
-                // Once within another changes nothing.
+                // A nested masked section changes nothing.
                 SimPlatform.masked(&mut || engine.spend_ps(1));
                 seen.at(&engine, "handled");
             });

@@ -78,7 +78,7 @@ fn made(
     let at = body.len() - size_of::<c_int>();
     body[at..].copy_from_slice(&fd.to_ne_bytes());
     if let Err(errno) = memory::write(argument, &body).and_then(|()| files::set(fd, Some(made))) {
-        // SAFETY: nobody else knows it yet.
+        // SAFETY: no other code knows it yet.
         unsafe { rustix::io::close(fd) };
         return Err(errno);
     }

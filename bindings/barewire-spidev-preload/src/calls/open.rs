@@ -34,7 +34,7 @@ fn open_node(call: Call, stands_for: &CStr, flags: c_int) -> Result<c_int, Errno
     }
     let fd = file.into_raw_fd();
     if let Err(errno) = files::set(fd, Some(id)) {
-        // SAFETY: nobody else knows it yet.
+        // SAFETY: no other code knows it yet.
         unsafe { rustix::io::close(fd) };
         return Err(errno);
     }

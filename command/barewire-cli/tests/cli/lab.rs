@@ -205,7 +205,7 @@ fn a_sweep_takes_one_range_and_writes_each_file_once() {
     assert!(!file.exists());
 }
 
-/// Two messages of one shape, and a line of none.
+/// Two messages of the same shape, and a line that belongs to no message.
 const TRACE: &str = "\
 dd-1 [000] ..... 1.000000: spi_message_submit: spi0.0 aa
 dd-1 [000] ..... 1.000004: spi_message_start: spi0.0 aa

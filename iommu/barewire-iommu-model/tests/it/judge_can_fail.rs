@@ -46,7 +46,7 @@ fn table(machine: &Machine, bytes: usize, entries: &[(usize, u64)]) -> PhysAddr 
             words[*index] = *value;
         }
     };
-    // SAFETY: as in `store`; nobody else knows the table.
+    // SAFETY: as in `store`; no other code knows the table.
     unsafe { machine.unpublished(table, bytes, fill) };
     machine.clean(table, 0..bytes / 8);
     machine.barrier();

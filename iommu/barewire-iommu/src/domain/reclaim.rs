@@ -16,8 +16,8 @@
 //! reason no other call is in the tables that step 2 unhooks. While it holds the claim, the sweep
 //! looks for the next table in the same table above, and passes over what is empty.
 //!
-//! Mappings made meanwhile may find their addresses claimed. So a call that fails for want of
-//! addresses waits for the end of a sweep that was under way, and tries once more.
+//! Mappings made meanwhile may find their addresses claimed. So if a call finds no addresses during
+//! a sweep, it waits for the sweep's end and tries once more.
 //!
 //! # Not supported
 //! A table stays if a reserved range lies in its span, or the allocator grants no claim there.

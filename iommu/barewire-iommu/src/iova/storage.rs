@@ -85,7 +85,7 @@ unsafe impl<const N: usize> IovaStorage for [u64; N] {
     }
 }
 
-// SAFETY: it is the same storage, and nobody else reaches it through the exclusive reference.
+// SAFETY: it is the same storage, and the reference is exclusive.
 unsafe impl<S: IovaStorage + ?Sized> IovaStorage for &mut S {
     #[inline]
     fn words(&self) -> &[u64] {

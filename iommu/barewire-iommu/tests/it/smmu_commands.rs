@@ -335,7 +335,7 @@ fn calls_within_calls() {
     }
 }
 
-/// An error is returned to the call that caused it, whichever CPU handled it.
+/// An error is returned to the call that caused it, even if another CPU handled it.
 #[test]
 fn errors_are_their_batch_s_alone() {
     with_smmu(Options::default(), settings(4, u32::MAX), |fake, smmu| {

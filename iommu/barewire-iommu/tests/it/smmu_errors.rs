@@ -127,7 +127,7 @@ fn flaw_6_two_cpus_that_handle_errors() {
             (raised, reported + usize::from(!smmu.handle_errors().is_empty()))
         });
         assert_eq!(fake.state().active_errors(), 0);
-        // Two that were acknowledged before a report are one.
+        // If two errors are acknowledged before a report, they are reported as one.
         assert!(reported.1 >= 1 && reported.1 <= reported.0, "{reported:?}");
     });
 }

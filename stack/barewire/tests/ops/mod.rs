@@ -303,7 +303,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         let (Some(queued), Some(waker)) = (self.take_planned(), self.waker.take()) else { return };
         let mut future = Box::pin(run_queued(queued, self.byte));
         let polled = caught(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
-        // Dropped before it ended, it ran or not.
+        // A future that is dropped before its end may have run or not.
         self.state = match polled {
             Ok(Poll::Ready((_, result))) => State::Ended(result),
             _ => State::Lost,

@@ -119,8 +119,8 @@ impl Processor {
     }
 }
 
-/// The running thread's message is on the wire: lower threads may run. Under other schedulers
-/// a yield.
+/// The running thread's message is on the wire: lower threads may run. Under other schedulers this
+/// only yields.
 pub(crate) fn pause() {
     PROCESSOR.with(|processor| processor.pausing.set(!processor.handling.get()));
     thread::yield_now();

@@ -17,7 +17,7 @@ use crate::model::can::{CanFrame, Counters, ErrorState};
 const INTEGRATION_BITS: u64 = 11;
 /// How long the oscillator takes to be stable.
 pub(super) const OSCILLATOR_STARTS_PS: Ps = 3_000_000_000;
-/// Complaints kept until somebody takes them.
+/// Complaints, kept until the wire takes them.
 const COMPLAINTS_MAX: usize = 64;
 /// Bytes of message RAM.
 pub(super) const RAM_BYTES: usize = 2048;

@@ -7,7 +7,7 @@
 //! parameter headers at 0, the basic table at 80h, and the 4-byte table, if any, at D0h. Bytes in
 //! between read FFh. Every field is computed from the description; none is copied as a word.
 //!
-//! Parts whose SFDP somebody published have it as bytes instead ([`placed`]).
+//! Parts whose SFDP was published have those bytes instead ([`placed`]).
 //!
 //! Not supported in a computed block: other tables (sector map, vendor's own), other addresses for these two.
 

@@ -34,7 +34,7 @@ impl SiFive {
         !self.tx.is_empty() && self.fctrl == 0
     }
 
-    /// A byte, CSMODE or FCTRL was written: an event follows where none was due.
+    /// A byte, CSMODE or FCTRL was written. If no event was due, this schedules one.
     pub(super) fn wake(&mut self, now: Ps) {
         if self.shifter.due != Ps::MAX {
             return;

@@ -114,7 +114,7 @@ fn first_gaps(selections: &[Selection], services: &[Ps]) -> Vec<Ps> {
     gaps
 }
 
-/// The whole account; `kernel_ps` of an interrupt are the processor's and no thread's.
+/// The whole account. `kernel_ps` of each interrupt are charged to the processor, not to a thread.
 pub(super) fn account(
     heard: &Heard,
     ran: &Ran,

@@ -690,7 +690,8 @@ pub(crate) static SIFIVE: Block = Block {
     early: None,
     loops: false,
     slow_hz: 62_000,
-    // The flash interface on, as boot code leaves it, and each CSMODE, without bytes and with.
+    // With the flash interface on, as boot code leaves it, and with each CSMODE; each without bytes
+    // in the FIFO and with some.
     left: &[
         &[(0x60, 1), (0x00, 100), (0x18, 0), (0x70, 3), (0x50, 7)],
         &[(0x60, 1), (0x00, 100), (0x18, 0), (0x48, 0x80), (0x48, 0x81), (0x48, 0x82)],

@@ -207,7 +207,7 @@ impl Capture {
     pub(super) fn samples_per_s(&self, plan: &Plan<'_>) -> f64 {
         let conversions = plan.conversions();
         let batches = self.codes.len() / conversions;
-        // Whole batches, each with what comes after it.
+        // Counts whole batches, each with the work that follows it, so not the last batch.
         match (batches, self.at_ns.get((batches.max(1) - 1) * conversions)) {
             (2.., Some(last_ns)) if *last_ns > 0.0 => {
                 ((batches - 1) * plan.batch) as f64 / (last_ns / 1e9)

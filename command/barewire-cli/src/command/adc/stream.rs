@@ -32,7 +32,7 @@ const SAMPLES_MAX: u64 = 100_000_000;
 const JUDGED: usize = 20_000;
 /// Rows of a histogram of intervals that differ little.
 const ROWS_MAX: u64 = 12;
-/// Three digits of an interval are kept, and a longer interval counts as this one: an hour.
+/// An interval is kept with three digits. Intervals above an hour count as an hour.
 const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
@@ -93,7 +93,8 @@ struct Report {
 /// The highest rate that the wire allows without any software: clocks, tSUCS and tCSH of every input.
 #[derive(Clone, Copy, Serialize)]
 struct Ceiling {
-    /// The clocks in which the controller rests after the last byte counted, and not.
+    /// The minimum counts the clocks for which the controller rests after the last byte; the
+    /// maximum does not.
     samples_per_s_min: f64,
     samples_per_s_max: f64,
 }
@@ -185,7 +186,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// The same, of which nothing is shown.
+    /// The same arguments, without the options that print samples.
     fn untold(&self) -> Self {
         Self { csv: false, plot: false, ..self.clone() }
     }

@@ -112,7 +112,7 @@ impl Connection {
             match send(&self.socket, packet, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN | Errno::NOBUFS) => return false,
-                // If it was closed, nobody reads it.
+                // If the connection was closed, the answer is not read.
                 Ok(_) | Err(_) => return true,
             }
         }

@@ -278,7 +278,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         if active & GERROR_CMDQ_ERR != 0 {
             self.resolve(registers.read32(CMDQ_CONS));
         }
-        // Noted first: whoever sees the error acknowledged can also see it noted.
+        // Noted first, so that a CPU which sees the acknowledgement also sees the note.
         self.unreported.fetch_or(active & !GERROR_CMDQ_ERR, Ordering::AcqRel);
         self.slots.pool().barrier();
         registers.write32(GERRORN, acknowledged ^ active);

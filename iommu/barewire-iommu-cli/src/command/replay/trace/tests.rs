@@ -108,7 +108,7 @@ fn what_is_wrong_with_a_line_is_said() {
     ] {
         assert_eq!(parse(&format!("cam-77 [000] 1.5: {fields}")), Err(expected), "{fields}");
     }
-    // Up to the last byte there is.
+    // A range may end at the last address of 64 bits.
     let last = "map: IOMMU: iova=0xffffffffffffffff - 0x0 paddr=0 size=1";
     assert!(parse(last).is_ok(), "{:?}", parse(last));
 }
