@@ -288,21 +288,21 @@ fn a_failed_call_leaves_the_neighbour_alone() {
 }
 
 /// Hardware without a TLB.
-struct Uncached;
+struct NoTlb;
 
-impl Invalidate for &Uncached {
+impl Invalidate for &NoTlb {
     fn flush(&self, _: Context, _: &[Tlbi]) -> Result<(), FlushError> {
         Ok(())
     }
 }
 
-type Small = Domain<Ram, &'static Uncached, IovaWindow<[u64; 16]>, 0>;
+type Small = Domain<Ram, &'static NoTlb, IovaWindow<[u64; 16]>, 0>;
 
 /// A domain of three levels, with addresses for two tables.
 fn domain(tables: u64) -> Arc<Small> {
     let config = Config { input_bits: 32, ..Config::default() };
     let iovas = IovaWindow::new(Iova(0)..Iova(4 * MIB), Granule::Size4K, [0; 16]);
-    let domain = Domain::with_queue(config, Context::Asid(1), Ram::new(tables), &Uncached, iovas);
+    let domain = Domain::with_queue(config, Context::Asid(1), Ram::new(tables), &NoTlb, iovas);
     Arc::new(domain.expect("room for the root"))
 }
 

@@ -186,9 +186,9 @@ fn a_future_of_higher_priority_than_the_holder_gets_its_turn() {
     }
 }
 
-struct Told(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Told {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Release);
     }
@@ -210,7 +210,7 @@ fn a_future_that_was_woken_and_not_polled_delays_no_higher_thread() {
         floor.run(
             move || {
                 is_locked.recv().expect("the higher thread locks");
-                let told = Arc::new(Told(AtomicBool::new(false)));
+                let told = Arc::new(WakeFlag(AtomicBool::new(false)));
                 let waker = Waker::from(Arc::clone(&told));
                 let mut cx = Context::from_waker(&waker);
                 let mut message = [Transfer::write(&[5])];

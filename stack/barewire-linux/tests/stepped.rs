@@ -24,14 +24,14 @@ use barewire_linux::platform::{FUTEX, FUTEX_PI};
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
 
 /// The handler's bus, and the results that it got.
-struct Interrupted {
+struct HandlerState {
     device: Device<'static, Null>,
     traps: AtomicU64,
     ran: AtomicU64,
     busy: AtomicU64,
 }
 
-static INTERRUPTED: AtomicPtr<Interrupted> = AtomicPtr::new(ptr::null_mut());
+static INTERRUPTED: AtomicPtr<HandlerState> = AtomicPtr::new(ptr::null_mut());
 
 /// A panic in here ends the process.
 extern "C" fn on_trap(_: libc::c_int) {
@@ -96,7 +96,7 @@ fn interrupted_everywhere(platform: &'static dyn Platform, pump: Pump, beside: u
         Box::leak(Box::new(Bus::with_platform(Null::new(), platform).with_pump(pump)));
     let device = bus.device(&SETTINGS).expect("opens");
     let (traps, ran, busy) = Default::default();
-    let mut interrupted = Interrupted { device, traps, ran, busy };
+    let mut interrupted = HandlerState { device, traps, ran, busy };
     INTERRUPTED.store(&raw mut interrupted, Ordering::Relaxed);
     // SAFETY: all zeros is a sigaction.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };

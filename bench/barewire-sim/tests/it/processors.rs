@@ -29,9 +29,9 @@ fn engine() -> Engine {
 
 /// The events, with their times.
 #[derive(Default)]
-struct Seen(RefCell<Vec<(u64, &'static str)>>);
+struct EventLog(RefCell<Vec<(u64, &'static str)>>);
 
-impl Seen {
+impl EventLog {
     fn at(&self, engine: &Engine, what: &'static str) {
         self.0.borrow_mut().push((engine.now_ps(), what));
     }
@@ -45,7 +45,7 @@ fn panic_text(run: impl FnOnce()) -> String {
 
 #[test]
 fn a_thread_that_is_preempted_spends_the_rest_later() {
-    let (engine, seen) = (engine(), Seen::default());
+    let (engine, seen) = (engine(), EventLog::default());
     let low = Thread::new("low", || {
         engine.spend_ps(5_000_000);
         seen.at(&engine, "low");
@@ -74,7 +74,7 @@ fn a_thread_that_is_preempted_spends_the_rest_later() {
 
 #[test]
 fn other_processors_go_on_meanwhile() {
-    let (engine, seen) = (engine(), Seen::default());
+    let (engine, seen) = (engine(), EventLog::default());
     let mark = |what: &'static str, ps| {
         let (engine, seen) = (&engine, &seen);
         Thread::new(what, move || {
@@ -94,7 +94,7 @@ fn other_processors_go_on_meanwhile() {
 
 #[test]
 fn equals_run_in_the_order_they_became_ready_without_slices() {
-    let (engine, seen) = (engine(), Seen::default());
+    let (engine, seen) = (engine(), EventLog::default());
     let thread = |what: &'static str| {
         let (engine, seen) = (&engine, &seen);
         Thread::new(what, move || {
@@ -120,7 +120,7 @@ fn equals_run_in_the_order_they_became_ready_without_slices() {
 
 #[test]
 fn a_preempted_thread_goes_before_its_equals() {
-    let (engine, seen) = (engine(), Seen::default());
+    let (engine, seen) = (engine(), EventLog::default());
     let equal = |what: &'static str| {
         let (engine, seen) = (&engine, &seen);
         Thread::new(what, move || {
@@ -137,7 +137,7 @@ fn a_preempted_thread_goes_before_its_equals() {
 #[test]
 fn a_wake_costs_both_and_another_processor_more() {
     for (cpu, extra) in [(0, 0), (1, COSTS.wake_ps)] {
-        let (engine, seen) = (engine(), Seen::default());
+        let (engine, seen) = (engine(), EventLog::default());
         let word = AtomicU32::new(0);
         let sleeper = Thread::new("sleeper", || {
             while word.load(Relaxed) == 0 {
@@ -356,7 +356,7 @@ fn a_handler_may_mask_interrupts_and_what_it_wakes_comes_afterwards() {
         (barewire_sim::IntLine::new(&engine), barewire_sim::IntLine::new(&engine));
     first.raise_at(2_000);
     second.raise_at(2_500);
-    let (word, seen) = (AtomicU32::new(0), Seen::default());
+    let (word, seen) = (AtomicU32::new(0), EventLog::default());
     let handler = Thread::new("handler", || {
         while first.wait(None) {
             // All that a handler does, its wake-ups included, as a bus's interrupt handler does it.
@@ -510,7 +510,7 @@ fn a_lock_goes_to_the_highest_waiter_and_the_rest_stay() {
 #[test]
 fn the_same_program_gives_the_same_order() {
     let run = || {
-        let (engine, seen) = (engine(), Seen::default());
+        let (engine, seen) = (engine(), EventLog::default());
         let word = AtomicU32::new(0);
         let mut threads = Vec::new();
         for (index, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {

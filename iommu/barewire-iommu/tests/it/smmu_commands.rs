@@ -304,8 +304,8 @@ fn an_aborted_fetch_is_tried_again() {
 #[test]
 fn calls_within_calls() {
     /// The handler runs when the first poll finds the command unfinished.
-    struct Interrupted<'f, F: Fn()>(&'f F, AtomicBool);
-    impl<F: Fn()> Patience for Interrupted<'_, F> {
+    struct InterruptedWait<'f, F: Fn()>(&'f F, AtomicBool);
+    impl<F: Fn()> Patience for InterruptedWait<'_, F> {
         fn more(&self, _started: u64, looks: u32) -> bool {
             if !self.1.swap(true, Ordering::Relaxed) {
                 self.0();
@@ -327,7 +327,7 @@ fn calls_within_calls() {
             false => Ok(()),
         };
         let handler = || assert_eq!(smmu.run(&[inner]), expected(inner));
-        let interrupted = Interrupted(&handler, AtomicBool::new(false));
+        let interrupted = InterruptedWait(&handler, AtomicBool::new(false));
         let commands = std::iter::once(outer);
         let result = smmu.command_queue().run(&&fake, &interrupted, 1, commands);
         assert_eq!(result, expected(outer));
