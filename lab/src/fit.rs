@@ -234,8 +234,9 @@ pub fn draws(
     Ok(all)
 }
 
-/// The most probable costs, in standard deviations from those assumed, if `centre` is the middle of what is assumed; and
-/// the slopes there: for each target what a standard deviation of each cost does, in those of the target.
+/// Returns the most probable costs, in standard deviations from the assumed ones, with `centre` as the middle of the
+/// assumed distribution. Also returns the slopes there: the change of each target, in its standard deviations, for
+/// one standard deviation of each cost.
 fn most_probable(
     costs: &Costs,
     free: &[Free<'_>],

@@ -331,7 +331,7 @@ fn iterate<C: Controller + ?Sized>(
     if checked.is_err() {
         areas.rx.fill(GUARD);
     }
-    // A refused message is over at once: that it failed says more than that it was short.
+    // A refused message ends at once, so its error is reported rather than its short time.
     let bytes = checked?;
     match took_ns {
         Some(took_ns) if took_ns < asked_ns => Err(What::TooShort { asked_ns, took_ns }),

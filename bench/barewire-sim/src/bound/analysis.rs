@@ -302,7 +302,7 @@ impl System<'_> {
         let is_lock = self.traffic.tasks[own].path == Path::Lock;
         let serves_after_turn = me.is_turn && (me.priority == 0 || is_lock);
         let (served, count) = Self::take_dearest(&mut left, served_max);
-        // The last that it wakes may be one that it hands the bus to.
+        // The last of the wake-up calls may be for the next holder.
         let handed = Terms {
             served_ps: served,
             wake_ups_ps: wakes + hand_overs * wake_up + (count + 1) * costs.wake_call_ps,

@@ -6,10 +6,10 @@
 //! 0. Operations by VMID are in the global space and have a wait of their own, SMMU_sTLBGSYNC and
 //! SMMU_sTLBGSTATUS.GSACTIVE.
 //!
-//! This driver does not rely on what a second write to TLBSYNC does while SACTIVE is 1. If it begins
-//! nothing, SACTIVE becomes 0 when the first wait is over, and the second CPU would take operations
-//! for complete that are not. Linux holds a lock there too (`global_sync_lock` and `cb_lock` in its
-//! arm-smmu driver).
+//! This driver does not rely on the effect of a second write to TLBSYNC while SACTIVE is 1. If it
+//! had none, SACTIVE would become 0 at the end of the first wait, and the second CPU would take its
+//! own operations for complete too early. Linux holds a lock there too (`global_sync_lock` and
+//! `cb_lock` in its arm-smmu driver).
 //!
 //! # How this driver uses it
 //! One CPU at a time writes TLBSYNC and polls its status. Each [`ContextBank`] has a lock for the

@@ -43,7 +43,7 @@ pub(crate) struct Counts {
 /// The first thing that should not be there, with its place.
 pub(crate) fn check(entries: impl Iterator<Item = Entry>) -> Result<Counts, String> {
     let mut counts = Counts::default();
-    // The message CS is active for: the configuration, and its bytes.
+    // The message that runs while CS is active: its configuration, and its bytes so far.
     let mut open: Option<(u32, Vec<u8>)> = None;
     // After half a message there must be a reclaim, and after that a report of the recovery.
     let mut owed = false;

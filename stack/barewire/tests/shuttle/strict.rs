@@ -283,7 +283,7 @@ impl Strict {
         self.below(max) + 1
     }
 
-    /// For how long a thread is held back: half the time not at all.
+    /// For how many steps a thread is held back; in half of the cases not at all.
     fn hold(&mut self) -> u64 {
         match self.below(2) {
             0 => 0,

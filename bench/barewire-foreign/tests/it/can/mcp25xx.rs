@@ -326,7 +326,7 @@ fn it_reads_the_wrong_buffer_for_rxb1() {
     let flags: EFLG = foreign.read_register().expect("goes through");
     assert!(flags.rx1ovr() && !flags.rx0ovr());
     assert_eq!(receive(&mut foreign), Some(frames[0]));
-    // The crate's own way to any register has the second.
+    // The second frame can be read through the crate's access to any register.
     let mut bytes = [0; 13];
     foreign.read_registers(0x71, &mut bytes).expect("goes through");
     assert_eq!(bytes[..7], [0x20, 0x40, 0, 0, 8, 2, 2]);

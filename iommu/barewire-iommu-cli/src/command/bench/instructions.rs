@@ -1,6 +1,6 @@
-//! Instruction counts of the floors and of ours, in this program. Those under review are of a smaller one
-//! (`barewire-iommu-bench/tests/instructions.rs`): what the compiler inlines here depends on
-//! everything else that is here.
+//! Instruction counts of the floors and of ours, in this program. The reviewed counts are those of a
+//! smaller program (`barewire-iommu-bench/tests/instructions.rs`), because the compiler's inlining here
+//! depends on the rest of this one.
 
 use barewire_iommu_bench::counted::{COUNTED, CountedOperation};
 use serde::Serialize;
