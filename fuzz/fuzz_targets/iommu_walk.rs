@@ -1,5 +1,5 @@
-//! A walk of any bytes ends in an address, a fault or where nothing is known, and the list of all that
-//! is mapped agrees with it.
+//! A walk through any bytes ends in an address, in a fault, or at an entry that cannot be read. The
+//! list of all mappings agrees with it.
 #![no_main]
 
 use barewire_iommu::explain::{Kind, Outcome, Walker, What, fields};

@@ -1,4 +1,4 @@
-//! A figure as the lab has it: what kind it is, and from where to where it may lie.
+//! A figure of the lab: its kind, and the range in which it may lie.
 
 use std::collections::BTreeMap;
 

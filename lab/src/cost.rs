@@ -85,9 +85,9 @@ pub struct FittedValue {
     pub name: String,
     /// The value.
     pub value: f64,
-    /// The low end that is left.
+    /// The low end after the fit.
     pub low: f64,
-    /// The high end that is left.
+    /// The high end after the fit.
     pub high: f64,
 }
 
@@ -305,7 +305,7 @@ impl Costs {
         }
     }
 
-    /// All costs that have a range at one of its ends, or as they are.
+    /// All costs at the given level: at an end of their range if they have one, or unchanged.
     #[must_use]
     pub fn at(&self, level: CostLevel) -> Self {
         let mut costs = self.clone();

@@ -38,7 +38,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Whether what comes of it is told, with no figure beside it.
+    /// Whether its results are reported although no figure is published for it.
     #[must_use]
     pub fn has_no_figures(self) -> bool {
         matches!(self, Self::Camera | Self::Beside | Self::Stated)

@@ -3,10 +3,10 @@
 //! *Read first*: `lab/scoring.toml`, the fit set; [`crate::cost`].
 //!
 //! # How it works
-//! Each assumed cost has a range, taken as the middle 90 % of a log-normal distribution around its value. Each figure of
-//! the fit set is taken to be right within 2 %. The fit is the most probable set of costs: Gauss and Newton's steps on
-//! the logarithms, the slopes by running each figure again with one cost a little higher. A cost's range after the fit
-//! is the middle 90 % of its fitted distribution, and never exceeds the assumed range.
+//! Each assumed cost has a range, taken as the middle 90 % of a log-normal distribution around its value. Each figure
+//! of the fit set is taken to be right within 2 %. The fit is the most probable set of costs: found by Gauss-Newton
+//! steps on the logarithms. Slopes come from running each figure again with one cost slightly higher. A cost's range
+//! after the fit is the middle 90 % of its fitted distribution, and never exceeds the assumed range.
 //!
 //! Bands are made of whole sets of costs. Each set is the same fit to figures and assumed costs that were moved at random
 //! by as much as they may be off, so that costs which a figure determines only together stay correlated.
@@ -31,8 +31,8 @@ const STEPS: usize = 12;
 const PROBE: f64 = 0.02;
 /// A step that lessens the sum by less than this part ends the fit.
 const ENOUGH: f64 = 1e-3;
-/// Sets of costs that bands run: of seventeen runs, these and the one with the costs used, smallest and largest hold
-/// what comes next in 15 of 17 cases.
+/// Sets of costs drawn for bands. With the costs used, that makes seventeen runs: the range from their smallest to
+/// their largest result contains a further result with probability 15/17.
 const DRAWS: usize = 16;
 /// Fits to figures that were dealt out anew.
 const SHUFFLES: usize = 6;
@@ -92,7 +92,7 @@ pub struct Fit {
     pub shuffled: Vec<f64>,
 }
 
-/// How much of what a fit is worth is worked out again. Each takes as long as the fit itself.
+/// How much of a fit's validation is repeated. Each takes as long as the fit itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Sets of costs that bands run.
@@ -234,8 +234,9 @@ pub fn draws(
     Ok(all)
 }
 
-/// The most probable costs, in standard deviations from those assumed, if `centre` is the middle of what is assumed; and
-/// the slopes there: for each target what a standard deviation of each cost does, in those of the target.
+/// Returns the most probable costs, in standard deviations from the assumed ones, with `centre` as the middle of the
+/// assumed distribution. Also returns the slopes there: the change of each target, in its standard deviations, for
+/// one standard deviation of each cost.
 fn most_probable(
     costs: &Costs,
     free: &[Free<'_>],
@@ -270,7 +271,8 @@ fn most_probable(
             }
         }
         let dx = solve(normal_matrix(&slopes, n), right);
-        // The slopes hold near by only, and polls make stairs of them: a step that does not lessen the sum is halved.
+        // The slopes are valid only for small steps, and polling makes figures jump. So a step that does not reduce
+        // the sum is halved.
         let halved = |part: f64| {
             let next = x
                 .iter()
@@ -371,14 +373,15 @@ fn factor(matrix: &mut [Vec<f64>]) {
     }
 }
 
-/// The standard deviation that is left of each cost, in those before.
+/// The standard deviation of each cost after the fit, as a part of that before it.
 fn deviations(slopes: &[Vec<f64>], n: usize) -> Vec<f64> {
     let matrix = normal_matrix(slopes, n);
     let unit = |place: usize| (0..n).map(|at| f64::from(u8::from(at == place))).collect::<Vec<_>>();
     (0..n).map(|place| solve(matrix.clone(), unit(place))[place].max(0.0).sqrt()).collect()
 }
 
-/// The values of `targets` dealt out anew, as microseconds of one, by the random numbers of `seed`.
+/// The targets with their values exchanged among them at random, seeded by `seed`. Each value is
+/// first converted to the microseconds of one operation.
 #[must_use]
 pub fn shuffled<'a>(
     targets: &[Target<'a>],

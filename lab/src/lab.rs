@@ -12,7 +12,7 @@ use crate::figure::{self, Figure};
 use crate::fit::{self, Extent, Fit, FittedCost, Residual, Target};
 use crate::limits;
 use crate::ours;
-use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, Told};
+use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, UnpublishedResult};
 use crate::replay::Runner;
 use crate::rules::Rules;
 use crate::score::{self, Score};
@@ -234,7 +234,7 @@ impl Lab {
     }
 
     /// The results of experiments without figures, each on its paths.
-    fn told(&self) -> Vec<Told> {
+    fn told(&self) -> Vec<UnpublishedResult> {
         let runner = Runner::new(&self.costs);
         let of_one = |one: &Experiment| {
             let told = one.paths().into_iter().map(|path| runner.tell(one, &path));

@@ -6,7 +6,7 @@
 //! - A path [charges](Machine::charge) a step: it spends the step's costs on the running simulated thread. A charge
 //!   does nothing else, so it can be switched off.
 //! - Work that must happen, register accesses above all, runs inside [`Machine::step`]. It cannot be switched off.
-//! - A thread that waits says what for: [`Machine::wait`].
+//! - A waiting thread names the reason: [`Machine::wait`].
 //! - Each of these leaves a span. [`Record::attribute`] gives every instant of an interval to exactly one of them, so
 //!   the steps of a figure add up to the figure.
 //!
@@ -48,7 +48,7 @@ pub struct Expense {
     pub wakes: u64,
 }
 
-/// A thread woken, and nothing else.
+/// Only wakes a thread.
 const WAKE: Expense = Expense { instructions: 0.0, reads: 0, writes: 0, wakes: 1 };
 
 /// Work that must happen: its class, that the processor is busy, and that it cannot be switched off.
@@ -326,7 +326,8 @@ impl Machine {
         self.off.contains(step)
     }
 
-    /// The running thread does something from now on that nothing measured waits for, or no more.
+    /// Marks the beginning or the end of work of the running thread that no measured operation
+    /// waits for.
     pub fn set_background(&self, background: bool) {
         let lane = self.lane();
         let mut set = self.background.borrow_mut();
@@ -342,7 +343,7 @@ impl Machine {
         counts.iter().fold((0, 0), |(reads, writes), one| (reads + one.reads, writes + one.writes))
     }
 
-    /// Runs `body` as a span of the running thread; it says what was spent.
+    /// Runs `body` as a span of the running thread. `body` returns how the time was spent.
     fn span<R>(
         &self,
         step: &'static str,

@@ -23,8 +23,8 @@ use crate::replay::Runner;
 /// The clock of the thread's echo.
 const ECHO_HZ: u32 = 16_000_000;
 
-/// barewire's figure beside that of `asked`, in the same unit, with the bench's own costs at `level`; an unmap has those
-/// of `kernel`, the lab's. `None` where barewire has no part in it, or no such way of waiting.
+/// barewire's figure beside that of `asked`, in the same unit, with the bench's own costs at `level`; an unmap has
+/// those of `kernel`, the lab's. `None` if barewire takes no part in the experiment, or cannot wait that way.
 #[must_use]
 pub fn ours(
     experiment: &Experiment,
@@ -140,7 +140,7 @@ pub(crate) fn reads(
 /// The same reads, without dd and page cache around them.
 fn dd(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
     const BLOCK: usize = 512;
-    // A share of the processor is that of what is around the reads too.
+    // A share of the processor includes the work around the reads.
     if asked.metric != "time" {
         return None;
     }

@@ -33,7 +33,8 @@ pub struct Row {
     pub high: Option<f64>,
     /// (replayed - published) / published.
     pub error: Option<f64>,
-    /// barewire with the same workload and way of waiting, simulated; none where barewire has no part in it.
+    /// barewire with the same workload and the same way of waiting, simulated; `None` if barewire takes no
+    /// part.
     pub barewire: Option<Band>,
     /// The experiment that replays it.
     pub experiment: Option<String>,
@@ -47,7 +48,7 @@ pub struct Outcome {
     /// A row for each figure, in the order of `figures.csv`.
     pub figures: Vec<Row>,
     /// Results of experiments for which the thread prints no figure.
-    pub told: Vec<Told>,
+    pub told: Vec<UnpublishedResult>,
     /// How well the differences between them are predicted.
     pub score: crate::score::Score,
     /// The results of refits that check the fit.
@@ -55,8 +56,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The figures of other boards, each with what costs that were fitted to the RFC's board alone make of it, and by
-    /// which part of the published value that is off.
+    /// The figures of other boards, each as predicted from costs fitted to the RFC's board alone, and the difference
+    /// as a part of the published value.
     pub fn across_boards(&self) -> impl Iterator<Item = (&Row, f64, f64)> {
         self.figures.iter().filter_map(|row| {
             let value = *self.checks.across_boards.get(&row.id)?;
@@ -67,7 +68,7 @@ impl Outcome {
 
 /// An experiment's result on one path, which has no published figure beside it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Told {
+pub struct UnpublishedResult {
     /// The experiment.
     pub experiment: String,
     /// Its thread.

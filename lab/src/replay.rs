@@ -18,7 +18,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::Path;
 use crate::machine::{Parts, Piece, Record, add_parts};
-use crate::outcome::{StepCost, Stretch, Told};
+use crate::outcome::{StepCost, Stretch, UnpublishedResult};
 use crate::walk;
 use crate::workload::{Intervals, beside, dd, echo, machine, nor, spidev};
 
@@ -175,7 +175,7 @@ impl Runner {
     ///
     /// # Errors
     /// If there is no such path or board, or the experiment has figures.
-    pub fn tell(&self, experiment: &Experiment, path: &str) -> Result<Told, LabError> {
+    pub fn tell(&self, experiment: &Experiment, path: &str) -> Result<UnpublishedResult, LabError> {
         let number = |(name, value): (&str, f64)| (name.to_owned(), value);
         let (values, text, unexplained) = match experiment.workload {
             Workload::Camera => {
@@ -191,7 +191,7 @@ impl Runner {
             }
             _ => return Err(LabError::Refused(format!("{} has figures", experiment.name))),
         };
-        Ok(Told {
+        Ok(UnpublishedResult {
             experiment: experiment.name.clone(),
             thread: experiment.thread.clone(),
             citation: experiment.citation.clone(),

@@ -32,7 +32,7 @@ pub struct Pair {
     pub thread: String,
     /// The change, by name: `poll`. A change has one name within its thread.
     pub change: String,
-    /// The figure before it, by id.
+    /// The id of the figure before the change.
     pub before: String,
     /// The figure after it, by id.
     pub after: String,

@@ -195,7 +195,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A path on a board, and what is asked of them.
+/// A path on a board, and the parameter to vary.
 struct Sweeper {
     costs: Rc<Costs>,
     path: &'static Path,

@@ -107,7 +107,7 @@ fn the_lab_replays_what_was_reviewed_and_says_what_it_does_not_explain() {
         unreplayed.into_iter().all(|row| row.kind == Kind::Input),
         "only inputs are not replayed"
     );
-    // A figure called unexplained that is explained now, or the other way round.
+    // A figure is marked as unexplained although it is explained now, or the other way round.
     let marked: BTreeSet<String> = outcome
         .figures
         .iter()

@@ -57,7 +57,7 @@ pub(crate) fn way() -> Result<Option<Way>, String> {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Way {
     suite: String,
-    /// Not there yet: where it goes.
+    /// The entry to add, and its file, if apt's sources do not have it yet.
     entry: Option<(PathBuf, Entry)>,
 }
 

@@ -27,7 +27,8 @@ impl Console {
         Self { colour: io::stdout().is_terminal() && !refused, silent: false, step: None }
     }
 
-    /// For tests of what prints: their lines would be taken for those of the run around them.
+    /// For tests of code that prints. Without it, their lines would look like those of the run that
+    /// runs the tests.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
         Self { colour: false, silent: true, step: None }
@@ -76,7 +77,7 @@ impl Console {
         }
     }
 
-    /// Prints what opens a step, with room above it.
+    /// Prints the heading of a step, with an empty line above it.
     pub(crate) fn header(self, text: &str) {
         self.say(&format!("\n{}", self.paint(Tone::Strong, &format!("==== {text}"))));
     }

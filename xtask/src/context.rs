@@ -29,7 +29,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Reads the environment once; steps are told, they do not look.
+    /// Reads the environment once. Steps get the values from here and do not read it themselves.
     pub(crate) fn new(root: PathBuf, console: Console, install: bool) -> Self {
         let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
         let may_install = install || ci;
@@ -115,8 +115,8 @@ impl Context {
         if self.ci { Outcome::failed().with_note(what.into()) } else { Outcome::skipped(line) }
     }
 
-    /// A target directory of its own for builds with other flags, which would otherwise throw
-    /// away what the plain builds made.
+    /// A separate target directory for builds with other flags, which would otherwise replace the
+    /// artifacts of the plain builds.
     pub(crate) fn target_dir(&self, name: &str) -> String {
         target().join(name).to_string_lossy().into_owned()
     }

@@ -141,7 +141,7 @@ pub(crate) fn run(root: &Path, console: Console) -> Result<End, String> {
     Ok(End::of_check(blind == 0))
 }
 
-/// Copies what git knows of the tree, as it is now.
+/// Copies the files that git tracks, as they are in the working tree.
 fn copy(root: &Path, tree: &Path) -> Result<(), String> {
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output();
     let listed = listed.map_err(|error| format!("git ls-files: {error}"))?.stdout;

@@ -17,7 +17,7 @@ const USED: [&str; 7] =
 /// the simulator and all that is above them once more for each choice of packages.
 ///
 /// # Errors
-/// If it does not build: the end of what cargo said.
+/// If it does not build: the end of cargo's output.
 pub(crate) fn build(cx: &Context, log: &Path) -> Result<PathBuf, String> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--workspace", "--profile", "ci"]).args(USED).envs(linted::VARIABLES);

@@ -182,7 +182,7 @@ fn test(cx: &Context, dir: &Path, ready: &Ready) -> Outcome {
     Outcome::of_tests(tally.failed == 0 && all_ran, tally)
 }
 
-/// Reads what pytest said: its last line, and a line for each skip.
+/// Parses pytest's output: its last line, and a line for each skip.
 fn read(said: &str) -> Tally {
     let mut tally = Tally::default();
     for line in said.lines() {

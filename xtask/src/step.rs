@@ -12,7 +12,8 @@ pub(crate) enum Lane {
     Shared,
     /// Builds the shipped files, and uses them as users do. Runs beside [`Lane::Shared`].
     Programs,
-    /// Steps with target directories of their own: whichever of the two lanes before has ended takes the next.
+    /// Steps with target directories of their own. When one of the two lanes before has ended, it takes the
+    /// next of them.
     Own,
     /// After all others.
     Apart,

@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    /// Adds what another stream or another child said.
+    /// Adds the tally of another stream or another child.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program works before it is said what it is at, and how often then.
+/// How long a program runs before a line says what it does, and how often that line is repeated.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How many of a log's last lines an error repeats.

@@ -6,10 +6,10 @@
 //! # How it works
 //! A case is a message's shape: transfers with fixed or varying lengths, at places in two large
 //! areas, one to send from and one to receive into. [`run`] runs every length at every pair of
-//! offsets and then looks at the *whole* receiving area: what was to be received (in loopback, what
-//! was sent; for a transfer that only receives, one constant, all zeros or all ones), and guard
-//! bytes everywhere else. The message's length must be what was asked, and its delays must have
-//! passed.
+//! offsets and then looks at the *whole* receiving area: the received bytes must be those expected
+//! (in loopback, the bytes sent; for a transfer that only receives, all zeros or all ones), and the
+//! bytes around them must be untouched. The message's length must be what was asked, and its delays
+//! must have passed.
 //!
 //! ```
 //! use barewire::{bus::Bus, controller::null::Null, spi::Settings};
@@ -202,7 +202,7 @@ pub struct Report {
     pub bytes: u64,
     /// The iterations that went wrong, in order; at most [`Report::FAILURES_MAX`].
     pub failures: Vec<Failure>,
-    /// All that went wrong, those not kept included.
+    /// The number of all failures, including those that were not kept.
     pub failed: usize,
 }
 
@@ -331,7 +331,7 @@ fn iterate<C: Controller + ?Sized>(
     if checked.is_err() {
         areas.rx.fill(GUARD);
     }
-    // A refused message is over at once: that it failed says more than that it was short.
+    // A refused message ends at once, so its error is reported rather than its short time.
     let bytes = checked?;
     match took_ns {
         Some(took_ns) if took_ns < asked_ns => Err(What::TooShort { asked_ns, took_ns }),

@@ -3,8 +3,8 @@
 //!
 //! *Read first*: `barewire::hal`.
 //!
-//! A crate of its own, because what these crates bring along must reach neither the core, which
-//! builds without an operating system, nor the simulator, which builds quickly. They are
+//! A crate of its own, because the dependencies of these drivers must not reach the core, which
+//! builds without an operating system, or the simulator, which builds quickly. They are
 //! dev-dependencies, so users of barewire build none of them.
 //!
 //! | crate | is | runs on |

@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if trace.is_some() {
         machine.board().start_accesses(TRACED);
     }
-    // Whoever finds the socket may connect.
+    // Any process that can open the socket may connect.
     fs::write(tree, device_tree::source(&machine)?)?;
     let listener = UnixListener::bind(&socket)?;
     let (client, _) = listener.accept()?;

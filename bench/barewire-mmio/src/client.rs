@@ -60,7 +60,7 @@ impl Client {
     /// Connects to the server at `path`.
     ///
     /// # Errors
-    /// If nobody listens there, or the server does not speak this protocol.
+    /// If no server listens there, or it does not speak this protocol.
     pub fn connect(path: &Path) -> io::Result<Self> {
         Self::over(UnixStream::connect(path)?)
     }

@@ -27,18 +27,18 @@ use barewire::reg::Registers;
 use barewire_sim::chip::Ps;
 use barewire_sim::{Board, Pad, SimRegisters};
 
-use crate::fitting::{self, ChipName, FitError, Fitted};
+use crate::fitting::{self, ChipName, FitError, FittedChip};
 use crate::message::{Answer, NEVER, PadDrive, Reason, Request, VERSION};
 
 const PS_PER_NS: u64 = 1_000;
 /// The longest time that one request may let pass, in nanoseconds: an hour.
 pub const LONGEST_STEP_NS: u64 = 3_600_000_000_000;
 
-/// A board, with what a client may reach.
+/// A board, and the parts of it that a client may access.
 pub struct Machine {
     board: Board,
     blocks: Vec<Block>,
-    chips: Vec<Fitted>,
+    chips: Vec<FittedChip>,
     /// The outputs of each bank, and which of them are high.
     outputs: Vec<(u32, u32)>,
     begun_at: Ps,
@@ -95,7 +95,7 @@ impl Machine {
 
     /// The chips, in the order in which they were fitted.
     #[must_use]
-    pub fn chips(&self) -> &[Fitted] {
+    pub fn chips(&self) -> &[FittedChip] {
         &self.chips
     }
 

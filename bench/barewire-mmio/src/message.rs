@@ -121,7 +121,7 @@ pub enum Request {
         bank: u8,
         /// The pad's bit.
         bit: u32,
-        /// What it is to be.
+        /// How the pad is driven from now on.
         pad: PadDrive,
         /// The client's time.
         now_ns: u64,

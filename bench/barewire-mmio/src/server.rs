@@ -100,7 +100,7 @@ impl Server {
             Some(page) => socket::send(client, welcome.emit(), Some(&page.file()))?,
             None => socket::send(client, welcome.emit(), None)?,
         }
-        let mut paged = page.map(|page| Paged { page, answered: 0 });
+        let mut paged = page.map(|page| ClientPage { page, answered: 0 });
         loop {
             if let Some(paged) = &mut paged
                 && paged.run(self)
@@ -140,12 +140,12 @@ fn is_readable(client: &UnixStream, longest: Duration) -> io::Result<bool> {
 }
 
 /// A client's page.
-struct Paged {
+struct ClientPage {
     page: Page,
     answered: u64,
 }
 
-impl Paged {
+impl ClientPage {
     /// Answers requests, until none comes for a while; whether the last one was Bye.
     fn run(&mut self, server: &mut Server) -> bool {
         let mut since = Instant::now();

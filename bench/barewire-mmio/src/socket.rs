@@ -62,7 +62,7 @@ pub(crate) fn receive(from: &UnixStream) -> io::Result<Option<(Words, Option<Own
     Ok(Some((message::words(&bytes), file)))
 }
 
-/// Whether the other end has gone, as far as a look without waiting shows.
+/// Whether the other end has closed the connection; does not wait.
 pub(crate) fn is_gone(peer: &UnixStream) -> bool {
     let mut byte = [0];
     match rustix::net::recv(peer, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {

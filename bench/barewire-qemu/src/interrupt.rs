@@ -79,7 +79,7 @@ impl QemuInterrupt {
         self.settled(|link| link.irq(self.line).raised)
     }
 
-    /// How many times it went up.
+    /// How many times the line rose.
     #[must_use]
     pub fn raises(&self) -> u64 {
         self.settled(|link| link.irq(self.line).raises)

@@ -37,19 +37,7 @@ impl<C> Watched<C> {
 }
 
 impl<C: Controller> Layer for Watched<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: C);
 
     fn run_layer(
         &mut self,

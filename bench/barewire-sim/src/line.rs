@@ -158,8 +158,8 @@ impl IntLine {
         self.pin.high.get()
     }
 
-    /// Its level now, and when it may change without anybody's doing; `None` for never. Words on the wire
-    /// come first. As an interrupt controller looks: it costs no access and no time.
+    /// Its level now, and the time of its next change if nothing acts on it; `None` for never. Words on
+    /// the wire come first. As an interrupt controller looks: it costs no access and no time.
     #[must_use]
     pub fn look(&self) -> (bool, Option<Ps>) {
         let now = self.engine.now_ps();

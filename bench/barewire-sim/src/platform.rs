@@ -56,7 +56,7 @@ impl Platform for SimPlatform {
         relax_current();
     }
 
-    /// 0 on a shared processor: the thread waited for may need it.
+    /// 0 on a shared processor, because the awaited thread may need that processor.
     fn spins(&self) -> u32 {
         if engine::current().is_some_and(|engine| engine.shares_processor()) { 0 } else { SPINS }
     }

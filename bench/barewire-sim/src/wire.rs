@@ -642,7 +642,8 @@ impl Wire {
     fn fold(&mut self, kind: u64, at: u64, data: u64) {
         for unit in [kind, at, data] {
             let mixed = (self.hash ^ unit).wrapping_mul(FNV_PRIME);
-            // FNV only carries upward. Its byte-wise form would have no high bits to lose.
+            // FNV's multiplication only carries upward, so the high bits of a word would not reach
+            // the low bits of the hash. The byte-wise form does not have this problem.
             self.hash = mixed ^ mixed >> 32;
         }
     }

@@ -252,8 +252,8 @@ impl<'f> Context<'f> {
     /// Preparing waits for a turn of its own, before the message is handed over.
     fn prepared_message(&mut self, device: &AnyDevice<'f>) {
         self.counts(|counts| counts.prepared_message += 1);
-        // Signed first, since preparing it lends the buffers out: nothing of this context comes in
-        // between.
+        // The message is signed first, because preparing it lends the buffers out. No other message
+        // of this context comes in between.
         let number = self.give(device.priority());
         self.message.sign(self.index, number);
         let mut message = self.message.transfers();
@@ -333,7 +333,8 @@ impl<'f> Context<'f> {
         let (len, well) = (place.slot.len(), place.slot.received_well());
         if let Some((done, failed)) = place.slot.called_back() {
             let called = (done - place.called.0, failed - place.called.1);
-            // Called once, of the same result, and before its owner knew.
+            // The callback must have been called once, with the same result, before the owner got
+            // it.
             let wanted = match outcome {
                 Outcome::Done(_) => (1, 0),
                 Outcome::Failed(_) => (0, 1),
@@ -388,7 +389,7 @@ impl<'f> Context<'f> {
             let ran = results.pop().flatten();
             self.floor.account.borrow_mut().cancelled += u64::from(ran.is_none());
             let outcome = ran.map_or(Outcome::NotRun, outcome);
-            // Its turn is waited for in the future, and the bus is its own then.
+            // The future waits for its turn, and then holds the bus.
             self.settle_message(number, Path::Immediate, outcome);
         }
         for (at, ran) in wanted.into_iter().zip(results) {

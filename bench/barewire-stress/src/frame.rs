@@ -77,7 +77,7 @@ pub(super) fn payload(random: u64) -> u8 {
     random as u8 & !KIND
 }
 
-/// The checksum of `bytes`, after that of what was before them.
+/// Continues the checksum of the preceding bytes over `bytes`.
 pub(super) fn checksum(before: u8, bytes: &[u8]) -> u8 {
     bytes.iter().fold(before, |sum, byte| sum.rotate_left(1) ^ byte)
 }

@@ -128,7 +128,8 @@ impl Judge {
         number
     }
 
-    /// The message is handed to the bus only now: what went before it until now did not overtake it.
+    /// The message is handed to the bus only now, so messages that ran before now did not overtake
+    /// it.
     pub(super) fn hands_over(&mut self, context: usize, number: u32) {
         let given = self.given;
         let mut waiting = self.contexts[context].waiting.iter_mut();
@@ -325,7 +326,8 @@ impl Judge {
     }
 }
 
-/// The chip behind a chip select: tells the judge, and answers with what it heard before.
+/// The chip behind a chip select. It reports each byte to the judge, and answers with the bytes
+/// that it received before.
 pub(super) struct Recorder {
     chip_select: u8,
     judge: Rc<RefCell<Judge>>,

@@ -4,8 +4,9 @@
 //! # How it works
 //! Each context is a [simulated thread](barewire_sim::engine::Thread) with a random stream of its
 //! own, so that a seed is a run. The shipped driver runs on the simulated board; a
-//! [recorder](judge::Recorder) behind each chip select tells the [`judge`] what was on the wire,
-//! and the contexts what they were told. Memory grows with the run by one byte a message.
+//! [recorder](judge::Recorder) behind each chip select reports the bytes on the wire to the
+//! [`judge`]. The contexts report the results that their calls returned. Memory grows with the run
+//! by one byte a message.
 //!
 //! A run that hangs, because all its threads sleep or block each other, has no report: it ends with
 //! an error and exit code 1.
@@ -91,7 +92,7 @@ struct Args {
     /// Break a promise of the bus on purpose, a few times; the run must detect it and fail
     #[arg(long, value_name = "KIND")]
     sabotage: Option<Sabotage>,
-    /// What runs messages that their submitter does not wait for
+    /// The part that runs messages whose submitter does not wait
     #[arg(long, value_name = "WHO", default_value = "caller")]
     pump: Pumps,
     /// Use a bus lock with priority inheritance

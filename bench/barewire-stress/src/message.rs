@@ -1,4 +1,4 @@
-//! A message of random form: transfers, what each does, where CS drops.
+//! A message of random form: its transfers, their directions, and where CS becomes inactive.
 
 use barewire::spi::Transfer;
 use barewire_sim::random::SplitMix64;

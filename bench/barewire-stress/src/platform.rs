@@ -117,7 +117,7 @@ impl Wake for Bell {
     }
 }
 
-/// A future, boxed where it stands.
+/// A pinned future in a box.
 pub(super) type BoxedFuture<'f, T> = Pin<Box<dyn Future<Output = T> + 'f>>;
 
 /// Polls `futures`, in their order first, until all are ready or `patience` rounds have passed;

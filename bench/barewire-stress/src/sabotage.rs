@@ -44,7 +44,7 @@ pub(super) struct Saboteur<C> {
 }
 
 impl<C: Controller> Saboteur<C> {
-    /// A controller that breaks what `kind` says, counting in `done`.
+    /// A controller that breaks the promise that `kind` names, and counts that in `done`.
     pub(super) fn new(inner: C, kind: Option<Sabotage>, done: Rc<Cell<u64>>) -> Self {
         Self { inner, kind, messages: 0, done, held_back: None }
     }
@@ -75,19 +75,7 @@ fn len(message: &[Transfer<'_>]) -> usize {
 }
 
 impl<C: Controller> Layer for Saboteur<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: C);
 
     fn run_layer(
         &mut self,

@@ -14,7 +14,7 @@ use super::platform::{BoxedFuture, called_back};
 /// The result of a message.
 pub(super) type Ran = Result<usize, MessageError>;
 
-/// A message of its own bytes that can be submitted, whatever its length.
+/// A message that owns its bytes, of any length, and can be submitted.
 pub(super) trait Slot {
     /// Its length.
     fn len(&self) -> usize;
@@ -61,7 +61,7 @@ pub(super) fn slot<'b, C: Controller + ?Sized, const N: usize>(
     }
     let calls = Arc::new(Calls::default());
     let told = calls.clone();
-    // Callbacks are there for ever: so are these, a few for each context.
+    // Callbacks must live for ever, so these few for each context are leaked.
     let callback = Box::leak(Box::new(move |completed: &mut Completed<'_>| {
         called_back();
         let count = if completed.result().is_ok() { &told.done } else { &told.failed };

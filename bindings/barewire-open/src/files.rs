@@ -9,7 +9,7 @@ use crate::OpenError;
 
 /// A file, and the argument that names it.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'p> {
+pub struct NamedFile<'p> {
     /// The argument, as `--vcd`.
     pub by: &'static str,
     /// The file.

@@ -7,7 +7,8 @@
 //!
 //! # Safety
 //! The child is a copy of this process with one thread. It makes one volatile read and leaves by
-//! `_exit`: no lock is taken and nothing allocated there, whatever other threads were at.
+//! `_exit`: it takes no lock and allocates nothing, because another thread may have held a lock at
+//! the fork.
 #![allow(unsafe_code, reason = "fork, and waiting for that child")]
 
 use barewire_linux::map::FirstRead;

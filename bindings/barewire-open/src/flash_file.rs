@@ -1,9 +1,9 @@
 //! The file that holds a simulated flash chip's content between commands.
 //!
 //! # How it works
-//! The file is as long as the chip. It is locked (advisory, exclusive) as long as it is open, for
-//! two commands that write would each undo the other's work. Each change is written when the chip makes
-//! it. So a command that is killed leaves what a chip would hold whose power went: a mixture.
+//! The file is as long as the chip. It has an exclusive advisory lock while it is open, because two
+//! commands that write would undo each other's work. Each change is written when the chip makes it. So
+//! a killed command leaves a mixture of old and new bytes, like a chip that lost power.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};

@@ -8,8 +8,8 @@ use barewire::spi::Transfer;
 use barewire::time::Timer;
 use barewire::trace::Event;
 
-/// Gets the events of messages, with times in nanoseconds of the bus's time. It must not use the bus: it would wait for the
-/// message that it is told of.
+/// Gets the events of messages, with times in nanoseconds of the bus's time. It must not use the bus, because it
+/// would wait for the message that it reports.
 pub type TraceSink = Box<dyn FnMut(&Event<'_>) + Send>;
 
 /// The layers around a bus's controller. By default there are none.
@@ -79,19 +79,7 @@ struct Stoppable<C> {
 }
 
 impl<C: Controller> Layer for Stoppable<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: C);
 
     fn run_layer(
         &mut self,

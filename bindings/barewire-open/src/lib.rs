@@ -74,5 +74,5 @@ pub use local_bus::LocalBus;
 pub use options::OpenOptions;
 pub use out_file::{OutFile, is_stdout};
 pub use owned_message::{OwnedMessage, OwnedPrepared, Shape};
-pub use sim_board::{Fitted, SimBoard, SimCan, SimFigures};
+pub use sim_board::{Fitting, SimBoard, SimCan, SimFigures};
 pub use waiting::Console;

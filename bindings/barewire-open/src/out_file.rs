@@ -116,7 +116,7 @@ impl OutFile {
     /// It is whole: gives it its name.
     ///
     /// # Errors
-    /// It cannot be written, or have that name; no file is left then.
+    /// The file cannot be written or renamed. Then no file is left.
     pub fn commit(mut self) -> Result<(), OpenError> {
         let done = match &mut self.sink {
             Sink::Beside { partial, permissions, .. } => match permissions.take() {

@@ -121,7 +121,8 @@ impl Drop for Part {
         for buffer in [self.tx.cast_mut(), self.rx] {
             if !buffer.is_null() {
                 let slice = ptr::slice_from_raw_parts_mut(buffer, self.len);
-                // SAFETY: made by `leaked`, and freed once: what is owned is never in place.
+                // SAFETY: made by `leaked`, and freed once, because owned buffers of one transfer
+                // are never the same buffer.
                 drop(unsafe { Box::from_raw(slice) });
             }
         }
@@ -185,8 +186,8 @@ impl OwnedMessage {
         self.with(part, shape)
     }
 
-    /// Adds a transfer over buffers of another: either may be null, and both may be the same, which sends and
-    /// overwrites it.
+    /// Adds a transfer over the caller's buffers. Either may be null. If both are the same buffer, its bytes
+    /// are sent and then overwritten by the received ones.
     ///
     /// # Safety
     /// Until the message is dropped, `tx` and `rx` are null or valid for `len` bytes. They overlap only if they are
@@ -288,8 +289,8 @@ unsafe impl Payload for OwnedMessage {
 
 /// A prepared message that has its buffers.
 pub struct OwnedPrepared<'b, C: ?Sized> {
-    /// Always there. As it is, and not a reference that is moved with this struct: what it borrows is freed while
-    /// the struct is dropped. It has nothing to drop itself.
+    /// Always initialised. `MaybeUninit`, because the buffers that it borrows are freed while this struct is
+    /// dropped, when a plain field must still be valid. It needs no destructor.
     prepared: MaybeUninit<PreparedMessage<'b, 'static, 'static, C>>,
     transfers: *mut [Transfer<'static>],
     /// The buffers; its own list of transfers is empty.

@@ -22,7 +22,7 @@ const PS_PER_NS: u64 = 1_000;
 
 /// The chips on a simulated board's chip selects.
 #[derive(Clone, Copy, Debug)]
-pub enum Fitted {
+pub enum Fitting {
     /// The board's chips. Its CAN bus has these bit times.
     Chips(BitTimes),
     /// MISO connected to MOSI on each, for a self-test.
@@ -31,10 +31,10 @@ pub enum Fitted {
     Nothing,
 }
 
-impl Default for Fitted {
+impl Default for Fitting {
     /// The board's chips, on a CAN bus of 500 kbit/s and 2 Mbit/s.
     fn default() -> Self {
-        Fitted::Chips(BitTimes::from_rates(500_000, 2_000_000))
+        Fitting::Chips(BitTimes::from_rates(500_000, 2_000_000))
     }
 }
 
@@ -92,13 +92,14 @@ impl fmt::Debug for SimBoard {
 }
 
 impl SimBoard {
-    /// The board as asked, with what is `fitted`. `tell` gets a note for people if a flash file was made.
+    /// Builds the board with its options, and attaches the `fitted` chips. `tell` gets a note for people
+    /// if a flash file was made.
     ///
     /// # Errors
     /// A flash file that cannot be used, or an input signal that the board's converter cannot have.
     pub fn new(
         options: &SimOptions,
-        fitted: Fitted,
+        fitted: Fitting,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Self, OpenError> {
         let board = Board::new(options.board, options.board_options());
@@ -120,25 +121,25 @@ impl SimBoard {
         let mut can = None;
         let mut faults = options.faults.chip.clone();
         match fitted {
-            Fitted::Chips(times) => {
+            Fitting::Chips(times) => {
                 attach_adc(&board, options)?;
                 can = attach_can(&board, options, times);
             }
-            Fitted::Jumpers => {
+            Fitting::Jumpers => {
                 (0..).zip(board.spec().cs).for_each(|(cs, _)| {
                     board.attach(cs, Rc::new(RefCell::new(Jumper)));
                 });
             }
-            Fitted::Nothing => {}
+            Fitting::Nothing => {}
         }
         let oled = options.oled.as_ref().map(|oled| Oled::attach(&board, oled)).transpose()?;
         // A self-test's bytes are commands to a chip that hears them.
-        faults.absent |= !matches!(fitted, Fitted::Chips(_));
+        faults.absent |= !matches!(fitted, Fitting::Chips(_));
         flash.borrow_mut().set_faults(faults);
         Ok(Self { board, flash, costs: options.costs, can, file, oled })
     }
 
-    /// The rules broken so far that harm data or chips, as far as they are kept, and how many in all.
+    /// The broken rules that harm data or chips: those that were kept, and the number of all.
     #[must_use]
     pub fn harms(&self) -> (Vec<Violation>, u64) {
         let mut violations = self.board.violations();

@@ -16,7 +16,8 @@ use barewire_linux::shared::{ChipLock, Holder, SharedLock};
 /// How long another process may have a lock before the user is told.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
-/// The user of a program whose bus is open. Is told why a message waits, and may end the wait.
+/// The user of a program whose bus is open. Called with the reason why a message waits; it may end
+/// the wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
     /// Prints a line for people.

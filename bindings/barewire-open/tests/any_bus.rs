@@ -287,7 +287,7 @@ impl Wake for DropsBus {
 #[test]
 fn the_worker_may_drop_the_last_handle_of_its_own_bus() {
     // A message that is long enough for the worker that the poll returns before it. On a busy machine the
-    // worker may be the faster one all the same: then again.
+    // worker may still be faster; then the test tries again.
     const BYTES: usize = 65_536;
     for _ in 0..20 {
         let bus = open("sim:rpi3");

@@ -46,7 +46,7 @@ fn the_bytes_are_changed_between_two_runs() {
     assert_eq!(prepared.rx(1), Some(&[0, 0, 0][..]), "the status");
 }
 
-/// What is lent may come back as another message: what is clocked was planned.
+/// A callback may exchange a lent message for another. The new one is planned before it runs.
 #[test]
 fn a_message_that_was_changed_while_lent_is_planned_again() {
     let bus = AnyBus::open("sim:imx8mp").expect("opened");

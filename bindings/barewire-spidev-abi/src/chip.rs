@@ -30,20 +30,20 @@ type AnyDevice<'b, 'c> = Device<'b, dyn Controller + 'c>;
 
 /// An error number, and its cause if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct AbiError {
     /// The error number that the program gets.
     pub errno: Errno,
     /// The bus's own error.
     pub why: Option<Error>,
 }
 
-impl From<Errno> for Failed {
+impl From<Errno> for AbiError {
     fn from(errno: Errno) -> Self {
         Self { errno, why: None }
     }
 }
 
-impl From<Error> for Failed {
+impl From<Error> for AbiError {
     fn from(why: Error) -> Self {
         Self { errno: errno(why), why: Some(why) }
     }
@@ -128,7 +128,12 @@ impl Chip {
     ///
     /// # Errors
     /// `EINVAL` for a setting that the interface or the controller does not know.
-    pub fn write(&mut self, bus: &AnyBus<'_>, setting: Setting, value: u32) -> Result<(), Failed> {
+    pub fn write(
+        &mut self,
+        bus: &AnyBus<'_>,
+        setting: Setting,
+        value: u32,
+    ) -> Result<(), AbiError> {
         let (mut mode, mut bits_per_word) = (self.mode, self.bits_per_word);
         match setting {
             Setting::Mode | Setting::Mode32 => mode = value & !LINES,
@@ -184,8 +189,8 @@ impl Chip {
         Some(self.settings(self.mode, bits_per_word, speed_hz))
     }
 
-    /// Runs a message. `tx` holds what its transfers send, one behind the other, and `rx` has room for
-    /// what they receive. Returns the sum of the transfers' lengths.
+    /// Runs a message. `tx` holds the bytes that the transfers send, one transfer after the other.
+    /// `rx` has room for those that they receive. Returns the sum of the transfers' lengths.
     ///
     /// # Errors
     /// The kernel's, by its order of checks; nothing was clocked unless it is `ETIMEDOUT` or `EIO`.
@@ -195,7 +200,7 @@ impl Chip {
         transfers: &[IocTransfer],
         tx: &[u8],
         rx: &mut [u8],
-    ) -> Result<u32, Failed> {
+    ) -> Result<u32, AbiError> {
         let mut sums = Sums::new(self.setup.bufsiz);
         transfers.iter().try_for_each(|transfer| sums.add(transfer))?;
         let sent: usize = transfers.iter().map(IocTransfer::tx_bytes).sum();
@@ -247,7 +252,7 @@ impl Chip {
         plans: &[NodeTransfer],
         mut tx: &[u8],
         mut rx: &mut [u8],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), AbiError> {
         let settings = device.settings();
         let mut message = Vec::with_capacity(transfers.len());
         for (transfer, plan) in transfers.iter().zip(plans) {
@@ -304,7 +309,7 @@ impl Chip {
     }
 }
 
-/// A transfer with the node's values where it has none.
+/// A transfer whose missing values were filled in from the node's settings.
 #[derive(Clone, Copy, Debug)]
 struct NodeTransfer {
     speed_hz: u32,

@@ -9,8 +9,9 @@
 //! * a text: the bus, as after `--bus`.
 //!
 //! The library maps the controller by that text, as any process of barewire's does, and runs plain messages
-//! ([`plain`]) on it under the lock between processes. It looks at the page while it holds the lock. All else
-//! is still a request: settings, messages with delays or `cs_change`, whatever fails a check.
+//! ([`plain`]) on it under the lock between processes. It looks at the page while it holds the lock. The
+//! other calls are still requests to the server: settings, messages with delays or `cs_change`, and messages
+//! that fail a check.
 //!
 //! # Ordering
 //! The server alone writes the page.

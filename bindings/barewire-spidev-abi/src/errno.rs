@@ -11,7 +11,7 @@ pub(crate) fn errno(error: Error) -> Errno {
         Error::Busy | Error::WouldDeadlock => Errno::BUSY,
         Error::MessageTooLong { .. } | Error::TooManyTransfers { .. } => Errno::MSGSIZE,
         Error::Overrun | Error::Aborted | Error::Foreign { .. } => Errno::IO,
-        // What is left are settings and transfers that the controller cannot make.
+        // The remaining errors are about settings and transfers that the controller cannot make.
         _ => Errno::INVAL,
     }
 }

@@ -34,7 +34,7 @@ mod settings;
 mod transfer;
 pub mod tree;
 
-pub use chip::{Chip, Failed, Setup};
+pub use chip::{AbiError, Chip, Setup};
 pub use request::{Request, Setting};
 pub use rustix::io::Errno;
 pub use settings::NodeSettings;

@@ -197,7 +197,7 @@ impl Head {
     /// As it was sent.
     ///
     /// # Errors
-    /// `EPROTO` for what no library of this version sends.
+    /// `EPROTO` if no library of this version would send such a request.
     pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, Errno> {
         let word = |index: usize| {
             let bytes = bytes.as_chunks::<4>().0.get(index);

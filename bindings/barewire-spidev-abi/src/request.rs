@@ -131,7 +131,8 @@ impl Request {
 mod tests {
     use super::*;
 
-    // The numbers as the kernel's headers make them where the fields are the generic ones.
+    // The numbers that the kernel's headers give on architectures with the generic layout of ioctl
+    // numbers.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"))]
     #[test]
     fn numbers_are_the_kernels() {

@@ -64,7 +64,7 @@ impl IocTransfer {
         }
     }
 
-    /// All transfers of a message, as they lie in memory; a broken last one is left out.
+    /// All transfers of a message, as they are in memory. An incomplete last one is left out.
     pub fn decode_all(bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
         bytes.as_chunks::<TRANSFER_BYTES>().0.iter().map(Self::decode)
     }

@@ -1,9 +1,9 @@
 //! The files that programs look at beside the node, as a directory that stands in for `/`.
 //!
 //! # How it works
-//! The server makes `TREE/dev/spidevB.C`, and what a kernel with such nodes has under `/sys`. The node is an
-//! ordinary file that holds its device numbers; the library says that it is a character device. The library opens `TREE` + a path where that
-//! exists, and the path itself where it does not; a listing has both.
+//! The server makes `TREE/dev/spidevB.C`, and what a kernel with such nodes has under `/sys`. The node is an ordinary
+//! file that holds its device numbers; the library says that it is a character device. The library opens `TREE` +
+//! path if that exists, else the path itself. A listing shows the entries of both.
 //!
 //! Links inside are relative, so they lead to the same place in the tree as in a real `/sys`.
 

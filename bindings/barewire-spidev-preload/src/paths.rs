@@ -20,7 +20,7 @@ const LINKS_MAX: usize = 8;
 
 /// The file used in a path's place.
 #[derive(Debug)]
-pub(crate) enum Instead {
+pub(crate) enum Substitute {
     /// A node, and the file that stands for it in the tree.
     Node(NodeName, CString),
     /// A GPIO chip, and the file that stands for it.
@@ -29,7 +29,7 @@ pub(crate) enum Instead {
     File(CString),
 }
 
-impl Instead {
+impl Substitute {
     /// The path in the tree.
     pub(crate) fn path(&self) -> &CStr {
         match self {
@@ -39,7 +39,7 @@ impl Instead {
 }
 
 /// The file used in the place of `path`, relative to `directory`; `None` for the path itself.
-pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Instead> {
+pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Substitute> {
     let config = config()?;
     let absolute = absolute(directory, path)?;
     let plain = plain(&absolute)?;
@@ -52,17 +52,17 @@ pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Instead> {
         FileType::RegularFile => {
             let path = format!("/{plain}");
             Some(match (NodeName::parse(&path), ChipName::parse(&path)) {
-                (Some(node), _) => Instead::Node(node, in_tree),
-                (None, Some(chip)) => Instead::Chip(chip, in_tree),
-                (None, None) => Instead::File(in_tree),
+                (Some(node), _) => Substitute::Node(node, in_tree),
+                (None, Some(chip)) => Substitute::Chip(chip, in_tree),
+                (None, None) => Substitute::File(in_tree),
             })
         }
-        _ => Some(Instead::File(in_tree)),
+        _ => Some(Substitute::File(in_tree)),
     }
 }
 
 /// As [`instead`], for a path whose own file could not be had: a link to a node.
-pub(crate) fn behind_link(directory: i32, path: &CStr) -> Option<Instead> {
+pub(crate) fn behind_link(directory: i32, path: &CStr) -> Option<Substitute> {
     config()?;
     let mut at = CString::new(absolute(directory, path)?).ok()?;
     for _ in 0..LINKS_MAX {

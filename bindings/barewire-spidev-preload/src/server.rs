@@ -168,8 +168,8 @@ pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, O
         };
         let (head, _) = request(id, call, &[]);
         send(&socket, &head, &[])?;
-        // What reads a node around the library finds nothing, and does not hang. Of GPIO files there is
-        // something to be read.
+        // A read of a node that bypasses the library returns nothing, and does not hang. Of GPIO files
+        // there is something to be read.
         let blocks = kind != FileKind::Node && flags & libc::O_NONBLOCK.cast_unsigned() == 0;
         rustix::io::ioctl_fionbio(&socket, !blocks)?;
         return Ok((socket, id));

@@ -46,6 +46,7 @@ fn adopt() {
 }
 
 #[used]
-// SAFETY: the loader calls what stands in this section, with arguments that `start` need not take.
+// SAFETY: the loader calls each function of this section. `start` may ignore the arguments that it
+// passes.
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;

@@ -624,9 +624,9 @@ bw_error bw_bus_open(const char *name,
                      bw_bus **bus);
 
 /*
- Closes a bus: waits for the message on the wire and for another thread's lock, releases the controller, and keeps what
- a simulated flash chip has in its file. Messages that are queued, and later ones, fail with BW_ERROR_CLOSED, in
- whatever thread. Its devices, prepared messages and messages keep their handles, and are to be closed too.
+ Closes a bus: waits for the message on the wire and for another thread's lock, releases the controller, and keeps
+ what a simulated flash chip has in its file. Queued messages, and later ones of any thread, fail with
+ BW_ERROR_CLOSED. Its devices, prepared messages and messages keep their handles, and are to be closed too.
 
  A lock that the calling thread holds is released first. If the call fails with BW_ERROR_OPEN, the bus is closed all
  the same, and the text says what could not be kept.
@@ -661,7 +661,7 @@ bw_error bw_now_ns(bw_bus *bus, uint64_t *now_ns);
 bw_error bw_set_counting(bw_bus *bus, int32_t counting);
 
 /*
- What was on the wire while counting was on, as of one moment between two messages.
+ The counts of messages since counting was switched on, taken at one moment between two messages.
 
  The caller promises:
  statistics is NULL or points at a struct whose size is set.
@@ -686,14 +686,13 @@ bw_error bw_get_simulated(bw_bus *bus, bw_simulated *simulated);
 bw_error bw_get_violation(bw_bus *bus, size_t index, char *violation, size_t size);
 
 /*
- Opens a device on the bus and stores its handle in *device. What its chip select needs is added to the mode.
+ Opens a device on the bus and stores its handle in *device. The mode flags that its chip select needs are
+ added.
 
  The caller promises:
  settings is NULL or points at a struct whose size is set; device is NULL or valid for a write.
  */
-bw_error bw_device_open(bw_bus *bus,
-                        const bw_settings *settings,
-                        bw_device **device);
+bw_error bw_device_open(bw_bus *bus, const bw_settings *settings, bw_device **device);
 
 /*
  Closes a device. Its prepared messages and messages stay usable.

@@ -17,7 +17,7 @@ use crate::failure::{Failure, keep};
 
 /// Runs a function's body. A failure, or a panic, is kept for the thread and becomes the code.
 ///
-/// Not in a child that borrows the memory: its failure has no text, whose place is its parent's.
+/// Not in a child that borrows the memory: the text would be stored in its parent's memory.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> bw_error {
     if is_memory_borrowed() {

@@ -1,4 +1,4 @@
-//! Failures: a code, and words for people. Each thread's last one is kept.
+//! Failures: a code, and words for people. The last failure of each thread is kept.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};

@@ -133,7 +133,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             // SAFETY: leaked just now, and never freed.
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: made above, and seen by nobody else.
+                // SAFETY: made above, and not seen by any other thread yet.
                 drop(unsafe { Box::from_raw(new) });
                 // SAFETY: leaked by another thread, and never freed.
                 unsafe { &*other }
@@ -179,7 +179,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.enter(handle.addr(), |state| Some(state + 1))
     }
 
-    /// The same, alone: no other call uses the object meanwhile.
+    /// As `get`, but exclusive: it fails while another call uses the object.
     #[inline]
     pub(crate) fn get_alone<H>(&'static self, handle: *const H) -> Result<Use<T>, Failure> {
         self.enter(handle.addr(), |state| (state & USES == 0).then_some(state + 1))
@@ -294,7 +294,8 @@ impl<T: Send + Sync + 'static> Table<T> {
                 if state & OCCUPIED != 0 {
                     let generation = generation_of(state);
                     slot.forked.store(generation.wrapping_add(1).max(1), Ordering::Relaxed);
-                    // Occupied for ever: nobody drops what another thread may have been using.
+                    // Occupied for ever: an object that another thread may have been using is never
+                    // dropped.
                     let next = u64::from(generation.wrapping_add(1)) << GENERATION;
                     slot.state.store(next | OCCUPIED | 1, Ordering::Relaxed);
                 }
@@ -369,7 +370,7 @@ mod tests {
         assert_eq!(code(NUMBERS.close(handle)), bw_error::BW_ERROR_CLOSED, "a second close");
         drop(used);
         assert_eq!(Arc::strong_count(&object), 1, "freed");
-        // Others are opened until one has its slot.
+        // Opens further objects until one reuses the slot.
         let index = |handle: *mut c_void| handle.addr() & ((1 << INDEX_BITS) - 1);
         let mut others = Vec::new();
         while others.last().is_none_or(|&other| index(other) != index(handle)) {

@@ -2,7 +2,7 @@
 //!
 //! # How it works
 //! Each function of the library checks its arguments, does one thing of [`barewire_open`]'s or the core's, and
-//! returns a [`bw_error`]. What went wrong is kept for the thread, in words, for `bw_last_error`.
+//! returns a [`bw_error`]. The error's text is kept per thread, for `bw_last_error`.
 //!
 //! * `handle`: handles are numbers in a table, so that a stale one is an error.
 //! * `border`: no panic crosses it; text, and structs that grow.

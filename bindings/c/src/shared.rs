@@ -1,16 +1,18 @@
-//! A bus as its handles share it: with the lock that a thread holds over several calls, and with what callbacks freed.
+//! A bus, shared by its handles. It also has the lock that a thread holds over several calls, and the messages that
+//! callbacks freed.
 //!
 //! # How it works
 //! The core's lock is a guard on the stack. Here it lies in the bus, and `owner` names the thread that holds
 //! it. A thread that ends with a lock releases it: each thread has a list of its locks, whose destructor does
 //! that.
 //!
-//! While a callback runs, its thread has a [`Frame`] that names the bus. A message that is freed then, of whichever bus, cannot be
-//! dropped, because that may wait for the callback: it is kept, and dropped by a later call outside.
+//! While a callback runs, its thread has a [`Frame`] that names the bus. A message that is freed inside a callback,
+//! on any bus, cannot be dropped there, because that may wait for the callback. It is kept, and a later call outside
+//! drops it.
 //!
 //! # Safety
 //! `locked` is used only by the thread that `owner` names. References to the bus are `'static` where their holder keeps
-//! the [`Shared`] for longer than them.
+//! the [`SharedBus`] for longer than them.
 #![allow(unsafe_code, reason = "a lock and devices live beside the bus that they borrow")]
 
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -29,12 +31,12 @@ use crate::failure::Failure;
 use crate::handle::Table;
 
 /// The buses that are open.
-pub(crate) static BUSES: Table<Arc<Shared>> = Table::new(1, "bus");
+pub(crate) static BUSES: Table<Arc<SharedBus>> = Table::new(1, "bus");
 
 /// An object that a callback freed.
 pub(crate) type Freed = Box<dyn Send>;
 
-pub(crate) struct Shared {
+pub(crate) struct SharedBus {
     // Dropped before the bus.
     locked: UnsafeCell<Option<Locked<'static, DynController>>>,
     freed: Mutex<Vec<Freed>>,
@@ -46,10 +48,10 @@ pub(crate) struct Shared {
 }
 
 // SAFETY: the lock is used by its owner alone (module, Safety); the rest may be sent.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedBus {}
 
 // SAFETY: likewise.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedBus {}
 
 fn context() -> usize {
     FUTEX.context()
@@ -59,7 +61,7 @@ fn would_deadlock(why: &str) -> Failure {
     Failure::new(bw_error::BW_ERROR_WOULD_DEADLOCK, why)
 }
 
-impl Shared {
+impl SharedBus {
     pub(crate) fn new(bus: AnyBus) -> Arc<Self> {
         Arc::new(Self {
             locked: UnsafeCell::new(None),
@@ -116,10 +118,10 @@ impl Shared {
         if self.bus.is_closed() {
             return Err(Failure::closed(&self.bus));
         }
-        // SAFETY: whoever has the bus's lock is the only one here.
+        // SAFETY: only the thread that holds the bus's lock gets here.
         unsafe { *self.locked.get() = Some(locked) };
         self.owner.store(context(), Ordering::Relaxed);
-        let held = Held { shared: Arc::clone(self), process: process_number() };
+        let held = HeldBus { shared: Arc::clone(self), process: process_number() };
         // In a thread that ends there is no list any more, and then no release at its end.
         let _ = HELD.try_with(|list| list.borrow_mut().push(held));
         Ok(())
@@ -131,7 +133,7 @@ impl Shared {
                 "this thread does not hold the bus's lock: the thread that locked it unlocks it";
             return Err(Failure::new(bw_error::BW_ERROR_NOT_LOCKED, text));
         }
-        let of_others = |held: &mut Held| !Arc::ptr_eq(&held.shared, self);
+        let of_others = |held: &mut HeldBus| !Arc::ptr_eq(&held.shared, self);
         let release = HELD.try_with(|list| {
             let mut list = list.borrow_mut();
             let index = list.iter_mut().position(|held| !of_others(held))?;
@@ -170,12 +172,12 @@ impl Shared {
 }
 
 /// A lock of this thread.
-struct Held {
-    shared: Arc<Shared>,
+struct HeldBus {
+    shared: Arc<SharedBus>,
     process: u32,
 }
 
-impl Drop for Held {
+impl Drop for HeldBus {
     fn drop(&mut self) {
         // In a child, the parent has the bus.
         if self.process == process_number() {
@@ -185,18 +187,18 @@ impl Drop for Held {
 }
 
 thread_local! {
-    static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<Vec<HeldBus>> = const { RefCell::new(Vec::new()) };
     static FRAME: Cell<*const Frame> = const { Cell::new(ptr::null()) };
 }
 
 /// A callback that runs in this thread.
 pub(crate) struct Frame {
-    bus: *const Shared,
+    bus: *const SharedBus,
     outer: *const Frame,
 }
 
 /// Runs a callback of that bus.
-pub(crate) fn within_callback<R>(shared: &Shared, run: impl FnOnce() -> R) -> R {
+pub(crate) fn within_callback<R>(shared: &SharedBus, run: impl FnOnce() -> R) -> R {
     struct Leave(*const Frame);
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -215,7 +217,7 @@ pub(crate) fn in_any_callback() -> bool {
 }
 
 /// Whether a callback of that bus runs in this thread.
-pub(crate) fn in_callback(shared: &Shared) -> bool {
+pub(crate) fn in_callback(shared: &SharedBus) -> bool {
     let mut frame = FRAME.get();
     // SAFETY: frames are on this thread's stack, below the caller, and null ends the list.
     while let Some(inner) = unsafe { frame.as_ref() } {
@@ -227,8 +229,8 @@ pub(crate) fn in_callback(shared: &Shared) -> bool {
     false
 }
 
-/// Refuses what would wait for the callback that makes the call.
-pub(crate) fn outside_callback(shared: &Shared, doing: &str) -> Result<(), Failure> {
+/// Refuses a call from a callback that would wait for the same callback.
+pub(crate) fn outside_callback(shared: &SharedBus, doing: &str) -> Result<(), Failure> {
     if in_callback(shared) {
         return Err(would_deadlock(&format!(
             "{doing} would wait for this callback: do it outside"

@@ -1,4 +1,5 @@
-//! Each function with what a C program may pass by mistake: a code, a sentence, and nothing lost.
+//! Calls each function with arguments that a C program may pass by mistake. It returns an error
+//! code and a sentence, and no object is lost.
 #![allow(unsafe_code, reason = "calls the functions as C code does")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -195,7 +196,8 @@ fn transfers_that_no_bus_can_run_are_refused() {
     fails(sync(device, &[odd]), BW_ERROR_LENGTH, "16-bit words");
     assert_eq!(rx, [7; 8], "nothing was received");
 
-    // What is unusual and right: nothing to clock, one buffer for both, a length that is told.
+    // Unusual calls that are correct: no bytes, one buffer for both directions, a `length` that is
+    // returned.
     assert_eq!(sync(device, &[bw_transfer { len: 0, delay_ns: 100, ..nowhere }, good]), BW_OK);
     let mut both = tx;
     let at = both.as_mut_ptr();

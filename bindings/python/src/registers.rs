@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 
 use crate::error;
 use crate::port::{Exclusive, SharedPort, port, simulated};
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// The bytes of an exchange of every map here.
 const FRAME_BYTES: usize = 6;
@@ -25,7 +25,7 @@ static MAPS: [(&str, &Map); 2] = [("mcp2518fd", &MAP), ("mcp2517fd", &MAP_2517FD
 /// A chip's registers, by the names of its manual.
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Registers {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
     map: &'static Map,
     regs: Exclusive<RegMap<OnPort<SharedPort, FRAME_BYTES>, FRAME_BYTES>>,
 }
@@ -40,7 +40,7 @@ impl Registers {
     /// The registers of a chip on a bus.
     pub(crate) fn open(
         py: Python<'_>,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedBus>,
         chip: &str,
         chip_select: Option<u8>,
         speed_hz: Option<u32>,
@@ -59,7 +59,7 @@ impl Registers {
     /// The registers of a map behind these settings.
     pub(crate) fn on(
         py: Python<'_>,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedBus>,
         map: &'static Map,
         settings: &Settings,
     ) -> PyResult<Self> {

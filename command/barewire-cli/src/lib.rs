@@ -10,10 +10,11 @@ mod command;
 mod shared;
 
 use std::fmt::Write as _;
+use std::iter;
 use std::process::ExitCode;
 
 use barewire_linux::map::Block;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use command::{
     adc, bench, bound, can, completions, demo, doctor, flash, iommu, lab, list, man, regs, restore,
@@ -154,13 +155,17 @@ enum Command {
     /// Run one message of transfers and print what came in
     Xfer(xfer::Args),
     /// Identify, read, write, erase and verify a flash chip
-    Flash(flash::Args),
+    #[command(subcommand)]
+    Flash(flash::Verb),
     /// Read and stream an analog-to-digital converter of the MCP3008 family
-    Adc(adc::Args),
+    #[command(subcommand)]
+    Adc(adc::Verb),
     /// Listen to a CAN bus, send on it, echo its frames, or bridge it to a socket, through an MCP2518FD
-    Can(can::Args),
+    #[command(subcommand)]
+    Can(can::Verb),
     /// Read, write and dump a chip's registers by name
-    Regs(regs::Args),
+    #[command(subcommand)]
+    Regs(regs::Verb),
     /// Run a program that was written for spidev on any bus, unmodified
     Run(run::Args),
     /// Serve a chip to programs that speak flashrom's serprog protocol, or a simulated board to a kernel
@@ -176,7 +181,8 @@ enum Command {
     #[command(hide = true, disable_help_flag = true)]
     Iommu(iommu::Args),
     /// Replay published experiments on kernels and barewire, simulated: figures, causes, predictions, a report
-    Lab(lab::Args),
+    #[command(subcommand)]
+    Lab(lab::Verb),
     /// Print a shell's completions of this command
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -185,29 +191,6 @@ enum Command {
 }
 
 impl Command {
-    fn name(&self) -> &'static str {
-        match self {
-            Command::Demo(_) => "demo",
-            Command::List(_) => "list",
-            Command::Doctor(_) => "doctor",
-            Command::Restore(_) => "restore",
-            Command::Xfer(_) => "xfer",
-            Command::Flash(args) => args.name(),
-            Command::Adc(args) => args.name(),
-            Command::Can(args) => args.name(),
-            Command::Regs(args) => args.name(),
-            Command::Run(_) => "run",
-            Command::Serve(_) => "serve",
-            Command::Selftest(_) => "selftest",
-            Command::Bench(_) => "bench",
-            Command::Bound(_) => "bound",
-            Command::Iommu(_) => "iommu",
-            Command::Lab(args) => args.name(),
-            Command::Completions(_) => "completions",
-            Command::Man(_) => "man",
-        }
-    }
-
     fn run(&self) -> Result<(), Failure> {
         match self {
             Command::Demo(args) => demo::run(args),
@@ -216,16 +199,16 @@ impl Command {
             Command::Restore(args) => restore::run(args),
             Command::Bound(args) => bound::run(args),
             Command::Xfer(args) => xfer::run(args),
-            Command::Flash(args) => flash::run(args),
-            Command::Adc(args) => adc::run(args),
-            Command::Can(args) => can::run(args),
-            Command::Regs(args) => regs::run(args),
+            Command::Flash(verb) => flash::run(verb),
+            Command::Adc(verb) => adc::run(verb),
+            Command::Can(verb) => can::run(verb),
+            Command::Regs(verb) => regs::run(verb),
             Command::Run(args) => run::run(args),
             Command::Serve(args) => serve::run(args),
             Command::Selftest(args) => selftest::run(args),
             Command::Bench(args) => bench::run(args),
             Command::Iommu(_) => iommu::run(),
-            Command::Lab(args) => lab::run(args),
+            Command::Lab(verb) => lab::run(verb),
             Command::Completions(args) => completions::run(args, Cli::command()),
             Command::Man(args) => man::run(args, Cli::command()),
         }
@@ -239,12 +222,22 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// The command and its verb, for errors: "flash read".
+fn name(matches: &ArgMatches) -> String {
+    let names = iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
+    names.map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+}
+
 /// The program.
 #[doc(hidden)]
 #[must_use]
 pub fn main() -> ExitCode {
-    let command = match Cli::try_parse() {
-        Ok(cli) => cli.command,
+    let parsed = command().try_get_matches().and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))?;
+        Ok((cli.command, name(&matches)))
+    });
+    let (command, name) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => no_bus::explained(error).exit(),
     };
     let result = match &command {
@@ -258,7 +251,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.is_silent() {
-                note!("barewire: {}: {failure}", command.name());
+                note!("barewire: {name}: {failure}");
             }
             ExitCode::from(failure.code())
         }

@@ -118,7 +118,7 @@ fn instructions_are_as_reviewed_and_within_their_bars() {
     assert!(count("async_batch_32") <= 240, "async_batch_32\n{table}");
     assert!(count("regmap_read") <= count("prepared_6") + 20, "regmap_read\n{table}");
 
-    // What the simulated echo is charged is what was counted.
+    // The simulated echo charges the counted instructions.
     let message = INSTRUCTIONS_PER_MESSAGE;
     let two_transfers = message + INSTRUCTIONS_PER_TRANSFER;
     let received = can_echo::INSTRUCTIONS_PER_RECEIVED + message + two_transfers;

@@ -19,7 +19,7 @@ const CALLS_TRACED: u32 = 3;
 
 /// A counted operation.
 #[derive(Clone, Copy, Debug)]
-pub struct Counted {
+pub struct CountedOperation {
     /// Its name in tables and JSON.
     pub op: &'static str,
     /// The size that is mapped or unmapped.
@@ -46,7 +46,7 @@ enum Who {
 const SCATTERED: Layout = Layout::Scattered;
 const CONTIGUOUS: Layout = Layout::Contiguous;
 
-const fn counted(op: &'static str, size: &'static str, layout: Layout) -> Counted {
+const fn counted(op: &'static str, size: &'static str, layout: Layout) -> CountedOperation {
     let (symbol, who) = match op.as_bytes() {
         b"floor_a" => ("bench_iommu_floor_a", Who::Ready),
         b"floor_leaf" => ("bench_iommu_floor_leaf", Who::Ready),
@@ -61,12 +61,12 @@ const fn counted(op: &'static str, size: &'static str, layout: Layout) -> Counte
         b"domain_unmap" => ("bench_iommu_domain_unmap", Who::Domain),
         _ => panic!("no operation has this name"),
     };
-    Counted { op, size, layout, coherent: true, symbol, who }
+    CountedOperation { op, size, layout, coherent: true, symbol, who }
 }
 
 /// All operations counted under callgrind: the floors, and barewire-iommu at the sizes it makes
 /// promises about.
-pub const COUNTED: [Counted; 27] = [
+pub const COUNTED: [CountedOperation; 27] = [
     counted("floor_a", "1M", SCATTERED),
     counted("floor_b", "2M", SCATTERED),
     counted("floor_b", "32M", SCATTERED),
@@ -98,7 +98,7 @@ pub const COUNTED: [Counted; 27] = [
 
 /// The operations counted on Arm with a walker that snoops, which are the floors beside ours, and
 /// then the table work with one that does not.
-pub fn counted_on_arm() -> Vec<Counted> {
+pub fn counted_on_arm() -> Vec<CountedOperation> {
     let mut all = Vec::new();
     for (size, layout) in [("64K", SCATTERED), ("1M", SCATTERED)] {
         all.extend(["floor_a", "floor_leaf"].map(|op| counted(op, size, layout)));
@@ -118,12 +118,12 @@ pub fn counted_on_arm() -> Vec<Counted> {
     for op in ["domain_map", "domain_unmap"] {
         all.extend(["4K", "64K"].map(|size| counted(op, size, SCATTERED)));
     }
-    let not_coherent = |op| ours(op).map(|one| Counted { coherent: false, ..one });
+    let not_coherent = |op| ours(op).map(|one| CountedOperation { coherent: false, ..one });
     all.extend(tables.into_iter().flat_map(not_coherent));
     all
 }
 
-impl Counted {
+impl CountedOperation {
     /// A unique key.
     pub fn key(&self) -> String {
         let walker = if self.coherent { "" } else { "-cleaned" };
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn a_key_names_one_operation() {
         for one in COUNTED.into_iter().chain(counted_on_arm()) {
-            let found = Counted::from_key(&one.key()).expect("its own key");
+            let found = CountedOperation::from_key(&one.key()).expect("its own key");
             assert_eq!((found.symbol, found.coherent), (one.symbol, one.coherent), "{one:?}");
         }
-        assert!(Counted::from_key("map_sg").is_none());
+        assert!(CountedOperation::from_key("map_sg").is_none());
     }
 }

@@ -10,7 +10,7 @@ use crate::list::{SIZES, Size};
 
 /// A line of the table, in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Published {
+pub struct PublishedLine {
     /// The size.
     pub size: Size,
     /// iommu_map_sg, before the patch.
@@ -23,8 +23,8 @@ pub struct Published {
     pub unmap_after_us: f64,
 }
 
-const fn line(size: Size, us: [f64; 4]) -> Published {
-    Published {
+const fn line(size: Size, us: [f64; 4]) -> PublishedLine {
+    PublishedLine {
         size,
         map_sg_before_us: us[0],
         unmap_before_us: us[1],
@@ -34,7 +34,7 @@ const fn line(size: Size, us: [f64; 4]) -> Published {
 }
 
 /// The 32 figures.
-pub const PUBLISHED: [Published; 8] = [
+pub const PUBLISHED: [PublishedLine; 8] = [
     line(SIZES[0], [2.067, 1.854, 1.723, 1.765]),
     line(SIZES[1], [9.598, 8.802, 9.880, 8.869]),
     line(SIZES[2], [148.890, 130.718, 155.364, 135.223]),

@@ -77,7 +77,8 @@ pub struct Row {
     pub on_top_of: Option<Op>,
     /// The median of each round's difference to it, in nanoseconds.
     pub ns_on_top: Option<f64>,
-    /// The same to the table work alone: flush, choice and release are then the domain's too.
+    /// The difference to the row of table work alone, so this one contains flush, choice and
+    /// release.
     pub ns_on_top_of_table: Option<f64>,
     /// Commands to the TLB.
     pub invalidations: Option<u64>,

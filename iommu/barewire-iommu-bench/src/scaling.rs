@@ -23,7 +23,7 @@ const SIZE: &str = "2M";
 
 /// The shared table.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedTable {
     ours: Barewire,
 }
 
@@ -67,7 +67,7 @@ fn running_seconds() -> Option<f64> {
     Some(ns as f64 / 1e9)
 }
 
-impl Shared {
+impl SharedTable {
     /// Creates an empty table. Its root is from this thread's shard, so keep the [`Lease`].
     pub fn new(_lease: &Lease) -> Self {
         Self { ours: Barewire::new(Unmapping::Gathered) }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn both_sides_work_at_once() {
         let lease = Lease::take();
-        let mut shared = Shared::new(&lease);
+        let mut shared = SharedTable::new(&lease);
         let [mut low, mut high] = shared.sides();
         let stop = AtomicBool::new(true);
         let ran = std::thread::scope(|scope| {

@@ -62,7 +62,7 @@ impl Cell {
 pub struct ThreadRow {
     /// The size that is unmapped.
     pub size: &'static str,
-    /// The published iommu_map_sg, before and after, for comparison. Nothing is fitted to it.
+    /// The published iommu_map_sg, before and after, for comparison. No cost is fitted to this one.
     pub map_sg_published_us: [f64; 2],
     /// Each table flushed on its own, by address.
     pub before: Cell,

@@ -17,12 +17,12 @@ use crate::violation::Violation;
 
 /// The values a walker may see in a word: one value, or either of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct VisibleValues {
     pub(crate) cpu: u64,
     pub(crate) poc: u64,
 }
 
-impl Seen {
+impl VisibleValues {
     pub(crate) fn values(self) -> impl Iterator<Item = u64> {
         [Some(self.cpu), (self.poc != self.cpu).then_some(self.poc)].into_iter().flatten()
     }
@@ -160,10 +160,10 @@ impl Memory {
     }
 
     /// The values a walker may read.
-    pub(crate) fn seen(&self, table: u64, index: usize) -> Option<Seen> {
+    pub(crate) fn seen(&self, table: u64, index: usize) -> Option<VisibleValues> {
         let known = self.tables.get(&table)?;
         let cpu = *known.cpu.get(index)?;
-        Some(Seen { cpu, poc: known.poc.as_ref().map_or(cpu, |poc| poc[index]) })
+        Some(VisibleValues { cpu, poc: known.poc.as_ref().map_or(cpu, |poc| poc[index]) })
     }
 
     /// The valid values a walker may read in these entries.
@@ -186,7 +186,12 @@ impl Memory {
     }
 
     /// Stores, and returns the values a walker may have seen before.
-    pub(crate) fn store(&mut self, table: u64, index: usize, new: u64) -> Result<Seen, Violation> {
+    pub(crate) fn store(
+        &mut self,
+        table: u64,
+        index: usize,
+        new: u64,
+    ) -> Result<VisibleValues, Violation> {
         let Some(before) = self.seen(table, index) else {
             return Err(self.missing(table, index));
         };
@@ -208,7 +213,7 @@ impl Memory {
 
     /// Completes this thread's cleans. Returns the entries, each with the values a walker may have
     /// seen before. An entry that was stored to since its clean began needs another one.
-    pub(crate) fn complete(&mut self) -> Vec<(u64, usize, Seen)> {
+    pub(crate) fn complete(&mut self) -> Vec<(u64, usize, VisibleValues)> {
         let thread = thread::current().id();
         let mut cleaned = Vec::new();
         for Cleaning { table, index, value, .. } in
@@ -218,7 +223,7 @@ impl Memory {
             if let Some(poc) = &mut known.poc
                 && known.cpu[index] == value
             {
-                cleaned.push((table, index, Seen { cpu: value, poc: poc[index] }));
+                cleaned.push((table, index, VisibleValues { cpu: value, poc: poc[index] }));
                 poc[index] = value;
             }
         }
@@ -306,7 +311,7 @@ mod tests {
         let table = memory.alloc(64).unwrap();
         let old = memory.load(table, 3).unwrap();
         memory.store(table, 3, 77).unwrap();
-        let either = Seen { cpu: 77, poc: old };
+        let either = VisibleValues { cpu: 77, poc: old };
         assert_eq!(memory.seen(table, 3), Some(either));
         assert_eq!(memory.dirty(table, 3), Some(3));
         memory.clean(table, 2).unwrap();
@@ -318,9 +323,9 @@ mod tests {
         let others = std::thread::scope(|scope| scope.spawn(|| memory.complete().len()).join());
         assert_eq!((others.unwrap(), memory.dirty(table, 3)), (0, Some(3)));
         assert_eq!(memory.complete(), [(table, 3, either)]);
-        assert_eq!(memory.seen(table, 3), Some(Seen { cpu: 77, poc: 77 }));
+        assert_eq!(memory.seen(table, 3), Some(VisibleValues { cpu: 77, poc: 77 }));
         assert_eq!((memory.dirty(table, 3), memory.complete().len()), (None, 0));
-        // What was stored after the clean is not clean.
+        // Stores after the clean are not cleaned by it.
         memory.store(table, 3, 78).unwrap();
         memory.clean(table, 3).unwrap();
         memory.store(table, 3, 79).unwrap();

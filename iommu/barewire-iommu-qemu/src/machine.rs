@@ -100,8 +100,8 @@ impl VirtMachine {
             connect_timeout: options.connect_timeout,
         };
         let qemu = Qemu::start(&launch, dir)?;
-        // Both processes have it mapped, so it is freed when the last of them ends, however this
-        // one ends.
+        // Both processes have it mapped, so the kernel frees it when the last of them ends, even if
+        // this one is killed.
         std::fs::remove_file(&path).map_err(QemuError::file(&path, "remove"))?;
         let edu = Edu::find(qemu.link()).map_err(|error| qemu.lost().unwrap_or(error))?;
         Ok(Self { qemu, edu, pool, data })
@@ -152,7 +152,7 @@ impl VirtMachine {
     }
 
     /// QEMU's complaints: stream table entries, context descriptors and commands that it does not
-    /// understand. Those that became an event are left out.
+    /// understand. Complaints that also became an event are left out.
     ///
     /// # Errors
     /// QEMU's log cannot be read.

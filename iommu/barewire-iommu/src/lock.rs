@@ -32,9 +32,9 @@ pub(crate) struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// Releases the lock on drop, also when unwinding.
-struct Held<'l>(&'l AtomicBool);
+struct SpinGuard<'l>(&'l AtomicBool);
 
-impl Drop for Held<'_> {
+impl Drop for SpinGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
@@ -61,7 +61,7 @@ impl<T> Lock<T> {
                 relax();
             }
         }
-        let _held = Held(&self.held);
+        let _held = SpinGuard(&self.held);
         self.value.with_mut(|value| {
             // SAFETY: we hold the lock, so there is no other reference to the value.
             let value = unsafe { &mut *value };

@@ -36,7 +36,8 @@ struct Table {
 /// Tables at the addresses 1 to n pages.
 struct Ram {
     tables: Vec<Table>,
-    /// Not loom's: no thread is interrupted in it, and it adds no interleavings.
+    /// A mutex of `std`, not of loom: threads are not switched inside it, so it adds no
+    /// interleavings.
     free: Mutex<Vec<u64>>,
 }
 
@@ -176,7 +177,8 @@ fn map(part: &mut barewire_iommu::Part<'_, Ram>, iova: u64, phys: u64, gather: &
 #[test]
 fn neighbours_in_one_table() {
     loom::model(|| {
-        // Both may make both tables below the root: two of each.
+        // Each thread may allocate both tables below the root, so there must be room for two of
+        // each.
         let table = table(5);
         let threads = [0, 1].map(|n| {
             spawn(&table, n * PAGE..(n + 1) * PAGE, move |part, gather| {
@@ -265,7 +267,8 @@ fn tables_go_beside_tables_that_come() {
 #[test]
 fn a_failed_call_leaves_the_neighbour_alone() {
     loom::model(|| {
-        // The root, and one table of each level: of two who need both, one may fail.
+        // Room for the root and one table of each level. Both threads need both tables, so one of
+        // them may fail.
         let table = table(3);
         let threads = [0, 1].map(|n| {
             spawn(&table, n * PAGE..(n + 1) * PAGE, move |part, gather| {
@@ -285,21 +288,21 @@ fn a_failed_call_leaves_the_neighbour_alone() {
 }
 
 /// Hardware without a TLB.
-struct Uncached;
+struct NoTlb;
 
-impl Invalidate for &Uncached {
+impl Invalidate for &NoTlb {
     fn flush(&self, _: Context, _: &[Tlbi]) -> Result<(), FlushError> {
         Ok(())
     }
 }
 
-type Small = Domain<Ram, &'static Uncached, IovaWindow<[u64; 16]>, 0>;
+type Small = Domain<Ram, &'static NoTlb, IovaWindow<[u64; 16]>, 0>;
 
 /// A domain of three levels, with addresses for two tables.
 fn domain(tables: u64) -> Arc<Small> {
     let config = Config { input_bits: 32, ..Config::default() };
     let iovas = IovaWindow::new(Iova(0)..Iova(4 * MIB), Granule::Size4K, [0; 16]);
-    let domain = Domain::with_queue(config, Context::Asid(1), Ram::new(tables), &Uncached, iovas);
+    let domain = Domain::with_queue(config, Context::Asid(1), Ram::new(tables), &NoTlb, iovas);
     Arc::new(domain.expect("room for the root"))
 }
 

@@ -88,10 +88,11 @@ unsafe impl Pool for Ram {
     }
 }
 
-/// Where threads sleep until something has been done: one that spins multiplies the interleavings.
+/// Threads sleep here until another has made progress. A spinning thread would multiply the
+/// interleavings.
 ///
-/// A thread that has looked in vain is ordered after everything done until then, and so sees it at
-/// its next look. For a first look, only the driver's own fences order memory.
+/// A thread whose poll found nothing is ordered after everything done until then, so its next poll
+/// sees that. For a first look, only the driver's own fences order memory.
 struct Bed {
     done: AtomicU32,
     /// The same count behind std's mutex, which the model does not know, and the threads that sleep.
@@ -275,7 +276,8 @@ impl QueueRig {
     ) -> Result<(), FlushError> {
         let sleeps = Sleeps { bed: &self.device.cpus, seen: Cell::new(0) };
         let result = self.queue.run(&self.device, &sleeps, count.into(), commands);
-        // Who left an error to us because we were looking after errors looks again; awake it would.
+        // A sleeping thread may have left an error to this one. Wake it: a real CPU, which spins,
+        // would look again.
         self.device.cpus.wake();
         result
     }
@@ -389,7 +391,8 @@ fn two_cpus() {
     });
 }
 
-/// The queue has room for one batch of one: both wait for room, slots are used again and again.
+/// The queue has room for one batch of one command: both threads wait for room, and slots are
+/// reused.
 #[test]
 fn two_cpus_and_no_room() {
     model(1, 1, 5, |world| {
@@ -429,7 +432,7 @@ fn three_cpus() {
     });
 }
 
-/// An illegal command is reported to the CPU that issued it, whichever CPU finds the error.
+/// An illegal command is reported to the CPU that issued it, even if another CPU finds the error.
 #[test]
 fn an_error_is_told_to_its_own() {
     model(1, 2, 4, |world| {

@@ -41,7 +41,8 @@ type Cleaning = (ThreadId, PhysAddr, usize, u64);
 /// Tables at the addresses 1 to n pages.
 struct Ram {
     tables: Vec<[Entry; WATCHED]>,
-    /// Not loom's: no thread is interrupted in these, and they add no interleavings.
+    /// A mutex of `std`, not of loom: threads are not switched inside it, so it adds no
+    /// interleavings.
     free: Mutex<Vec<u64>>,
     cleanings: Mutex<Vec<Cleaning>>,
 }

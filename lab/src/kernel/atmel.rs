@@ -143,7 +143,8 @@ impl Atmel {
             pio: RefCell::new(pio),
             pin,
             csr: NCPHA | (scbr as u32) << 8,
-            // The model's clock has whole picoseconds: rounded once for the byte, a long read would run ahead of it.
+            // Rounded for each bit, as the model's clock is. Rounded once for a byte, a long read would run ahead of
+            // the model.
             wire_byte_ps: BITS * (scbr * 1_000_000_000_000).div_ceil(reference_hz),
             read_ps: now() - between,
             write_ps: between - before,
@@ -298,7 +299,8 @@ pub struct Linux314<'m> {
     threads: usize,
     /// An interrupt has woken a thread of the idle processor, which has not run since.
     was_idle: Cell<bool>,
-    /// The caller's code, and that of the thread which an interrupt interrupts, was not run a moment ago.
+    /// The code of the caller, and that of the interrupted thread, did not run just before, so it is not
+    /// in the caches.
     caller_is_cold: Cell<bool>,
     thread_is_cold: Cell<bool>,
 }
@@ -366,8 +368,8 @@ impl<'m> Linux314<'m> {
         }
     }
 
-    /// Raises `word` in an interrupt. The other thread, if there is one, sleeps: if all do, the word's sleeper is woken
-    /// from idle, else it is still on its way to sleep.
+    /// Raises `word` in an interrupt. If all threads sleep, the waiting thread is woken from idle. Otherwise it is
+    /// still about to sleep.
     fn raise_in_interrupt(&self, step: &'static str, word: &Word) {
         let raise = || word.raise(self.machine.board().engine());
         let idle = self.asleep.get() == self.threads;
@@ -379,7 +381,7 @@ impl<'m> Linux314<'m> {
     pub fn sync(&self, message: Vec<Xfer>) -> Vec<Xfer> {
         let (machine, engine) = (self.machine, self.machine.board().engine());
         machine.charge_times("validate", message.len() as f64, &["validate"]);
-        // One mutex of the two that later kernels have.
+        // This kernel has one of the two mutexes of later kernels.
         machine.charge_times("mutexes", 0.5, &["io-mutex"]);
         machine.charge("queue", &["queue"]);
         if self.core == Core::Queue314 {

@@ -9,10 +9,10 @@
 //! limit, the processor polls. Otherwise INTD and INTR wake a handler, which moves bytes until the last is received.
 //! At its end TA falls and both FIFOs are cleared.
 //!
-//! When a byte is found depends on the phase of the polls against the clocks. On silicon that phase drifts (assumption:
-//! no two transfers find the bus and the caches alike). Here it would stand, and a cost changed by a per cent would move
-//! the end of every transfer by up to half a read. So the first poll of a transfer waits for 0 to 7 eighths of a read,
-//! in turn.
+//! When a byte is found depends on the phase of the polls against the clocks. On silicon that phase drifts
+//! (assumption: no two transfers find the bus and the caches alike). Here the phase would be the same in every
+//! transfer, and a change of a cost by a per cent would move the end of each by up to half a read. So the first poll
+//! of a transfer waits for 0 to 7 eighths of a read, in turn.
 //!
 //! Every write has a barrier before it and every read one after it, as `writel` and `readl` have on Arm. So a write
 //! waits until the write before it is acknowledged.
@@ -291,7 +291,8 @@ mod tests {
         assert_eq!(divider(400_000_000, 1), 65_534);
     }
 
-    /// Bytes back and handler runs of one transfer.
+    /// Runs one transfer: the bytes sent, the bytes received, and how often the interrupt handler
+    /// ran.
     fn exchange(waiting: Waiting, length: usize, limit_ns: u64) -> (Vec<u8>, Vec<u8>, usize) {
         let costs = Rc::new(Costs::assumed());
         let machine =

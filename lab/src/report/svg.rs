@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::style;
 
-/// Where a text is held.
+/// The point of a text that its position names.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,

@@ -74,7 +74,7 @@ fn drawing(id: &str, explanation: &Explanation) -> (Svg, f64) {
                 number(stretch.to_us),
                 number(stretch.to_us - stretch.from_us)
             );
-            // What is too short to be seen is still there.
+            // A span that is too short to be seen is still drawn.
             let wide = (end - begin).max(0.8);
             svg.rect([begin, y + 5.0, wide, LANE - 10.0], &colours.class(&stretch.step), &title);
             if wide > 40.0 {

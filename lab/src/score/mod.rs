@@ -104,7 +104,7 @@ pub struct Sums {
     pub error: f64,
     /// Σ|published difference|.
     pub published: f64,
-    /// The first by the second; not a number of no effects.
+    /// The first sum divided by the second; NaN if there are no effects.
     pub score: f64,
 }
 
@@ -295,7 +295,8 @@ fn of_thread(rules: &Rules, pairs: &[PairScore], thread: &str) -> ThreadScore {
     total
 }
 
-/// Scores `threads` together. Against them stands each thread's strongest predictor, which no single one can be.
+/// Scores `threads` together. They are compared with each thread's strongest predictor, so with a combination
+/// that no single predictor can reach.
 fn together(pairs: &[PairScore], threads: &[ThreadScore], kind: Kind) -> ThreadScore {
     let of_threads = |pair: &&PairScore| {
         pair.counted && threads.iter().any(|thread| thread.thread == pair.thread)

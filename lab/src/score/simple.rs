@@ -104,7 +104,8 @@ fn fit<'a>(rules: &'a Rules, values: &Values<'_>) -> BTreeMap<(&'a str, &'a str)
         }
         for second in rules.pairs.iter().filter(|second| second.before == first.after) {
             let (before, after) = (&first.before, &second.after);
-            // 2. A chain. With its middle in the fit set, both of its pairs are samples already.
+            // 2. A chain of two pairs. If its middle figure is in the fit set, step 1 has both
+            //    pairs already.
             if rules.in_fit_set(before)
                 && rules.in_fit_set(after)
                 && !rules.in_fit_set(&first.after)

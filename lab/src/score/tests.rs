@@ -7,7 +7,7 @@ fn band(used: f64) -> Band {
     Band { used, low: used, high: used }
 }
 
-/// Replays that are what was published.
+/// Replays that equal the published values.
 fn perfect() -> Replays {
     published().into_iter().map(|figure| (figure.id, band(figure.value))).collect()
 }
@@ -180,7 +180,7 @@ fn the_median_width_is_of_the_widths_that_there_are() {
     let wide = Band { used: 10.0, low: 5.0, high: 15.0 };
     near(median(wide, None).expect("two widths"), 0.6);
     near(median(wide, Some(band(3.0))).expect("three widths"), 0.2);
-    // What is replayed as 0 has none.
+    // A figure replayed as 0 has no relative width.
     near(median(band(0.0), Some(wide)).expect("two widths"), 0.6);
 }
 

@@ -30,7 +30,7 @@ fn batching_stops_paying_where_the_article_says() {
     let sweep = swept("spidev-4.4", "rpi3", "delay", &[0.0, 4_000.0, 8_000.0, 12_000.0]);
     let at_ns = at(&sweep, "batches of 100 pay below this delay");
     assert!((at_ns - 4_750.0).abs() < 300.0, "{at_ns}");
-    // To the resolution: it is so 10 ns before, and no longer there.
+    // The crossing is exact to the resolution: 10 ns earlier the other way is still better.
     let rates = |ns| swept("spidev-4.4", "rpi3", "delay", &[ns]).rows.remove(0).1;
     let (before, there) = (rates(at_ns - 10.0), rates(at_ns));
     assert!(before[2] > before[0] && there[2] <= there[0], "{before:?} {there:?}");
@@ -58,7 +58,7 @@ fn an_interrupt_that_comes_a_microsecond_later_holds_the_pin_low_for_one_longer(
     let rows = swept("linux-5.18-B", "imx8mp", "irq-latency", &[10e3, 20e3]).rows;
     let more = |column: usize| rows[1].1[column] - rows[0].1[column];
     assert!((more(0) - 10.0).abs() < 0.1, "{rows:?}");
-    // barewire's thread returns through the other latency as well, which grows by a twentieth of that.
+    // For barewire the latency of returning to the thread grows too, by a twentieth of that.
     assert!((10.0..11.0).contains(&more(1)), "{rows:?}");
 }
 

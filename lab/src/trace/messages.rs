@@ -29,8 +29,8 @@ pub struct Message {
     pub phases: Vec<Phase>,
     /// From submission to end.
     pub us: f64,
-    /// From its end to the submission of the device's next message; none for the last, and where that was
-    /// submitted before.
+    /// From its end to the submission of the device's next message; `None` for the device's last message,
+    /// or if the next one was submitted before this one ended.
     pub done_to_submit_us: Option<f64>,
 }
 
@@ -140,7 +140,7 @@ impl Reader {
 
     fn start(&mut self, time_ns: u64, device: &str, message: &str) {
         let Some(bus) = bus_of(device) else { return };
-        // One that was not seen to be submitted is counted when it ends.
+        // A message whose submission is not in the trace is counted when it ends.
         let Some(submit_ns) = self.submitted.remove(&(device.to_owned(), message.to_owned()))
         else {
             return;

@@ -14,7 +14,7 @@
 
 use std::fmt;
 
-use super::table::{Counted, PAGE, TABLE_SPAN, with_table};
+use super::table::{PAGE, TABLE_SPAN, WorkCounts, with_table};
 use super::{Costs, Flush, IOVA, StepCount, unmap_steps};
 
 /// Why it takes so much less than the thread says, in short.
@@ -64,7 +64,7 @@ impl fmt::Display for Camera {
 /// A second of the camera.
 #[must_use]
 pub fn camera(costs: &Costs, flush: Flush) -> Camera {
-    let mut counted = Counted::default();
+    let mut counted = WorkCounts::default();
     let slots = (DEPTH + 1) * BUFFERS.len() as u64;
     // A frame's buffers by their IOVA and size. The frame that is queued takes the room of the one done before.
     let buffers = |frame: u64| {
@@ -74,9 +74,10 @@ pub fn camera(costs: &Costs, flush: Flush) -> Camera {
     let mut bytes = 0;
     with_table(slots * SLOT, |table| {
         for frame in 0..FRAMES + DEPTH {
-            // The last frames too: the video goes on, and their pages stand in the way of a flush by ASID.
+            // The last frames are mapped and never unmapped: the video goes on, and their pages make a
+            // flush by ASID dearer.
             for (iova, size) in buffers(frame) {
-                table.map(iova, size, &mut Counted::default());
+                table.map(iova, size, &mut WorkCounts::default());
             }
             for (iova, size) in frame.checked_sub(DEPTH).into_iter().flat_map(buffers) {
                 table.unmap(iova, size, (flush, costs.for_strategy()), &mut counted);

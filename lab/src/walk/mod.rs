@@ -22,11 +22,12 @@
 //! | `free a table` | for each table that went back to the pool |
 //!
 //! # What was decided
-//! 1. A leaf that is cleared on its own is invalidated by its address, before the patch and after it: the diff shows that
-//!    `tlb_add_page` writes a TLBIVAL for each page and does not change it. What Linux gathers is the wait at the end. So
-//!    64K is charged 16 invalidations and 1M 256, in a step of their own, at the price of the walk's; `unmap_page_ps` is
-//!    the rest. That the published unmaps below 2M are the same before and after (0.55 us a page at 64K, 0.51 to 0.53 at
-//!    1M) does not depend on this, since the sum of both prices is all that they tell.
+//! 1. A leaf that is cleared on its own is invalidated by its address, before the patch and after it: the diff shows
+//!    that `tlb_add_page` writes a TLBIVAL for each page and does not change it. Linux gathers only the wait: it
+//!    invalidates at once and waits at the end. So 64K is charged 16 invalidations and 1M 256, in a step of their
+//!    own, at the price of the walk's; `unmap_page_ps` is the rest. That the published unmaps below 2M are the same
+//!    before and after (0.55 us a page at 64K, 0.51 to 0.53 at 1M) does not depend on this, since the sum of both
+//!    prices is all that they tell.
 //! 2. A table is unhooked whole where a call covers its 2 MiB. The calls are cut there, as the thread says: 16 unmaps of
 //!    2 MiB for 32 MiB.
 //! 3. No figure tells clearing the entry from freeing the table. `block_ps` is for both, and each step has half.
@@ -43,7 +44,7 @@ mod table;
 mod tests;
 
 pub use camera::{Camera, UNEXPLAINED, camera};
-use table::{Counted, with_table};
+use table::{WorkCounts, with_table};
 
 use crate::error::LabError;
 
@@ -178,7 +179,7 @@ pub struct StepCount {
 /// If `bytes` is not whole pages, 0, or more than 512 MiB.
 #[must_use]
 pub fn map(bytes: u64, costs: &Costs) -> Vec<StepCount> {
-    let mut counted = Counted::default();
+    let mut counted = WorkCounts::default();
     with_table(bytes, |table| table.map(IOVA, bytes, &mut counted));
     let steps = [
         (CALL, counted.calls, costs.map_call_ps),
@@ -205,16 +206,16 @@ pub fn invalidations(bytes: u64, flush: Flush, costs: &Costs) -> u64 {
     unmapped(bytes, flush, costs).invalidations()
 }
 
-fn unmapped(bytes: u64, flush: Flush, costs: &Costs) -> Counted {
-    let mut counted = Counted::default();
+fn unmapped(bytes: u64, flush: Flush, costs: &Costs) -> WorkCounts {
+    let mut counted = WorkCounts::default();
     with_table(bytes, |table| {
-        table.map(IOVA, bytes, &mut Counted::default());
+        table.map(IOVA, bytes, &mut WorkCounts::default());
         table.unmap(IOVA, bytes, (flush, costs.for_strategy()), &mut counted);
     });
     counted
 }
 
-fn unmap_steps(counted: &Counted, costs: &Costs) -> Vec<StepCount> {
+fn unmap_steps(counted: &WorkCounts, costs: &Costs) -> Vec<StepCount> {
     let half = costs.block_ps / 2.0;
     let steps = [
         (CALL, counted.calls, costs.unmap_call_ps),

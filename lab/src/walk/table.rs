@@ -37,7 +37,7 @@ const TABLES_ABOVE: u64 = 3;
 
 /// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct WorkCounts {
     pub(super) calls: u64,
     pub(super) leaves_written: u64,
     /// Leaves cleared one by one, in tables that stay.
@@ -46,22 +46,22 @@ pub(super) struct Counted {
     /// Tables that went back to the pool.
     pub(super) tables_freed: u64,
     /// Where only leaves were removed.
-    pub(super) leaf_flush: Told,
+    pub(super) leaf_flush: FlushCounts,
     /// Where tables were unhooked.
-    pub(super) walk_flush: Told,
+    pub(super) walk_flush: FlushCounts,
 }
 
 /// Invalidation commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct FlushCounts {
     pub(super) by_address: u64,
     pub(super) by_asid: u64,
 }
 
-impl Counted {
+impl WorkCounts {
     /// All commands.
     pub(super) fn invalidations(&self) -> u64 {
-        let all = |told: Told| told.by_address + told.by_asid;
+        let all = |told: FlushCounts| told.by_address + told.by_asid;
         all(self.leaf_flush) + all(self.walk_flush)
     }
 }
@@ -94,7 +94,7 @@ pub(super) fn with_table<R>(bytes: u64, with: impl FnOnce(&mut Table<'_>) -> R) 
 
 impl Table<'_> {
     /// Maps a list of single pages at `iova`.
-    pub(super) fn map(&mut self, iova: u64, bytes: u64, counted: &mut Counted) {
+    pub(super) fn map(&mut self, iova: u64, bytes: u64, counted: &mut WorkCounts) {
         // No page continues the one before it, so none become a block.
         let page = |n: u64| Segment { phys: PhysAddr((1 << 32) + n * 5 * PAGE), len: PAGE };
         let list: Vec<Segment> = (0..bytes / PAGE).map(page).collect();
@@ -127,7 +127,7 @@ impl Table<'_> {
         iova: u64,
         bytes: u64,
         (flush, costs): (Flush, barewire_iommu::Costs),
-        counted: &mut Counted,
+        counted: &mut WorkCounts,
     ) {
         counted.calls += 1;
         let walk = match flush {
@@ -152,7 +152,7 @@ impl Table<'_> {
         iova: u64,
         bytes: u64,
         strategy: impl Fn(bool) -> Strategy,
-        counted: &mut Counted,
+        counted: &mut WorkCounts,
     ) {
         let mut gather = Gather::new();
         let removed = self.table.whole().unmap(Iova(iova), bytes, &mut gather);

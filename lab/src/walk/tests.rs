@@ -75,7 +75,8 @@ fn close(one: f64, other: f64) -> bool {
 fn the_strategies_count_what_the_thread_counts() {
     assert_eq!(FLUSHES.map(|flush| invalidations(M32, flush, &Costs::FITTED)), [8192, 16, 1]);
     assert_eq!(FLUSHES.map(|flush| invalidations(M2, flush, &Costs::FITTED)), [512, 1, 1]);
-    // No table is emptied: each page by its address, whatever is done about walks.
+    // No table becomes empty, so each page is invalidated by its address with every setting for
+    // walks.
     assert_eq!(FLUSHES.map(|flush| invalidations(64 << 10, flush, &Costs::FITTED)), [16, 16, 16]);
     assert_eq!(FLUSHES.map(|flush| invalidations(1 << 20, flush, &Costs::FITTED)), [256, 256, 1]);
 }
@@ -106,10 +107,10 @@ fn steps_happen_as_often_as_the_tables_say() {
 
 #[test]
 fn a_list_that_begins_inside_a_table_empties_none_that_it_does_not_cover() {
-    let mut counted = Counted::default();
+    let mut counted = WorkCounts::default();
     with_table(3 * M2, |table| {
         let (iova, bytes) = (IOVA + M2 - PAGE, M2 + 2 * PAGE);
-        table.map(iova, bytes, &mut Counted::default());
+        table.map(iova, bytes, &mut WorkCounts::default());
         let costs = Costs::FITTED.for_strategy();
         table.unmap(iova, bytes, (Flush::ByAddress, costs), &mut counted);
     });
@@ -122,9 +123,9 @@ fn tables_are_freed_by_every_flush() {
     for flush in FLUSHES {
         // The arena has room for one list: a table that is not freed is missed by the next.
         with_table(M32, |table| {
-            let mut counted = Counted::default();
+            let mut counted = WorkCounts::default();
             for _ in 0..10 {
-                table.map(IOVA, M32, &mut Counted::default());
+                table.map(IOVA, M32, &mut WorkCounts::default());
                 table.unmap(IOVA, M32, (flush, Costs::FITTED.for_strategy()), &mut counted);
             }
             assert_eq!((counted.tables_unhooked, counted.tables_freed), (160, 160));

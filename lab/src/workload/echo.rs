@@ -130,7 +130,7 @@ impl Echo<'_> {
         self.chip.borrow().peek(address).expect("a register") as u16
     }
 
-    /// One access through regmap; the driver's part of it is charged with it.
+    /// One access through regmap, charged together with the driver's own work for it.
     fn access(&self, xfer: Xfer) -> Vec<u8> {
         self.machine.charge("regmap", &["regmap"]);
         self.kernel.sync(vec![xfer]).remove(0).rx
@@ -234,7 +234,7 @@ impl Echo<'_> {
     }
 }
 
-/// Makes the chip receive everything and send what is asked.
+/// Configures the chip to receive every frame, and to send the driver's.
 fn bring_up(kernel: &Kernel<'_, Imx>) {
     let write = |address: u16, value: u32| {
         let [high, low] = (WRITE | address).to_be_bytes();

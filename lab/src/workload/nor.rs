@@ -42,7 +42,8 @@ pub struct Read {
     pub record: Record,
     /// From chip select's fall before the first status to its rise after the last data, as simulated.
     pub window: (Ps, Ps),
-    /// One block of many in the simulation, from chip select's fall before its status to the next one's; none of one.
+    /// One block of several in the simulation: from the fall of chip select before its status read to that of the
+    /// next block. `None` if there is only one block.
     pub block: Option<(Ps, Ps)>,
     /// How many such blocks the simulation left out.
     pub left_out: usize,

@@ -102,7 +102,8 @@ pub struct SamplingRun {
     pub samples: usize,
     /// Samples a second.
     pub samples_per_s: f64,
-    /// Rules of the wire that were broken. Only that of the time between two conversions may be.
+    /// Rules of the wire that were broken. Only violations of the time between two conversions are
+    /// expected.
     pub violations: Vec<Violation>,
 }
 
@@ -212,7 +213,8 @@ pub fn run(machine: &Machine, path: &Path, options: &Options) -> SamplingRun {
     let mut intervals: Vec<(Metric, Intervals)> =
         intervals.into_iter().map(|(metric, all)| (metric, Intervals { all })).collect();
     for (_, Intervals { all }) in &mut intervals {
-        // A tick belongs to the rate: nobody reads the gap between two calls from one that it is in.
+        // A timer tick lengthens the interval that it falls into. It counts for the rate, but such
+        // an interval says nothing of the gap between calls, so it is left out.
         all.retain(|&(from, to)| !ticks.iter().any(|tick| from <= tick.0 && tick.1 <= to));
     }
     intervals.insert(0, (Metric::Rate, Intervals { all: vec![(from, to)] }));
@@ -228,7 +230,7 @@ fn broken(machine: &Machine, wire: &[Selection]) -> Vec<Violation> {
     let others: Vec<&Violation> =
         kept.iter().filter(|one| one.rule != Rule::CsInactive || one.cs != Some(0)).collect();
     assert!(others.is_empty(), "{others:#?}");
-    // The log keeps the first ones only: those that it does not keep are of the same rule if their number is right.
+    // The log keeps only the first violations. If their number is right, the others are of the same rule.
     let short = wire
         .windows(2)
         .filter(|pair| pair[1].selected_at - pair[0].deselected_at < required_ns * 1_000);
@@ -371,7 +373,7 @@ mod tests {
         assert!((sampled.figure(Metric::Clocks) - 26.0 * 0.28).abs() < 1e-9);
         let parts =
             [Metric::CsSetup, Metric::Clocks, Metric::CsHold].map(|one| sampled.figure(one));
-        // Half a clock is in two of them.
+        // Half a clock cycle belongs to two of them.
         let sum = parts.iter().sum::<f64>() - 0.14;
         assert!((sampled.figure(Metric::Transfer) - sum).abs() < 1e-9);
     }
@@ -540,7 +542,8 @@ mod tests {
                 sampled_without(&costs, &[], "spidev-4.4", &options).figure(Metric::CsHold)
             })
             .collect();
-        // Half a read is 0.04 us: at one phase of polling it comes and goes with these.
+        // The phase of polling can move a value by half a read, 0.04 us, but not by more between
+        // these neighbours.
         assert!(holds.windows(2).all(|two| (two[1] - two[0]).abs() < 0.015), "{holds:?}");
         assert!(holds[7] > holds[0]);
     }

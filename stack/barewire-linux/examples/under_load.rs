@@ -22,8 +22,8 @@
 //! each message as it runs. The address that a message reads says whose it is and which of that context's: order and
 //! overtaking are seen at the wire, and the bytes that come back are compared with the flash's content.
 //!
-//! What is checked is the order of events, not how long they took: a machine that is emulated, or busy with something
-//! else, is slow and keeps its promises. The times that are printed inform.
+//! It checks the order of events, not their times: an emulated or busy machine is slow, and must keep the promises
+//! all the same. The times that are printed inform.
 //!
 //! In `load-inherit-…` nothing is allocated: the allocator's lock lends no priority, so a thread of low priority that holds
 //! it makes one of high priority wait for whatever runs between the two.
@@ -54,7 +54,8 @@ use barewire_linux::worker::{FifoPriority, Worker, WorkerOptions, spawn_scoped};
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 type OneBus = Bus<ProcessShared<Tap>>;
 
-/// Reads from an address of four bytes, whatever mode the chip is in.
+/// Reads with an opcode that always takes a 4-byte address, so the chip's address mode does not
+/// matter.
 const READ: u8 = 0x13;
 const HEADER: usize = 5;
 const DATA: usize = 8;
@@ -67,7 +68,7 @@ const NUMBERS: u32 = 4096;
 const REGION: u32 = 0x1_0000;
 /// Messages under one lock.
 const LOCKED: u32 = 4;
-/// A call that takes longer was never woken, or waits for one that was not.
+/// A call that takes longer counts as hung: its wake-up, or that of a call before it, was lost.
 const HANG: Duration = Duration::from_secs(30);
 /// The promised limit of overtakers.
 const OVERTAKERS: u32 = 16;
@@ -76,7 +77,7 @@ const OVERTAKING: [Path; 2] = [Path::Urgent, Path::Prepared];
 /// More messages than may overtake one, given at once.
 const BURST: usize = 2 * OVERTAKERS as usize;
 
-/// What was on the wire.
+/// The record of the wire.
 #[derive(Default)]
 struct Wire {
     /// Messages so far, with the one that runs.
@@ -164,7 +165,7 @@ impl Tap {
     fn tell<R>(&mut self, tx: &[u8], run: impl FnOnce(&mut MappedController) -> R) -> R {
         let entered = self.wire.enter(tx);
         if let Some((Path::Locked, number)) = entered {
-            // The other opening's messages may come between: its bus is another.
+            // Messages of the other opener may come in between, because it has another bus object.
             if !number.is_multiple_of(LOCKED) && self.before != Some(Path::Locked) {
                 self.wire.broke(format!("{:?} ran within a lock", self.before));
             }
@@ -443,7 +444,7 @@ impl<'w> Caller<'w> {
                     }
                 }),
             }
-            // Those of SCHED_FIFO would leave nothing to the others.
+            // Load of SCHED_FIFO would leave no time to the other threads.
             if self.path.fifo().is_some() || self.random(16) == 0 {
                 thread::sleep(Duration::from_micros(self.random(1_500).into()));
             }

@@ -148,8 +148,8 @@ fn a_process_that_never_rests_lets_others_in() {
         })
         .collect();
     others.sort_unstable();
-    // None as a rule, and hundreds if the child does not make room. A busy machine may keep the parent off the
-    // processor in some turns.
+    // Normally 0, but hundreds if the child does not release the lock in between. A busy machine may keep the
+    // parent off the processor in some turns.
     assert!(others[others.len() / 2] < 20, "{others:?}: operations of the child in each turn");
 }
 

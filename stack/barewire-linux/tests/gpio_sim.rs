@@ -116,7 +116,7 @@ fn a_chip_select_moves_as_it_is_told_and_nothing_else_does() {
     pins.drive(0b01, true);
     assert_eq!((chip.value(3), chip.value(5)), ("1".into(), "1".into()));
     assert_eq!(fault.take(), None);
-    // A line that was not made an output cannot be driven, and that is told.
+    // Driving a line that is no output fails with an error.
     pins.drive(0b100, true);
     assert_eq!(fault.take(), Some(barewire_linux::Errno::PERM));
     assert_eq!(fault.take(), None);

@@ -1,5 +1,5 @@
 //! kill -9 of a process on a shared bus, at random moments, while another works on it: the other
-//! goes on each time, and no half-run message passes as a whole.
+//! process continues each time, and no half-run message counts as complete.
 //!
 //! How it works: the controller is a [`recorder`](recorder) in shared memory, behind
 //! [`ProcessShared`]. This process is context 0 and sends messages all the time; a child, which is
@@ -40,13 +40,13 @@ const SEED: &str = "BAREWIRE_KILL_SEED";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One process's way onto the bus.
-struct Opened {
+struct OpenBus {
     bus: Bus<ProcessShared<Recorder>>,
     record: Record,
     recoveries: Recoveries,
 }
 
-impl Opened {
+impl OpenBus {
     fn at(place: &Path, hangs_after: Option<usize>) -> Self {
         let record = Record::open(&place.join("record"));
         let lock = SharedLock::open(&place.join("lock"), place).expect("the lock opens");
@@ -77,7 +77,7 @@ impl Opened {
 fn child() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u32>().expect("a number"));
-    let opened = Opened::at(&place, number(HANGS).map(|bytes| bytes as usize));
+    let opened = OpenBus::at(&place, number(HANGS).map(|bytes| bytes as usize));
     let parent = std::os::unix::process::parent_id();
     // It does not outlive the test, should that fail, not even where it waits for the lock.
     thread::spawn(move || {
@@ -150,7 +150,7 @@ fn killed_at_any_moment_the_bus_goes_on() {
     let seed: u64 = seed.unwrap_or_else(now);
     println!("seed {seed}: {SEED}={seed} repeats the moments");
     let mut random = Random(seed);
-    let opened = Arc::new(Opened::at(place.path(), None));
+    let opened = Arc::new(OpenBus::at(place.path(), None));
     let ended = Arc::new(AtomicBool::new(false));
     let (mine, childs) = (opened.record.completed(0), opened.record.completed(1));
 
@@ -198,7 +198,7 @@ fn killed_at_any_moment_the_bus_goes_on() {
 fn a_kill_at_a_known_byte_costs_one_recovery() {
     for hangs_after in [0, 1, 5] {
         let place = tempfile::tempdir().expect("a directory");
-        let opened = Opened::at(place.path(), None);
+        let opened = OpenBus::at(place.path(), None);
         let child = ChildGuard(spawn(place.path(), Some((HANGS, hangs_after))));
         // The child's first entries: a reclaim, CS active, and so many bytes.
         let there = 2 + hangs_after as usize;
@@ -214,7 +214,7 @@ fn a_kill_at_a_known_byte_costs_one_recovery() {
 #[test]
 fn a_kill_of_a_process_beside_the_bus_costs_none() {
     let place = tempfile::tempdir().expect("a directory");
-    let opened = Opened::at(place.path(), None);
+    let opened = OpenBus::at(place.path(), None);
     let child = ChildGuard(spawn(place.path(), Some((IDLES, 3))));
     eventually("the child idles", || opened.record.completed(1).load(Ordering::Acquire) == 3);
     drop(child);

@@ -86,12 +86,12 @@ impl Floor {
 }
 
 /// A bus whose controller calls back in the middle of every message.
-struct Hooked {
+struct HookedController {
     null: Null,
     hook: Box<dyn FnMut() + Send>,
 }
 
-impl Layer for Hooked {
+impl Layer for HookedController {
     type Inner = Null;
 
     fn inner(&self) -> &Null {
@@ -112,15 +112,18 @@ impl Layer for Hooked {
     }
 }
 
-fn bus(platform: &'static dyn Platform, hook: impl FnMut() + Send + 'static) -> Bus<Hooked> {
-    Bus::with_platform(Hooked { null: Null::new(), hook: Box::new(hook) }, platform)
+fn bus(
+    platform: &'static dyn Platform,
+    hook: impl FnMut() + Send + 'static,
+) -> Bus<HookedController> {
+    Bus::with_platform(HookedController { null: Null::new(), hook: Box::new(hook) }, platform)
 }
 
-fn device(bus: &Bus<Hooked>) -> Device<'_, Hooked> {
+fn device(bus: &Bus<HookedController>) -> Device<'_, HookedController> {
     bus.device(&Settings::new(0, 1_000_000)).expect("opens")
 }
 
-fn sync(device: &Device<'_, Hooked>) {
+fn sync(device: &Device<'_, HookedController>) {
     assert_eq!(device.sync(&mut [Transfer::write(&[1, 2, 3, 4])]), Ok(4));
 }
 
@@ -183,9 +186,9 @@ fn a_future_of_higher_priority_than_the_holder_gets_its_turn() {
     }
 }
 
-struct Told(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Told {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Release);
     }
@@ -207,7 +210,7 @@ fn a_future_that_was_woken_and_not_polled_delays_no_higher_thread() {
         floor.run(
             move || {
                 is_locked.recv().expect("the higher thread locks");
-                let told = Arc::new(Told(AtomicBool::new(false)));
+                let told = Arc::new(WakeFlag(AtomicBool::new(false)));
                 let waker = Waker::from(Arc::clone(&told));
                 let mut cx = Context::from_waker(&waker);
                 let mut message = [Transfer::write(&[5])];

@@ -1,5 +1,5 @@
 //! A signal after every instruction of the bus, in the thread that runs it. The handler makes `try_` calls on the
-//! same bus: each returns at once, and no later one finds a bus that nobody has.
+//! same bus: each returns at once, and no later call finds the bus taken without a holder.
 //!
 //! The processor's trap flag raises SIGTRAP after each instruction. On x86-64 alone: no other processor lets a
 //! program set such a flag.
@@ -23,15 +23,15 @@ use barewire_linux::platform::{FUTEX, FUTEX_PI};
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
 
-/// What the handler uses, and what it saw.
-struct Interrupted {
+/// The handler's bus, and the results that it got.
+struct HandlerState {
     device: Device<'static, Null>,
     traps: AtomicU64,
     ran: AtomicU64,
     busy: AtomicU64,
 }
 
-static INTERRUPTED: AtomicPtr<Interrupted> = AtomicPtr::new(ptr::null_mut());
+static INTERRUPTED: AtomicPtr<HandlerState> = AtomicPtr::new(ptr::null_mut());
 
 /// A panic in here ends the process.
 extern "C" fn on_trap(_: libc::c_int) {
@@ -96,7 +96,7 @@ fn interrupted_everywhere(platform: &'static dyn Platform, pump: Pump, beside: u
         Box::leak(Box::new(Bus::with_platform(Null::new(), platform).with_pump(pump)));
     let device = bus.device(&SETTINGS).expect("opens");
     let (traps, ran, busy) = Default::default();
-    let mut interrupted = Interrupted { device, traps, ran, busy };
+    let mut interrupted = HandlerState { device, traps, ran, busy };
     INTERRUPTED.store(&raw mut interrupted, Ordering::Relaxed);
     // SAFETY: all zeros is a sigaction.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
@@ -106,7 +106,8 @@ fn interrupted_everywhere(platform: &'static dyn Platform, pump: Pump, beside: u
     let stop = AtomicBool::new(false);
     let contend = || {
         let mut queued = pin!(device.queued([7]).expect("plans"));
-        // Not for ever: who is stepped, and serves others, is slower than they submit.
+        // A limited number: the stepped thread also runs others' messages, and is slower than they
+        // submit.
         for _ in 0..200 {
             device.sync(&mut [Transfer::write(&[8])]).expect("runs");
             queued.as_mut().submit().expect("is free");

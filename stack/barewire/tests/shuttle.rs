@@ -54,8 +54,8 @@ const THREADS: [Op; 13] = [
     Prepared, Sync, Async, Lock, Cancel, Enqueue, Wait, Transact, Await, Try, Statistics, Race,
     Abandon,
 ];
-/// What tasks do: mostly what they can await. They go from thread to thread, and messages of two
-/// threads are in no order: so they leave nothing in the queue.
+/// The operations of tasks: mostly those that can be awaited. They go from thread to thread, and
+/// messages of two threads are in no order: so they leave nothing in the queue.
 const TASKS: [Op; 14] = [
     Transact, Transact, Transact, Await, Await, Await, Sync, Prepared, Lock, Cancel, Wait, Try,
     Race, Abandon,
@@ -113,14 +113,14 @@ fn judge(bus: Leaked, clients: Vec<Client>) {
     assert_eq!(counted.messages, bus.judge(clients), "not as many as were on the wire");
 }
 
-/// Threads that mix the paths, and what serves their bus.
+/// Threads that mix the paths, and the pump of their bus.
 #[derive(Clone, Copy)]
 struct Mix {
     platform: &'static Threads<Shuttle>,
     pump: Pump,
     threads: u8,
-    /// The first of the threads have a task each, of an executor that runs it inside its waker. They
-    /// poll it first, and then run other paths.
+    /// This many of the threads have a task each. The task's executor polls it inside its waker.
+    /// Such a thread polls the task once, and then runs other paths.
     tasks: u8,
     ops: usize,
 }

@@ -32,7 +32,7 @@ fn all(cx: &Context) -> Result<Tally, String> {
     let place =
         Place { root: cx.root.clone(), prefix: dir.join("prefix"), scratch: dir.join("scratch") };
     let built = install::build(cx, Profile::Ci)?;
-    // What an earlier run left would be judged.
+    // Otherwise files of an earlier run would be judged.
     for dir in [&place.prefix, &place.scratch] {
         let _ = fs::remove_dir_all(dir);
         fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;

@@ -51,7 +51,8 @@ pub(super) fn build(cx: &Context, profile: Profile) -> Result<Built, String> {
 
 /// The pkg-config file, which finds its tree by its own place.
 ///
-/// The library is needed by what follows it on the command line, which `--as-needed` would not know.
+/// Objects later on the command line need the library; `--as-needed` would drop it before it sees
+/// them.
 fn pkg_config(version: &str) -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\

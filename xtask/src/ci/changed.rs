@@ -46,7 +46,7 @@ impl ChangedFiles {
         &self.base
     }
 
-    /// Whether a step has something to check. One without paths always has.
+    /// Whether a step has something to check. A step without paths always has.
     pub(super) fn touches(&self, step: &Step) -> bool {
         let among = |paths: &[&str]| {
             self.files.iter().any(|file| paths.iter().any(|path| file.starts_with(path)))

@@ -154,8 +154,8 @@ fn firmware(cx: &Context) -> Outcome {
     Outcome::of_check(ran.success)
 }
 
-/// Compiled and not linked, which needs no foreign linker. With `--target` the flags are for that
-/// target alone, so that what runs at build time is the plain builds'.
+/// Compiled and not linked, which needs no foreign linker. With `--target` the flags apply to that
+/// target only, so build scripts and macros are those of the plain builds.
 fn linux32(cx: &Context) -> Outcome {
     let args = ["check", "--workspace", "--target", LINUX32_TARGET];
     let args = [&args[..], &PROFILE].concat();
@@ -221,8 +221,8 @@ pub(super) fn model_checker(cx: &Context, name: &str, package: &str, which: &[&s
 const MIRI_MODULES: [&str; 2] = ["bus", "reg"];
 
 /// Isolation is off because proptest reads its regression files; few cases, because Miri is some
-/// hundred times slower and looks for undefined behaviour rather than for rare values. It has
-/// one thread whatever the tests have.
+/// hundred times slower and looks for undefined behaviour rather than for rare values. Miri runs on
+/// one thread, even if tests start several.
 pub(super) fn under_miri(cx: &Context, dir: &str, packages: &[&str], tests: &[&str]) -> Task {
     let dir = cx.root.join(cx.target_dir(dir)).to_string_lossy().into_owned();
     let cargo = ["miri", "test", "--no-fail-fast", "--target-dir", &dir];

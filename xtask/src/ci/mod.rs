@@ -1,8 +1,8 @@
 //! The steps of CI: each timed, all run even if one failed, totals at the end.
 //!
 //! How it works: [`STEPS`] is the one table from which the runs, the command line and the help text come. A
-//! step is a function from the [`Context`] to an [`Outcome`], with what it needs; those that run tests bring
-//! the harness's own counts along.
+//! step is a function from the [`Context`] to an [`Outcome`], with the tools that it needs. A step that runs
+//! tests also returns the harness's counts.
 //!
 //! # Schedule
 //!
@@ -15,9 +15,9 @@
 //!    use the profile (`ci`) and the directory of `clippy` and `test`, so that procedural macros, build
 //!    scripts and dependencies are built once. The steps of [`Lane::Programs`] (`dist`, `c`, `clients`, `python`) build
 //!    with profiles, and so locks, of their own, and mostly wait for one program at a time.
-//! 3. [`Lane::Own`]: steps that need other flags for the whole workspace (the model checkers, Miri, `no_std`, `msrv`) have
-//!    a directory each and build as few packages as they can. So has `iommu`, another workspace. Whichever of the two
-//!    lanes before has ended takes the next of them, so that both end at about the same time.
+//! 3. [`Lane::Own`]: steps that need other flags for the whole workspace (the model checkers, Miri, `no_std`, `msrv`)
+//!    have a directory each and build as few packages as they can. So has `iommu`, another workspace. A lane of the
+//!    two before that has ended takes the next of them, so that both end at about the same time.
 //! 4. [`Lane::Apart`]: `guests` and `linux_sim`, whose boots use both cores.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
@@ -113,7 +113,7 @@ pub(crate) struct Choice {
     pub(crate) rest: bool,
     /// By name; all if empty.
     pub(crate) only: Vec<String>,
-    /// Only where something changed since a commit; an empty one is looked for.
+    /// Only steps whose paths changed since this commit; if it is empty, the commit is looked up.
     pub(crate) changed: Option<String>,
 }
 
@@ -128,7 +128,8 @@ impl Choice {
     }
 }
 
-/// `cargo xtask test`: what needs the pinned compiler alone; then what was left out, and its command.
+/// `cargo xtask test`: the steps that need only the pinned compiler. Then lists the other steps, and
+/// the command that runs them.
 pub(crate) fn test(cx: &Context) -> End {
     let steps: Vec<_> = STEPS.iter().filter(|step| step.lane == Lane::Test).collect();
     let rest: Vec<_> = STEPS.iter().filter(|step| step.lane != Lane::Test).collect();
@@ -172,7 +173,7 @@ fn run(steps: &[&'static Step], changed: Option<&ChangedFiles>, cx: &Context) ->
     let mut rows = run.lane(Lane::Test);
     let left = Mutex::new(run.of(Lane::Own));
     let next = || left.lock().expect("no step panics").next();
-    // A lane to its end, then what is left of those that fit beside either.
+    // Runs a lane to its end, then the remaining steps that may run beside any lane.
     let and_own = |lane| {
         let mut rows = run.lane(lane);
         rows.extend(std::iter::from_fn(next).map(|(index, step)| run.step(index, step)));

@@ -21,7 +21,7 @@ pub(super) struct Client {
 /// A W25Q32JV on a simulated Raspberry Pi 3.
 const FLASH: &[&str] = &["/dev/spidev0.0=sim:rpi3,cs=1,flash=DIR/chip.bin"];
 
-/// Parts that flashrom knows: its table judges what their models do.
+/// Parts that flashrom knows, so that its table judges their models.
 const PARTS: &[&str] = &[
     "/dev/spidev0.0=sim:imx8mp,flash-part=sst26vf064b,flash=DIR/0.bin",
     "/dev/spidev1.0=sim:rpi3,cs=1,flash-part=mx25l3233f,flash=DIR/1.bin",
@@ -98,7 +98,8 @@ pub(super) const CLIENTS: &[Client] = &[
         about: "spi-tools sets and queries, with a file opened for reading",
         maps: FLASH,
         options: &[],
-        // It takes the answer 1 for "no": what it set is seen in the chip's id, sent and received reversed.
+        // The program reads an answer of 1 as "no". The setting shows in the chip's id instead, which is
+        // sent and received reversed.
         script: "spi-config -d /dev/spidev0.0 -m 3 -b 8 -s 5000000; spi-config -d /dev/spidev0.0 -q; \
                  spi-config -d /dev/spidev0.0 -l 1; \
                  printf '\\371\\0\\0\\0' | spi-pipe -d /dev/spidev0.0 -b 4 -n 1 > id.bin",

@@ -131,7 +131,7 @@ fn try_to_run(
     dir: &Path,
     row: &mut Row,
 ) -> Result<(), String> {
-    // What an earlier run left would be judged.
+    // Otherwise files of an earlier run would be judged.
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     let report = dir.join("report.json");

@@ -1,5 +1,5 @@
-//! Looks at what was made as its user would: checks the sums, installs the package into a scratch
-//! directory with a database of its own, runs what is there, and removes it.
+//! Checks the built files as a user would: compares the sums, installs the package into a scratch
+//! directory with its own database, runs the installed programs, and removes the package.
 
 use std::fs;
 use std::path::{Path, PathBuf};

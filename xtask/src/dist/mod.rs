@@ -144,7 +144,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
 /// Makes everything; the files to ship.
 fn make(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, String> {
     let dirs = Dirs::of(cx);
-    // What an earlier run made is not shipped by this one.
+    // Files of an earlier run must not be shipped by this one.
     let _ = fs::remove_dir_all(&dirs.out);
     let version = version(&dirs.root)?;
     let log = dirs.work.join("cargo.log");

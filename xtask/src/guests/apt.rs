@@ -40,7 +40,7 @@ impl Apt {
         Ok(Self { dir: dir.to_owned() })
     }
 
-    /// Fetches the lists. Some may stay missing: what is needed is seen when it is looked for.
+    /// Fetches the lists. Some may stay missing. The steps that need them say so.
     pub(crate) fn update(&self, log: &Path) -> Result<(), String> {
         persist(|| tool::run(self.command("apt-get").arg("update"), log))
     }

@@ -1,4 +1,5 @@
-//! The boards as data: what QEMU is told, which kernel and tree they boot, and how often.
+//! The boards as data: QEMU's arguments, the kernel and device tree that they boot, and the number
+//! of boots.
 //!
 //! What the guest's scripts must know of a board (bus texts, drivers, what to skip) stands in
 //! `guests/boards/NAME.sh`; device tree fragments in `guests/dts/`.

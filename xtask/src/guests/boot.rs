@@ -99,7 +99,7 @@ impl Parts<'_> {
             }
         }
         let after = build::read(&image)?;
-        // Some 30 MB each, of no use to anybody after this.
+        // They have some 30 MB each, and are not needed after this.
         for path in [&initrd, &image] {
             let _ = fs::remove_file(path);
         }
@@ -180,13 +180,13 @@ impl Parts<'_> {
     }
 
     fn qemu(&self, initrd: &Path, image: &Path) -> Result<Command, String> {
-        // If this process goes, whatever the reason, QEMU is not left behind.
+        // If this process ends for any reason, QEMU ends too.
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL", "nice", "-n", "5", self.board.arch.qemu()]);
         qemu.args(["-M", self.board.name, "-display", "none", "-monitor", "none", "-no-reboot"]);
         qemu.args(self.board.machine);
         let processors = match (self.board.processors, self.boot.counted) {
-            // A board that has four takes no fewer.
+            // QEMU's machine with four processors does not start with fewer.
             (4, _) => 4,
             (_, true) => 1,
             (processors, false) => processors,
@@ -237,7 +237,7 @@ impl GuestReport {
         }
     }
 
-    /// Keeps the least count of each path: what an interrupt added is none of the path's.
+    /// Keeps the smallest count of each path, because an interrupt can only add to it.
     fn count(&mut self, path: String, count: f64) {
         match self.counts.iter_mut().find(|(known, _)| *known == path) {
             Some((_, least)) => *least = least.min(count),
@@ -267,7 +267,7 @@ fn listen(child: &mut Child, deadline: Instant, copy: &mut File) -> GuestReport 
         let left = deadline.saturating_duration_since(Instant::now());
         match lines.recv_timeout(left) {
             Ok(text) => {
-                // The log is for people; what was said counts all the same.
+                // Errors of writing the log are ignored: the checks read the lines, not the log.
                 let seconds = began.elapsed().as_secs_f64();
                 let _ = writeln!(copy, "{seconds:6.1} {}", text.trim_end());
                 if let Some(line) = protocol::parse(&text) {

@@ -16,7 +16,8 @@ const TOLERANCE: f64 = 0.02;
 
 /// The instructions by which it may differ in any case. The compiler spills one register more or less around a
 /// call when code elsewhere changes: `sync-4` of raspi3b went from 185 to 179 and to 184 by commits that
-/// touched nothing it runs. The count of what ships gates exactly (`tests/snapshots/instructions.txt`).
+/// touched nothing it runs. The shipped command's counts must match exactly
+/// (`tests/snapshots/instructions.txt`).
 const FLUTTER: f64 = 6.0;
 
 /// The suffix of rows of register accesses; the other rows count instructions.
@@ -61,7 +62,7 @@ pub(super) fn table(counts: &Counts) -> String {
 /// Reads the reviewed table.
 ///
 /// # Errors
-/// A line that is none of it.
+/// A line that is not part of the table.
 pub(super) fn parse(text: &str) -> Result<Counts, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let read = |line: &str| {
@@ -106,7 +107,7 @@ pub(super) fn judge(board: &str, counted: &Counts, reviewed: &Counts) -> Check {
     Check::new(NAME, Verdict::Failed, why)
 }
 
-/// The reviewed table with what was counted now of a board, instructions or accesses, in place of what it had of them.
+/// The reviewed table with one board's counts, of instructions or accesses, replaced by those counted now.
 pub(super) fn blessed(reviewed: &Counts, counted: &Counts) -> Counts {
     let kind = |path: &String| path.ends_with(ACCESSES);
     let is_new = |(board, path): &(String, String)| {

@@ -245,7 +245,7 @@ fn arches(jobs: &[Job]) -> Vec<Arch> {
     arches
 }
 
-/// What is compiled for an architecture: the command, the hand-written loop, the programs.
+/// Compiles for an architecture: the command, the hand-written loop, the programs.
 type Compiled = (Arch, PathBuf, PathBuf, boot::Programs);
 
 /// Compiles for architectures.

@@ -19,7 +19,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// A directory that anybody may enter. Its parent must be there already.
+    /// A directory that every user may enter. Its parent must be there already.
     pub(crate) fn directory(&mut self, path: &str) {
         self.entry(path, DIRECTORY | 0o755, 2, &[]);
     }

@@ -17,7 +17,7 @@ use crate::tool;
 const IMAGE_6_1: &str = "linux-image-6.1.0-";
 /// What the flavour of a 6.1 kernel with PREEMPT_RT is called.
 const REAL_TIME: &str = "-rt-arm64";
-/// What stands in the list where apt's sources have no such kernel.
+/// The text in the list if apt's sources have no such kernel.
 const NO_REAL_TIME: &str = "no real-time kernel";
 /// How the names of backports' kernel packages begin; upstream's version and `+deb12` follow.
 const IMAGE_6_12: &str = "linux-image-6.12.";
@@ -31,7 +31,7 @@ pub(super) struct Kernel {
     pub(super) version: String,
     /// Where its image package is unpacked.
     pub(super) image: PathBuf,
-    /// What modules are built against, where some are.
+    /// The headers that modules are built against, if any are built.
     pub(super) headers: Option<Headers>,
 }
 

@@ -47,7 +47,7 @@ pub(super) fn is_blessing() -> bool {
     std::env::var_os("BAREWIRE_BLESS").is_some_and(|value| value == "1")
 }
 
-/// Whether what a run counted is what was reviewed; no check if it counted nothing.
+/// Compares the counts of a run with the reviewed ones. There is no check if it counted nothing.
 pub(super) fn judge(board: &str, counted: &[Accesses], reviewed: &[Line]) -> Option<Check> {
     if counted.is_empty() {
         return None;

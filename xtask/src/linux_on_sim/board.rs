@@ -34,7 +34,7 @@ const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static
     Run { name, checks, chips, options: "", log: "" }
 }
 
-/// Runs that take minutes, and that others are like: CI leaves them out.
+/// Runs that take minutes, and that resemble other runs: CI leaves them out.
 pub(super) const NOT_IN_CI: [&str; 15] = [
     "beaglebone/loopback",
     "imx6dl/loopback",
@@ -185,7 +185,7 @@ pub(super) static BOARDS: [Board; 10] = [
     Board {
         name: "rpi3",
         driver: Ok("spi-bcm2835"),
-        // spi-bcm2835 has chip selects by GPIO alone, and the board one of them.
+        // spi-bcm2835 drives chip selects by GPIO only, and the board has one of those.
         runs: &[
             run("spidev", "spidev", &["spidev@0"]),
             run("nor", "nor", &["flash@0"]),

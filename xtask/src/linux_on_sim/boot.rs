@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::board::{BROKEN, Board, Run};
 use super::kernel::Kernel;
 use super::ours::Programs;
-use super::protocol::{self, Said};
+use super::protocol::{self, RunReport};
 use super::traces;
 use crate::check::{Check, Verdict};
 use crate::guests::newc::Archive;
@@ -30,9 +30,9 @@ pub(super) struct Parts {
 }
 
 /// A child that does not outlive us.
-struct Kept(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Kept {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         // It has mostly ended.
         _ = self.0.kill();
@@ -40,7 +40,7 @@ impl Drop for Kept {
     }
 }
 
-impl Kept {
+impl KilledOnDrop {
     /// Whether it ended in time.
     fn ends_within(&mut self, longest: Duration) -> Result<bool, String> {
         let until = Instant::now() + longest;
@@ -59,7 +59,7 @@ impl Kept {
 
 impl Parts {
     /// Boots, and reads what was said. The files of the run stay in its folder.
-    pub(super) fn run(&self, board: &Board, run: &Run, frames: u32) -> Result<Said, String> {
+    pub(super) fn run(&self, board: &Board, run: &Run, frames: u32) -> Result<RunReport, String> {
         let dir = self.work.join("runs").join(format!("{}-{}", board.name, run.name));
         _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
@@ -122,7 +122,7 @@ impl Parts {
         Ok(said)
     }
 
-    fn wait_for(&self, socket: &Path, server: &mut Kept, dir: &Path) -> Result<(), String> {
+    fn wait_for(&self, socket: &Path, server: &mut KilledOnDrop, dir: &Path) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         while !socket.exists() {
             let ended = server.0.try_wait().map_err(|e| format!("cannot wait: {e}"))?;
@@ -153,11 +153,11 @@ impl Parts {
 }
 
 /// Starts `command` with its output in `file`.
-fn kept(command: &mut Command, file: &Path) -> Result<Kept, String> {
+fn kept(command: &mut Command, file: &Path) -> Result<KilledOnDrop, String> {
     let failed = |e| format!("cannot start {}: {e}", command.get_program().to_string_lossy());
     let out = File::create(file).map_err(failed)?;
     let err = out.try_clone().map_err(failed)?;
     let program = command.get_program().to_string_lossy().into_owned();
     let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
-    child.map(Kept).map_err(|e| format!("cannot start {program}: {e}"))
+    child.map(KilledOnDrop).map_err(|e| format!("cannot start {program}: {e}"))
 }

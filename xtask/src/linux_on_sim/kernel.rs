@@ -3,7 +3,7 @@
 //! How it works: apt fetches Debian's package `linux-source-6.1` (guests' own apt, so no root and no change
 //! to the machine). The files of `bench/barewire-mmio/linux` are put into its `arch/um/drivers`, and our
 //! fragment is what `allnoconfig` starts from. The result is kept by the package's version and a sum over our
-//! files: another change of ours builds what changed, in the same tree.
+//! files: after a change of our files, the changed parts are rebuilt in the same tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};

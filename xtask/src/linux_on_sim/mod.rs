@@ -26,7 +26,7 @@ use crate::step::{Lane, Step};
 use crate::tally::Tally;
 use board::{BOARDS, Board, LONG_CAN, NOT_IN_CI, Run};
 use boot::Parts;
-use protocol::Said;
+use protocol::RunReport;
 use table::{Row, count};
 
 /// The step of CI.
@@ -77,7 +77,7 @@ pub(crate) struct Options {
     /// A run that takes more seconds has failed; a million frames take half an hour
     #[arg(long, value_name = "SECONDS", default_value_t = LONGEST)]
     longest: u64,
-    /// Leave out what CI leaves out
+    /// Leave out the runs that CI leaves out
     #[arg(long)]
     short: bool,
 }
@@ -226,8 +226,8 @@ fn all(options: &Options, cx: &Context) -> Result<Vec<Row>, Stop> {
 }
 
 /// A run of one check.
-fn one(name: &str, verdict: Verdict, why: &str) -> Said {
-    Said { checks: vec![Check::new(name, verdict, why)], ..Said::default() }
+fn one(name: &str, verdict: Verdict, why: &str) -> RunReport {
+    RunReport { checks: vec![Check::new(name, verdict, why)], ..RunReport::default() }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) struct Accesses {
 
 /// All that a run said.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct RunReport {
     pub(super) checks: Vec<Check>,
     pub(super) accesses: Vec<Accesses>,
     /// The numbers of a message's first access, and of the one after its last.
@@ -45,10 +45,15 @@ struct Loopback<'t> {
     ended: Option<&'t str>,
 }
 
-/// Reads what guest and server said. `broken` are rules that may be broken; `loopback` says that
-/// spi-loopback-test ran.
-pub(super) fn read(guest: &str, server: &str, broken: &[(&str, &str)], loopback: bool) -> Said {
-    let mut said = Said::default();
+/// Parses the output of guest and server. `broken` are rules that may be broken; `loopback` says
+/// that spi-loopback-test ran.
+pub(super) fn read(
+    guest: &str,
+    server: &str,
+    broken: &[(&str, &str)],
+    loopback: bool,
+) -> RunReport {
+    let mut said = RunReport::default();
     let mut done = false;
     let mut log = Loopback::default();
     for line in guest.lines().map(str::trim) {
@@ -133,7 +138,7 @@ fn last_lines(guest: &str) -> String {
 }
 
 /// The rules of the wire, and the other side of a CAN bus.
-fn judge_server(server: &str, broken: &[(&str, &str)], said: &mut Said) {
+fn judge_server(server: &str, broken: &[(&str, &str)], said: &mut RunReport) {
     let mut harms = Vec::new();
     let mut ended = false;
     for line in server.lines() {
@@ -141,7 +146,8 @@ fn judge_server(server: &str, broken: &[(&str, &str)], said: &mut Said) {
             let sums = said.notes.iter().find_map(|note| note.strip_prefix("can-sum "));
             let sum = sums.and_then(|sums| sums.split(' ').next().map(str::to_owned));
             if let Some(sum) = sum.filter(|_| text.starts_with("can: ")) {
-                // What was heard, what was sent back, and what came back: three sums.
+                // Three sums must be equal: of the frames received in the guest, of those that it
+                // sent back, and of those that returned.
                 let right = text.matches(&sum).count() == 2;
                 said.checks.push(judged("can-sums", right, format!("{text}; the guest {sum}")));
             }
@@ -164,7 +170,7 @@ mod tests {
 
     const SERVER: &str = "REQUESTS 1 0 Gone\n";
 
-    fn verdicts(said: &Said) -> Vec<(&str, Verdict)> {
+    fn verdicts(said: &RunReport) -> Vec<(&str, Verdict)> {
         said.checks.iter().map(|check| (check.name.as_str(), check.verdict)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! The report at the end: boards × runs, every failure with its reason, and accesses a message; or JSON.
 
-use super::protocol::Said;
+use super::protocol::RunReport;
 use crate::check::{Verdict, quoted};
 
 /// One run on one board.
@@ -8,7 +8,7 @@ use crate::check::{Verdict, quoted};
 pub(super) struct Row {
     pub(super) board: &'static str,
     pub(super) run: &'static str,
-    pub(super) said: Said,
+    pub(super) said: RunReport,
 }
 
 /// The report.
@@ -76,7 +76,7 @@ fn text(rows: &[Row]) -> String {
 }
 
 /// How a run went: the checks passed of all.
-fn cell(said: &Said) -> String {
+fn cell(said: &RunReport) -> String {
     let of = |verdict| said.checks.iter().filter(|check| check.verdict == verdict).count();
     match (of(Verdict::Failed), of(Verdict::Skipped), said.checks.len()) {
         (0, 0, all) => format!("passed {all}"),
@@ -128,12 +128,12 @@ mod tests {
             Row {
                 board: "a",
                 run: "nor",
-                said: Said { checks: vec![passed.clone()], accesses, ..Said::default() },
+                said: RunReport { checks: vec![passed.clone()], accesses, ..RunReport::default() },
             },
             Row {
                 board: "b",
                 run: "can",
-                said: Said { checks: vec![passed, failed], ..Said::default() },
+                said: RunReport { checks: vec![passed, failed], ..RunReport::default() },
             },
         ]
     }

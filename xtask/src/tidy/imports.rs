@@ -138,7 +138,7 @@ fn flatten(stream: TokenStream, found: &mut Vec<Token>) {
                 _ => found.push((line, punct.to_string())),
             },
             TokenTree::Ident(name) => found.push((line, name.to_string())),
-            // What they hold is no import.
+            // Their contents are no imports.
             TokenTree::Literal(_) => found.push((line, "\"\"".into())),
         }
     }

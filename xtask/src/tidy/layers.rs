@@ -6,8 +6,8 @@
 //! The same lines stand in ARCHITECTURE.md, where people read them.
 //!
 //! Below the crate's own modules there is no table. There the rule is that the files and folders of one
-//! folder do not import each other in a circle. A `mod.rs` that names its children, and children that
-//! name what stands in it, are one unit and no circle.
+//! folder do not import each other in a circle. A `mod.rs` may name its children, and they may name
+//! items of it: they are one unit, not a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -261,7 +261,7 @@ fn circles(known: &Crate<'_>) -> Vec<Finding> {
         for arrow in arrows {
             reach.entry(&arrow.from).or_default().insert(&arrow.to);
         }
-        // Warshall's closure: for each module in turn, what is reached by way of it.
+        // Warshall's transitive closure: adds, for each module in turn, the paths through it.
         let names: Vec<&str> = reach.keys().copied().collect();
         for by in names {
             let further = reach[by].clone();

@@ -81,7 +81,7 @@ fn unexplained(sources: &[Source], architecture: &Source) -> Vec<Finding> {
     findings
 }
 
-/// The paths in the section, each with its line: whatever has a slash and ends in `.rs`.
+/// The paths in the section, each with its line: words that contain a slash and end in `.rs`.
 fn listed(architecture: &Source) -> Vec<(usize, String)> {
     let mut paths = Vec::new();
     let mut depth = None;

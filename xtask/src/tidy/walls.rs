@@ -224,7 +224,7 @@ fn models(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// A crate that does not take the workspace's lints may use unsafe code without anybody noticing.
+/// If a crate does not inherit the workspace's lints, its unsafe code is not noticed.
 fn lints(source: &Source) -> Option<Finding> {
     // A workspace of its own, as the fuzz targets are, has nothing to inherit from.
     let manifest = source.path.ends_with("/Cargo.toml")

@@ -1,9 +1,9 @@
-//! Foreign CAN drivers before the simulated chips, and on one CAN bus with ours: what either sends the
-//! other receives, frame for frame.
+//! Foreign CAN drivers on the simulated chips, and on one CAN bus with ours: each receives every frame
+//! that the other sends.
 //!
-//! Both chips are on one board and so on one SPI bus too. What goes over the CAN bus is taken from the
-//! bus's own records besides, so that no driver's word about a frame is all there is. Where a foreign
-//! driver breaks its chip's data sheet, a test says so and shows it.
+//! Both chips are on one board and so on one SPI bus too. The frames are also compared with the CAN
+//! bus's own records, so that no test relies on a driver's report alone. Where a foreign driver breaks
+//! its chip's data sheet, a test says so and shows it.
 
 #[path = "can/mcp2517.rs"]
 mod mcp2517_crate;

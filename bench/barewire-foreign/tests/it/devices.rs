@@ -36,7 +36,8 @@ fn transaction(operation: Transaction<u8>) -> [Transaction<u8>; 3] {
     [Transaction::transaction_start(), operation, Transaction::transaction_end()]
 }
 
-/// An SST25VF016B: it is ready, and its id is all that is asked, since it has no SFDP.
+/// An SST25VF016B. It answers that it is ready, and its id; the driver reads nothing else, since
+/// the part has no SFDP.
 fn identifies() -> Vec<Transaction<u8>> {
     let id = Transaction::transfer_in_place(vec![0x9f, 0, 0, 0], vec![0xff, 0xbf, 0x25, 0x41]);
     let ready = Transaction::transfer_in_place(vec![5, 0], vec![0xff, 0]);

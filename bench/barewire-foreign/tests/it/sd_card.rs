@@ -75,7 +75,7 @@ fn drives_on(board: &str, blocks: usize, bring_up: impl FnOnce(&QemuBoard) -> Qe
     let bus = Bus::new(board.watch(bring_up(&board)));
     let device = HalDevice::new(bus.device(&Settings::new(0, 400_000)).expect("opens"));
     let card = SdCard::new(Ready { device, awaited: false }, Delay::new(board.timer()));
-    // CMD0, CMD59, CMD8, ACMD41, CMD58: the card is asked what it is, with its checksums on.
+    // CMD0, CMD59, CMD8, ACMD41, CMD58: identifies the card, with checksums switched on.
     assert_eq!(card.get_card_type(), Some(CardType::SD2));
 
     let block = |index: usize| index * Block::LEN..(index + 1) * Block::LEN;

@@ -1,8 +1,8 @@
 //! `tsc2046` on our device, before the simulated chip and its panel.
 //!
 //! It asks what the data sheet asks: 12 bits, against the driven plate, a conversion in 24 clocks under a
-//! chip select of its own. So it needs a transaction to be one selection and what is sent while
-//! reading to be zeros: a one would be a start bit. Both are so here.
+//! chip select of its own. So it needs a transaction to be one selection, and zeros on MOSI while it
+//! reads: a 1 would be a start bit. Both are so here.
 //!
 //! It does not wait for the panel ("Touch screen settling"): each conversion is the first after its plate
 //! began to be driven, three clocks before. With 10 nF on the wires it is right at 100 kHz and wrong at
@@ -141,7 +141,7 @@ fn without_a_pen_it_takes_noise_for_one_now_and_then() {
     assert!((1..100).contains(&touches(2)));
 }
 
-/// It has no way to tell a chip that is not there: all ones are a pen at the far corner.
+/// The driver cannot detect a missing chip: all ones mean a pen at the far corner.
 #[test]
 fn a_missing_chip_is_a_touch() {
     let bench = Bench::new(fast_panel());

@@ -1,6 +1,6 @@
 //! A CAN controller on a CAN bus with one other node, which sends every frame back.
 //!
-//! Behind the rates stands what goes wrong, if anything: see [`Trouble`].
+//! After the rates the text may name a fault: see [`Trouble`].
 //!
 //! The far node flips the lowest bit of the identifier, so that the two never send the same one at once. It
 //! keeps order: a frame that it hears waits behind those that it has yet to send.
@@ -15,7 +15,7 @@ use barewire_sim::chip::Ps;
 use barewire_sim::model::can::{BitTimes, CanBus, CanFrame, CanNode, Counters, Fault, Span};
 use barewire_sim::model::mcp2518fd::{Mcp2518Fd, Options};
 
-use super::{FitError, Fitted};
+use super::{FitError, FittedChip};
 
 const OSCILLATOR_HZ: u32 = 40_000_000;
 /// With [`Trouble::Off`], the first frame that is destroyed, and how many are: each attempt adds 8 to the transmit error
@@ -146,7 +146,7 @@ fn rates(text: &str) -> Result<BitTimes, FitError> {
     Ok(BitTimes::from_rates(nominal, data))
 }
 
-pub(super) fn fit(board: &Board, cs: u8, text: Option<&str>) -> Result<Fitted, FitError> {
+pub(super) fn fit(board: &Board, cs: u8, text: Option<&str>) -> Result<FittedChip, FitError> {
     let text = text.unwrap_or("500000/2000000");
     let (bit_rates, trouble) = text.split_once(',').map_or((text, None), |(a, b)| (a, Some(b)));
     let trouble = trouble.map_or(Ok(Trouble::None), Trouble::parse)?;
@@ -163,7 +163,7 @@ pub(super) fn fit(board: &Board, cs: u8, text: Option<&str>) -> Result<Fitted, F
         _ => {}
     }
     let max_hz = if trouble == Trouble::Flood { FLOOD_HZ } else { 17_000_000 };
-    let mut fitted = Fitted::new(cs, "can", "microchip,mcp2518fd", max_hz);
+    let mut fitted = FittedChip::new(cs, "can", "microchip,mcp2518fd", max_hz);
     fitted.line = Some(board.line_of(chip.int()));
     fitted.properties.push("clocks = <&can_clock>;".into());
     fitted.beside.push(format!(

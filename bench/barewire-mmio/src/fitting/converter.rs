@@ -8,11 +8,11 @@ use barewire_sim::Board;
 use barewire_sim::model::adc::{Adc, AdcPart};
 use barewire_sim::model::signal::Signal;
 
-use super::{FitError, Fitted};
+use super::{FitError, FittedChip};
 
 const SUPPLY_MV: u32 = 3_300;
 
-pub(super) fn fit(board: &Board, cs: u8, part: Option<&str>) -> Result<Fitted, FitError> {
+pub(super) fn fit(board: &Board, cs: u8, part: Option<&str>) -> Result<FittedChip, FitError> {
     let name = part.unwrap_or("mcp3008");
     let found = AdcPart::ALL.into_iter().find(|part| part.name().eq_ignore_ascii_case(name));
     let part = found.ok_or_else(|| {
@@ -38,7 +38,7 @@ pub(super) fn fit(board: &Board, cs: u8, part: Option<&str>) -> Result<Fitted, F
         AdcPart::Mcp3204 => "microchip,mcp3204",
         AdcPart::Mcp3208 => "microchip,mcp3208",
     };
-    let mut fitted = Fitted::new(cs, "adc", compatible, 1_000_000);
+    let mut fitted = FittedChip::new(cs, "adc", compatible, 1_000_000);
     fitted.properties.push("vref-supply = <&adc_vref>;".into());
     fitted.beside.push(format!(
         "adc_vref: adc-vref {{ compatible = \"regulator-fixed\"; regulator-name = \"adc-vref\"; \

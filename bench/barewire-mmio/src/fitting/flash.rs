@@ -6,9 +6,9 @@ use std::rc::Rc;
 use barewire_sim::Board;
 use barewire_sim::model::nor::{Nor, Part};
 
-use super::{FitError, Fitted};
+use super::{FitError, FittedChip};
 
-pub(super) fn fit(board: &Board, cs: u8, part: Option<&str>) -> Result<Fitted, FitError> {
+pub(super) fn fit(board: &Board, cs: u8, part: Option<&str>) -> Result<FittedChip, FitError> {
     let part = match part {
         Some(name) => {
             Part::named(name).ok_or_else(|| FitError(format!("no part is called {name:?}")))?
@@ -24,7 +24,7 @@ pub(super) fn fit(board: &Board, cs: u8, part: Option<&str>) -> Result<Fitted, F
         let written = nor.content().iter().filter(|&&byte| byte != 0xff).count();
         vec![format!("flash {name}: {size} bytes, {written} not erased")]
     };
-    let mut fitted = Fitted::new(cs, "flash", "jedec,spi-nor", 20_000_000);
+    let mut fitted = FittedChip::new(cs, "flash", "jedec,spi-nor", 20_000_000);
     fitted.tell = Box::new(tell);
     Ok(fitted)
 }

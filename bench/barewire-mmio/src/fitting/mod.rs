@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //! Each kind has a file with one function, which builds the model, puts it behind the chip select and
-//! returns [`Fitted`]: what a device tree says of the chip, its interrupt line, and what it can tell
-//! afterwards. Whatever acts on a chip from the other side (a CAN node, a pen, voltages) is built with it.
+//! returns [`FittedChip`]: what a device tree says of the chip, its interrupt line, and what it can tell
+//! afterwards. The surroundings that act on a chip (a CAN node, a pen, voltages) are built with it.
 
 mod can;
 mod converter;
@@ -78,7 +78,7 @@ impl fmt::Display for FitError {
 impl std::error::Error for FitError {}
 
 /// A chip on the board.
-pub struct Fitted {
+pub struct FittedChip {
     /// Its chip select, by the simulator's number.
     pub cs: u8,
     /// The device tree's name of the node.
@@ -93,11 +93,11 @@ pub struct Fitted {
     pub(crate) line: Option<IntLine>,
     /// The pad at which its pin can be read, and the property that names it.
     pub(crate) pad: Option<(Pad, &'static str)>,
-    /// What it can tell now, a line each.
+    /// Reports its counts, one line each.
     tell: Box<dyn Fn() -> Vec<String>>,
 }
 
-impl Fitted {
+impl FittedChip {
     /// A chip without anything but a name.
     fn new(cs: u8, node: &'static str, compatible: &'static str, max_hz: u32) -> Self {
         Self {
@@ -113,16 +113,16 @@ impl Fitted {
         }
     }
 
-    /// What the chip and the other side of it have counted, a line each.
+    /// Counts of the chip and of its surroundings (a CAN node, a pen), one line each.
     #[must_use]
     pub fn told(&self) -> Vec<String> {
         (self.tell)()
     }
 }
 
-impl fmt::Debug for Fitted {
+impl fmt::Debug for FittedChip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fitted")
+        f.debug_struct("FittedChip")
             .field("cs", &self.cs)
             .field("node", &self.node)
             .finish_non_exhaustive()
@@ -133,7 +133,7 @@ impl fmt::Debug for Fitted {
 ///
 /// # Errors
 /// [`FitError`]: no such chip select, a chip there already, or an option that the kind does not have.
-pub fn fit(board: &Board, chip: &ChipName) -> Result<Fitted, FitError> {
+pub fn fit(board: &Board, chip: &ChipName) -> Result<FittedChip, FitError> {
     let lines = board.spec().cs.len();
     if usize::from(chip.cs) >= lines {
         let name = board.spec().name;
@@ -155,7 +155,8 @@ pub fn fit(board: &Board, chip: &ChipName) -> Result<Fitted, FitError> {
     fitted.map_err(|FitError(why)| FitError(format!("{chip}: {why}")))
 }
 
-/// The board's pads. Those that are chip selects, or that a chip drives, refuse a chip's output.
+/// The board's pads. Pads that are chip selects, or that a chip drives already, cannot be a chip's
+/// output.
 fn pads(board: &Board) -> impl Iterator<Item = Pad> + '_ {
     let banks = (0..).map_while(|block| Some((block, board.pads_of(block)?)));
     banks.flat_map(|(block, pads)| (0..pads).map(move |bit| Pad { block, bit }))
@@ -167,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn fitted(board: &Board, chip: &str) -> Result<Fitted, FitError> {
+    fn fitted(board: &Board, chip: &str) -> Result<FittedChip, FitError> {
         fit(board, &chip.parse()?)
     }
 

@@ -9,12 +9,12 @@ use std::rc::Rc;
 use barewire_sim::Board;
 use barewire_sim::model::tsc2046::{Stroke, TouchOptions, Tsc2046};
 
-use super::{FitError, Fitted, pads};
+use super::{FitError, FittedChip, pads};
 
 const PS_PER_MS: u64 = 1_000_000_000;
 const STROKES: u64 = 500;
 
-pub(super) fn fit(board: &Board, cs: u8) -> Result<Fitted, FitError> {
+pub(super) fn fit(board: &Board, cs: u8) -> Result<FittedChip, FitError> {
     let chip = Tsc2046::new(TouchOptions::default());
     for number in 0..STROKES {
         let down_ps = (1_000 + 2_000 * number) * PS_PER_MS;
@@ -29,7 +29,7 @@ pub(super) fn fit(board: &Board, cs: u8) -> Result<Fitted, FitError> {
     let source = chip.pen_irq();
     let pad = pads(board).find(|pad| board.connect_output(*pad, source.clone(), false).is_ok());
     let pad = pad.ok_or_else(|| FitError("the board has no free pad for PENIRQ".into()))?;
-    let mut fitted = Fitted::new(cs, "touch", "ti,ads7846", 1_000_000);
+    let mut fitted = FittedChip::new(cs, "touch", "ti,ads7846", 1_000_000);
     fitted.line = Some(board.line_of(source));
     fitted.pad = Some((pad, "pendown-gpio"));
     fitted.properties.extend([

@@ -7,16 +7,16 @@ use barewire_sim::Board;
 use barewire_sim::chip::{Chip, Clocking, NO_LIMITS, Ps, WireLimits};
 use barewire_sim::model::jumper::Jumper;
 
-use super::{FitError, Fitted};
+use super::{FitError, FittedChip};
 
 /// Sends back what it hears, in mode N with the lowest two bits of each byte's halves changed by N. A plain
 /// wire takes any mode, so it does not notice a driver or a model that exchanges two of them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moded {
+struct ModeEcho {
     mode: u8,
 }
 
-impl Chip for Moded {
+impl Chip for ModeEcho {
     fn name(&self) -> &'static str {
         "echo that tells the mode"
     }
@@ -39,16 +39,16 @@ impl Chip for Moded {
 }
 
 /// For the kernel's spi-loopback-test.
-pub(super) fn jumper(board: &Board, cs: u8, max_hz: Option<&str>) -> Result<Fitted, FitError> {
+pub(super) fn jumper(board: &Board, cs: u8, max_hz: Option<&str>) -> Result<FittedChip, FitError> {
     let max_hz = max_hz.unwrap_or("10000000");
     let max_hz =
         max_hz.parse().map_err(|_| FitError(format!("{max_hz:?} is not a clock in Hz")))?;
     board.attach(cs, Rc::new(RefCell::new(Jumper)));
-    Ok(Fitted::new(cs, "loopback", "linux,spi-loopback-test", max_hz))
+    Ok(FittedChip::new(cs, "loopback", "linux,spi-loopback-test", max_hz))
 }
 
 /// For spidev, which binds to this part's name.
-pub(super) fn spidev(board: &Board, cs: u8) -> Fitted {
-    board.attach(cs, Rc::new(RefCell::new(Moded::default())));
-    Fitted::new(cs, "spidev", "rohm,dh2228fv", 20_000_000)
+pub(super) fn spidev(board: &Board, cs: u8) -> FittedChip {
+    board.attach(cs, Rc::new(RefCell::new(ModeEcho::default())));
+    FittedChip::new(cs, "spidev", "rohm,dh2228fv", 20_000_000)
 }

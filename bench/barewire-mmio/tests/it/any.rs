@@ -1,14 +1,14 @@
 //! Requests of any client to a simulated board: the server answers each, and never panics.
 //!
-//! The first byte is the board and its chips, the others are messages of 32 bytes. Half of the kinds are brought into
-//! the protocol's range, so that most messages act.
+//! The first byte is the board and its chips, the others are messages of 32 bytes. In half of the messages the kind
+//! is mapped to a valid one, so that most messages do something.
 
 use barewire_mmio::message::{self, Answer, BYTES, NEVER, Request, VERSION};
 use barewire_mmio::{Machine, Server};
 use barewire_sim::board::spec::BOARDS;
 use barewire_sim::{Board, BoardOptions};
 
-/// What one request may let pass: a chip's work, not an age.
+/// The most virtual time that one request may take: a chip's operation, but not hours.
 const STEP_NS: u64 = 2_000_000;
 
 /// Sends what the bytes say.

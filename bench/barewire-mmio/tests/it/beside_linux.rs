@@ -1,10 +1,10 @@
 //! Register accesses of a message: Linux's drivers beside ours, on one model.
 //!
 //! Ours are counted twice: polling to the end, and sleeping on the interrupt from the first transfer on. Linux's
-//! drivers do the one or the other by the transfer's length, each by a rule of its own.
+//! drivers choose by the transfer's length; each has its own limit.
 //!
 //! `beside_linux.txt` is the reviewed table. Linux's columns are those of `cargo xtask linux-on-sim`, which
-//! compares them; ours are counted here. `BAREWIRE_BLESS=1` writes the columns of whoever runs with it.
+//! compares them; ours are counted here. `BAREWIRE_BLESS=1` rewrites the columns of the drivers that run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -43,7 +43,8 @@ fn read(text: &str) -> Vec<Line> {
     text.lines().skip(1).map(|text| line(text).unwrap_or_else(|| panic!("{text:?}"))).collect()
 }
 
-/// Linux's chip select in the runs: the first by GPIO; SiFive's has native ones alone.
+/// The chip select that Linux uses in the runs: the board's first, on a GPIO. On unleashed, which
+/// has native lines only, the second.
 pub(crate) fn chip_select(board: &str) -> u8 {
     if board == "unleashed" { 1 } else { 0 }
 }

@@ -23,14 +23,13 @@
 //! 5. GPIODATA has a mask in its address, as on the PL061.
 //! 6. Any file of 1 MiB or more is a card of its size. One of 1 MiB is a standard capacity card,
 //!    addressed by byte.
-//! 7. CMD58's R1 says idle, whatever the card's state. QEMU 10.0 answers CMD9, the card's size,
-//!    with *illegal command* and a message.
+//! 7. CMD58's R1 always says idle. QEMU 10.0 answers CMD9, the card's size, with *illegal command*
+//!    and a message.
 //! 8. A data token right after a write's R1 is not recognised: the specification has a byte between
 //!    them (N_WR). The data is then taken for commands, and QEMU may abort because of them.
-//! 9. A chip receives a whole frame, and the card takes each frame for a byte, whatever its length.
-//!    So two bytes in one frame of 16 bits, which are equal on the wire, are not understood.
-//!    barewire's PL022 driver sends messages of even length that way in modes 1 and 3. **Use mode
-//!    0.**
+//! 9. QEMU passes a chip whole frames, and the card reads a frame of any length as one byte. So two
+//!    bytes in one frame of 16 bits, which are equal on the wire, are not understood. barewire's
+//!    PL022 driver sends messages of even length that way in modes 1 and 3. **Use mode 0.**
 
 use barewire_qtest::{QemuProgram, Version};
 

@@ -95,7 +95,7 @@ fn a_qemu_that_ends_at_once_is_quoted() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("flash.bin");
     let program = fake("dies_at_once.sh");
-    // Another error than that of one which never connects.
+    // The error differs from that of a program that never connects.
     let error = refused(&QemuOptions { program, ..on_file(&path) });
     assert_eq!(
         error,

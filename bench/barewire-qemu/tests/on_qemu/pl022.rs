@@ -96,7 +96,7 @@ fn words_have_no_bits_until_cr0_is_written() {
         ssp.write(SSPCR1, LBM | SSE);
         ssp.write(SSPDR, 0xa5);
         assert_eq!(drain(ssp), [0]);
-        // DSS is the length less one, 4 to 16; what is above it is cut off.
+        // DSS is the word length minus one (lengths 4 to 16). Higher bits of a word are cut off.
         for bits in 4..=16 {
             ssp.write(SSPCR0, bits - 1);
             ssp.write(SSPDR, 0xffff_a5a5);
@@ -323,7 +323,7 @@ fn the_card_says_idle_in_cmd58_and_sees_no_token_at_once() {
     assert_eq!(card.bytes(4)[0] & 0x80, 0x80);
     assert_eq!(card.command(24, 0, 0xff), Some(0));
     card.exchange(0xfe);
-    // In data every byte would come back as it was sent.
+    // If this were data, each byte would come back unchanged.
     assert_eq!(card.exchange(0), 0xff);
     settle(board);
 }

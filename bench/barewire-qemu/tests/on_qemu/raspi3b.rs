@@ -85,7 +85,8 @@ fn registers_reset_and_keep_their_bits() {
     }
     spi.write(CLK, 0x2345);
     assert_eq!(spi.read(CLK), 0x2345, "an odd divider is not rounded");
-    // Everything but what complains: the lines, the clock's shape, REN, ADCS, the reserved bits.
+    // Sets every bit except those of which QEMU complains: the lines, the clock's shape, REN, ADCS,
+    // the reserved bits.
     let stored = 0xffe0_ffff & !(TA | CLEAR | DMAEN | LEN);
     spi.write(CS, stored);
     assert_eq!(spi.read(CS), stored | TXD);
@@ -145,7 +146,7 @@ fn what_waits_in_tx_fifo_moves_only_when_fifo_is_accessed() {
     begin(&mut spi, 0);
     send(&mut spi, FIFO_BYTES + 1);
     spi.read(FIFO);
-    // There is room, and nothing happens, however often one looks, or writes CS.
+    // There is room, but the FIFO does not drain, however often CS is read or written.
     for _ in 0..3 {
         assert_eq!(spi.read(CS), TA | TXD | RXD | RXR);
         spi.write(CS, TA);

@@ -40,8 +40,8 @@ const FIFO_BYTES: usize = 8;
 const RDID: [u32; 4] = [0x9f, 0, 0, 0];
 const ID: [u32; 3] = [0x9d, 0x70, 0x19];
 
-/// Runs `test` on the flash chip's block, and checks that QEMU's models complained only of what the
-/// `complaints` are parts of. Skips where QEMU is not there.
+/// Runs `test` on the flash chip's block, and checks that each complaint of QEMU's models contains
+/// one of `complaints`. Skips where QEMU is not there.
 fn on_block(complaints: &[&str], test: impl FnOnce(&mut QemuRegisters, &QemuBoard)) {
     let Some(board) = open_board("sifive_u", &QemuOptions::default()) else { return };
     let mut spi = board.controller();

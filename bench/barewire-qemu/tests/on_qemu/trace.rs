@@ -11,7 +11,7 @@ use barewire_qemu::{FlashCommand, QemuOptions};
 
 use crate::support::{Random, open};
 
-/// A way to the wire that keeps what each message says to a flash chip.
+/// A layer that records the commands that each message sends to a flash chip.
 struct Recorder<'r, P> {
     inner: P,
     sent: &'r RefCell<Vec<FlashCommand>>,
@@ -57,7 +57,8 @@ fn the_chip_understood_what_the_driver_meant() {
         let mut chip = SpiNor::new(port, board.timer()).expect("identifies");
         let mut scratch = vec![0; 4096];
         let mut random = Random::new(speed_hz.into());
-        // Programs only, then erases and keeps what stands around; odd at both ends.
+        // First a write that only programs, then one that erases and must keep the bytes around it.
+        // Both begin and end at odd addresses.
         for (offset, len) in [(0x0ff1, 33), (0x1003, 700), (0x1ff_fff, 1), (0x1000, 0)] {
             let data = random.bytes(len);
             chip.write(offset, &data, &mut scratch, &mut no_observer).expect("writes");

@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(lines[2], "i.MX GPIO    GDIR        <- 00000200");
         assert_eq!(lines[3..], [lines[0]]);
 
-        // It goes on behind what was taken, up to its limit.
+        // Recording continues after the accesses that were taken, up to the limit.
         assert_eq!(board.take_accesses(), []);
         let _ = [block.read(0x18), block.read(0x18)];
         assert_eq!(board.take_accesses().len(), 1);

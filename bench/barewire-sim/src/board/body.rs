@@ -7,8 +7,8 @@
 //! 1. The access's time passes, and other simulated threads with it.
 //! 2. The access acts only after that, at the new time: the block sees a write when the write
 //!    arrives, and a read returns the value at the end of its round trip.
-//! 3. A barrier waits until the last write, to whichever block, is acknowledged. Accesses act in the
-//!    order in which they are made, so a missing barrier changes only the count of barriers.
+//! 3. A barrier waits until the last write to any block is acknowledged. Accesses act in the order
+//!    in which they are made, so a missing barrier changes only the count of barriers.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -47,7 +47,7 @@ pub(super) struct Output {
 }
 
 /// State shared by all handles of a board.
-pub(super) struct Shared {
+pub(super) struct BoardState {
     pub(super) engine: Engine,
     /// The wire's log: readable while the world is in use.
     pub(super) log: Log,
@@ -69,7 +69,7 @@ pub(super) struct Stall {
     pub(super) ps: Ps,
 }
 
-impl Shared {
+impl BoardState {
     /// An access's time passes.
     #[inline]
     fn access(&self, ps: Ps) {
@@ -102,7 +102,7 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl BoardState {
     /// Sets each pad that a chip drives to the chip's level at `now`.
     #[inline]
     pub(super) fn follow_outputs(&self, now: Ps) {
@@ -125,7 +125,7 @@ impl Shared {
 }
 
 /// The controller's interrupt line.
-impl Line for Shared {
+impl Line for BoardState {
     fn look(&self, now: Ps) -> Look {
         let due = self.settle(now);
         match self.world.borrow().controller.interrupt() {
@@ -136,7 +136,7 @@ impl Line for Shared {
     }
 }
 
-impl line::World for Shared {
+impl line::World for BoardState {
     fn settle(&self, now: Ps) -> Ps {
         let World { wire, controller, .. } = &mut *self.world.borrow_mut();
         controller.catch_up(now, wire);
@@ -147,7 +147,7 @@ impl line::World for Shared {
 /// One register block of a simulated board.
 #[derive(Clone)]
 pub struct SimRegisters {
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<BoardState>,
     /// Its place in the board: 0 is the controller, the GPIO blocks follow.
     pub(super) block: usize,
     pub(super) read_ps: Ps,
@@ -199,7 +199,7 @@ impl fmt::Debug for SimRegisters {
 /// A simulated board's tick counter.
 #[derive(Clone)]
 pub struct SimTimer {
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<BoardState>,
     pub(super) read_ps: Ps,
     pub(super) frequency_hz: u32,
 }
@@ -226,8 +226,7 @@ impl Timer for SimTimer {
         self.ticks(self.shared.engine.now_ps())
     }
 
-    /// Reads the counter, jumps to the edge awaited and reads it once more: as long as spinning
-    /// takes when its last read hits the edge, in no real time.
+    /// Charges the virtual time of a spin loop that ends exactly at the tick, without spinning.
     fn wait_ticks(&mut self, ticks: u64) {
         if ticks == 0 {
             return;
@@ -239,7 +238,8 @@ impl Timer for SimTimer {
         self.now_ticks();
     }
 
-    /// Gives a shared processor away; a thread that has one to itself comes back to the picosecond.
+    /// If threads share the processor, another may run until this one wakes up, so it may wake
+    /// late. A thread with a processor of its own wakes exactly on time.
     fn sleep_ns(&mut self, ns: u64) {
         let engine = &self.shared.engine;
         let ps = ns.saturating_mul(PS_PER_NS);

@@ -178,8 +178,8 @@ impl Board {
         self.shared.world.borrow().gpio.get(usize::from(index)).map(|gpio| gpio.pins())
     }
 
-    /// A pad's level now, and since when the chip's pin that drives it is asserted, if one is. As an
-    /// interrupt controller looks: it costs no access.
+    /// A pad's level now, and since when the chip's pin that drives it is asserted, if one is. Reads
+    /// the level as an interrupt controller does: without a register access.
     ///
     /// # Panics
     /// If the board has no such GPIO block.

@@ -51,7 +51,7 @@ use crate::random::SplitMix64;
 use crate::selection::Selection;
 use crate::vcd::{Capture, MAX_EVENTS};
 use crate::wire::{Driver, Wire, WireUse};
-use body::{Shared, Stall};
+use body::{BoardState, Stall};
 
 /// How a board is to be.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ pub struct AccessCounts {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
-    /// Barriers, which a bank of pins has on both sides of an edge.
+    /// Barriers. A pin's driver issues one before each edge and one after it.
     pub barriers: u64,
 }
 
@@ -167,7 +167,7 @@ impl World {
 pub struct Board {
     spec: &'static BoardSpec,
     profile: Profile,
-    shared: Rc<Shared>,
+    shared: Rc<BoardState>,
 }
 
 impl Board {
@@ -182,8 +182,8 @@ impl Board {
     }
 
     /// Another board beside this one: a controller, pins and a wire of its own, the same time and
-    /// threads. Two controllers of one SoC are two boards. Threads cost what they cost on this
-    /// board.
+    /// threads. Two controllers of one SoC are two boards. Threads have the costs of this board,
+    /// not of the other.
     #[must_use]
     pub fn beside(&self, spec: &'static BoardSpec, options: BoardOptions) -> Self {
         Self::on(self.engine().clone(), spec, options)
@@ -213,7 +213,7 @@ impl Board {
         let (stall, acknowledged_at) = (Cell::new(None), Cell::new(0));
         let outputs = RefCell::default();
         let shared =
-            Shared { engine, log, world, outputs, jitter_ps, random, stall, acknowledged_at };
+            BoardState { engine, log, world, outputs, jitter_ps, random, stall, acknowledged_at };
         let shared = Rc::new(shared);
         Self { spec, profile, shared }
     }

@@ -74,6 +74,20 @@ pub struct CsSpec {
     pub active_high: bool,
 }
 
+impl CsSpec {
+    /// An active-low chip select on a GPIO.
+    #[must_use]
+    pub const fn gpio(name: &'static str, block: u8, bit: u8) -> Self {
+        Self { name, driver: Driver::Gpio { block, bit }, active_high: false }
+    }
+
+    /// An active-low line of the controller's own.
+    #[must_use]
+    pub const fn native(name: &'static str, line: u8) -> Self {
+        Self { name, driver: Driver::Native(line), active_high: false }
+    }
+}
+
 /// A board.
 #[derive(Clone, Debug)]
 pub struct BoardSpec {
@@ -110,22 +124,10 @@ pub static BOARDS: [BoardSpec; 10] = [
         controller_base: 0x4803_0000,
         gpio: &[GpioSpec { kind: &omap::KIND, name: "GPIO1", base: 0x4804_c000 }],
         cs: &[
-            CsSpec {
-                name: "GPIO1_28",
-                driver: Driver::Gpio { block: 0, bit: 28 },
-                active_high: false,
-            },
-            CsSpec { name: "SPI0_CS1", driver: Driver::Native(1), active_high: false },
-            CsSpec {
-                name: "GPIO1_16",
-                driver: Driver::Gpio { block: 0, bit: 16 },
-                active_high: false,
-            },
-            CsSpec {
-                name: "GPIO1_13",
-                driver: Driver::Gpio { block: 0, bit: 13 },
-                active_high: false,
-            },
+            CsSpec::gpio("GPIO1_28", 0, 28),
+            CsSpec::native("SPI0_CS1", 1),
+            CsSpec::gpio("GPIO1_16", 0, 16),
+            CsSpec::gpio("GPIO1_13", 0, 13),
         ],
         chips: &[
             &FlashSpec { cs: 1, part: Part::w25q256jv },
@@ -148,14 +150,7 @@ pub static BOARDS: [BoardSpec; 10] = [
         controller: "SSP",
         controller_base: 0xfff3_9000,
         gpio: &[GpioSpec { kind: &pl061::KIND, name: "GPIOE", base: 0xfff3_0000 }],
-        cs: &[
-            CsSpec {
-                name: "GPIOE_0",
-                driver: Driver::Gpio { block: 0, bit: 0 },
-                active_high: false,
-            },
-            CsSpec { name: "SSPFSSOUT", driver: Driver::Native(0), active_high: false },
-        ],
+        cs: &[CsSpec::gpio("GPIOE_0", 0, 0), CsSpec::native("SSPFSSOUT", 0)],
         chips: &[&FlashSpec { cs: 0, part: Part::w25q256jv }],
     },
     // Wired as Linux's imx6dl-plym2m.dts has it, a board of Protonic's.
@@ -167,14 +162,7 @@ pub static BOARDS: [BoardSpec; 10] = [
         controller: "ECSPI1",
         controller_base: 0x0200_8000,
         gpio: &[GpioSpec { kind: &imx::KIND, name: "GPIO3", base: 0x020a_4000 }],
-        cs: &[
-            CsSpec {
-                name: "GPIO3_IO19",
-                driver: Driver::Gpio { block: 0, bit: 19 },
-                active_high: false,
-            },
-            CsSpec { name: "ECSPI1_SS0", driver: Driver::Native(0), active_high: false },
-        ],
+        cs: &[CsSpec::gpio("GPIO3_IO19", 0, 19), CsSpec::native("ECSPI1_SS0", 0)],
         chips: &[&FlashSpec { cs: 0, part: Part::w25q32jv }],
     },
     BoardSpec {
@@ -186,24 +174,12 @@ pub static BOARDS: [BoardSpec; 10] = [
         controller_base: 0x3082_0000,
         gpio: &[GpioSpec { kind: &imx::KIND, name: "GPIO5", base: 0x3024_0000 }],
         cs: &[
-            CsSpec {
-                name: "GPIO5_IO09",
-                driver: Driver::Gpio { block: 0, bit: 9 },
-                active_high: false,
-            },
-            CsSpec { name: "ECSPI1_SS1", driver: Driver::Native(1), active_high: false },
+            CsSpec::gpio("GPIO5_IO09", 0, 9),
+            CsSpec::native("ECSPI1_SS1", 1),
             // An adapter's, as on the board of Jander's measurements.
-            CsSpec {
-                name: "GPIO5_IO13",
-                driver: Driver::Gpio { block: 0, bit: 13 },
-                active_high: false,
-            },
+            CsSpec::gpio("GPIO5_IO13", 0, 13),
             // For the touch screen of the adapter above.
-            CsSpec {
-                name: "GPIO5_IO04",
-                driver: Driver::Gpio { block: 0, bit: 4 },
-                active_high: false,
-            },
+            CsSpec::gpio("GPIO5_IO04", 0, 4),
         ],
         chips: &[
             &FlashSpec { cs: 0, part: Part::w25q256jv },
@@ -227,8 +203,8 @@ pub static BOARDS: [BoardSpec; 10] = [
         gpio: &[GpioSpec { kind: &bcm2835_gpio::KIND, name: "GPIO", base: 0x3f20_0000 }],
         cs: &[
             // The header's CE0, driven as Linux does: as a GPIO.
-            CsSpec { name: "GPIO8", driver: Driver::Gpio { block: 0, bit: 8 }, active_high: false },
-            CsSpec { name: "SPI0_CE1_N", driver: Driver::Native(1), active_high: false },
+            CsSpec::gpio("GPIO8", 0, 8),
+            CsSpec::native("SPI0_CE1_N", 1),
         ],
         chips: &[
             &FlashSpec { cs: 1, part: Part::w25q32jv },
@@ -246,14 +222,10 @@ pub static BOARDS: [BoardSpec; 10] = [
         gpio: &[GpioSpec { kind: &rp1::KIND, name: "GPIO", base: 0x1f_000d_0000 }],
         cs: &[
             // The header's CE0, driven as Linux does: as a GPIO.
-            CsSpec { name: "GPIO8", driver: Driver::Gpio { block: 0, bit: 8 }, active_high: false },
-            CsSpec { name: "SPI0_CE1_N", driver: Driver::Native(1), active_high: false },
+            CsSpec::gpio("GPIO8", 0, 8),
+            CsSpec::native("SPI0_CE1_N", 1),
             // The block's own line would rise in the middle of a long read.
-            CsSpec {
-                name: "GPIO25",
-                driver: Driver::Gpio { block: 0, bit: 25 },
-                active_high: false,
-            },
+            CsSpec::gpio("GPIO25", 0, 25),
         ],
         chips: &[
             &FlashSpec { cs: 2, part: Part::w25q32jv },
@@ -270,12 +242,8 @@ pub static BOARDS: [BoardSpec; 10] = [
         gpio: &[GpioSpec { kind: &imx::KIND, name: "GPIO3", base: 0x020a_4000 }],
         cs: &[
             // The block's and QEMU's CS1; nothing is wired to SS0.
-            CsSpec {
-                name: "GPIO3_IO19",
-                driver: Driver::Gpio { block: 0, bit: 19 },
-                active_high: false,
-            },
-            CsSpec { name: "ECSPI1_SS0", driver: Driver::Native(0), active_high: false },
+            CsSpec::gpio("GPIO3_IO19", 0, 19),
+            CsSpec::native("ECSPI1_SS0", 0),
         ],
         chips: &[&FlashSpec { cs: 0, part: Part::sst25vf016b }],
     },
@@ -289,8 +257,8 @@ pub static BOARDS: [BoardSpec; 10] = [
         gpio: &[GpioSpec { kind: &atmel_pio::KIND, name: "PIOC", base: 0xffff_f600 }],
         cs: &[
             // The pin of NPCS0, as a GPIO.
-            CsSpec { name: "PC25", driver: Driver::Gpio { block: 0, bit: 25 }, active_high: false },
-            CsSpec { name: "SPI1_NPCS1", driver: Driver::Native(1), active_high: false },
+            CsSpec::gpio("PC25", 0, 25),
+            CsSpec::native("SPI1_NPCS1", 1),
         ],
         chips: &[&FlashSpec { cs: 0, part: Part::s25fl512s }],
     },
@@ -303,13 +271,9 @@ pub static BOARDS: [BoardSpec; 10] = [
         controller_base: 0x1004_0000,
         gpio: &[GpioSpec { kind: &sifive_gpio::KIND, name: "GPIO", base: 0x1006_0000 }],
         cs: &[
-            CsSpec {
-                name: "GPIO11",
-                driver: Driver::Gpio { block: 0, bit: 11 },
-                active_high: false,
-            },
+            CsSpec::gpio("GPIO11", 0, 11),
             // SPI0 has this one line.
-            CsSpec { name: "SPI0_SS0", driver: Driver::Native(0), active_high: false },
+            CsSpec::native("SPI0_SS0", 0),
         ],
         chips: &[&FlashSpec { cs: 1, part: Part::w25q256jv }],
     },
@@ -323,11 +287,11 @@ pub static BOARDS: [BoardSpec; 10] = [
         gpio: &[GpioSpec { kind: &zynq_gpio::KIND, name: "MIO", base: 0xe000_a000 }],
         cs: &[
             // JE7, a pin beside the bus.
-            CsSpec { name: "MIO0", driver: Driver::Gpio { block: 0, bit: 0 }, active_high: false },
+            CsSpec::gpio("MIO0", 0, 0),
             // JE1, where a Pmod with SPI has its chip select: MIO13. The other two follow: MIO14 and MIO15.
-            CsSpec { name: "SPI1_SS0", driver: Driver::Native(0), active_high: false },
-            CsSpec { name: "SPI1_SS1", driver: Driver::Native(1), active_high: false },
-            CsSpec { name: "SPI1_SS2", driver: Driver::Native(2), active_high: false },
+            CsSpec::native("SPI1_SS0", 0),
+            CsSpec::native("SPI1_SS1", 1),
+            CsSpec::native("SPI1_SS2", 2),
         ],
         chips: &[&FlashSpec { cs: 1, part: Part::w25q32jv }],
     },
@@ -430,7 +394,7 @@ impl BoardSpec {
     /// The board called `name`.
     ///
     /// # Errors
-    /// If there is none; with the nearest name.
+    /// If there is no such board. The message has the most similar name.
     pub fn find(name: &str) -> Result<&'static Self, UnknownBoard> {
         if let Some(board) = BOARDS.iter().find(|board| board.name == name) {
             return Ok(board);

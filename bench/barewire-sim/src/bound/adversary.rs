@@ -2,10 +2,10 @@
 //! worst time of each.
 //!
 //! # How it works
-//! A *schedule* is one round: each task's job is released once, at a random moment of a short time in which they meet,
-//! and each call is timed. What interrupts a task comes at a random moment of the same time: between any two accesses
-//! of its thread. Rounds are a longest period apart, so that each task keeps its period. A seed gives the same rounds
-//! again.
+//! A *schedule* is one round: each task's job is released once, at a random moment of a short time in which they
+//! meet, and each call is timed. An interruption of a task comes at a random time within its call, so between any two
+//! accesses of its thread. Rounds are a longest period apart, so that each task keeps its period. A seed gives the
+//! same rounds again.
 
 use std::cell::RefCell;
 

@@ -11,8 +11,9 @@
 //! | *turn* | as *queued*, but the task waits for the bus itself (a lock; a message that only the controller can plan), and then serves as a holder |
 //! | *handed over* | as *queued*, but the holder had served its share and hands the bus over: a wake-up with an idle bus, its own message, and those that it serves |
 //!
-//! With priority inheritance a holder serves nobody: the message on the wire, whose task inherits the priority; all
-//! messages of higher priority that come meanwhile; one of each task of its own priority; and a wake-up for each.
+//! With priority inheritance a holder runs no message of others. A call then waits for the message on the wire,
+//! whose task inherits the priority; for all messages of higher priority that arrive while it waits; for one
+//! message of each task of its own priority; and for a wake-up each.
 //!
 //! How many messages come in a time is bounded by the tasks' periods, and by how late their jobs may run: the bounds
 //! are the least fixed point of each other, found by iteration (Joseph and Pandya, 1986; Audsley and others, 1993).
@@ -50,7 +51,7 @@ pub struct Terms {
     pub served_ps: Ps,
     /// Wake-ups and the calls that make them.
     pub wake_ups_ps: Ps,
-    /// What interrupts it, or the task that holds the bus.
+    /// The interruptions of the task, or of the task that holds the bus.
     pub interrupts_ps: Ps,
 }
 
@@ -87,7 +88,7 @@ impl Terms {
 pub enum Bound {
     /// No call takes longer.
     Within(Terms),
-    /// There is none, and why.
+    /// There is no bound, for this reason.
     None(String),
 }
 
@@ -101,7 +102,7 @@ pub struct Analysis {
 }
 
 /// A task, as the analysis sees it.
-struct Seen {
+struct TaskTimes {
     priority: u8,
     period: Ps,
     calls: u64,
@@ -123,7 +124,7 @@ pub fn of(traffic: &Traffic, board: &Board, costs: &Costs) -> Analysis {
     let tasks: Vec<_> = (traffic.tasks.iter().zip(costs).zip(&calls))
         .map(|((task, costs), dearest)| {
             let (call, is_turn) = (dearest.call_ps + queue, costs.iter().any(|cost| cost.is_turn));
-            Seen {
+            TaskTimes {
                 priority: task.priority,
                 period: task.period_us * US,
                 calls: costs.len() as u64,
@@ -150,8 +151,8 @@ fn instruction_ps(board: &Board) -> Ps {
 struct System<'t> {
     traffic: &'t Traffic,
     board: &'t Board,
-    tasks: Vec<Seen>,
-    /// How much later what it interrupts ends, for each interruption.
+    tasks: Vec<TaskTimes>,
+    /// For each interruption, the delay that it adds to the interrupted call.
     extensions: &'t [Ps],
 }
 
@@ -208,8 +209,8 @@ impl System<'_> {
         }
     }
 
-    /// How many calls of a task have not returned at the beginning of a time of that length, or are made in it, at
-    /// most: those of each job that begins in it or has not ended.
+    /// The most calls of a task that can be pending in an interval of that length: the calls of each job that
+    /// begins in it, or that has not ended when it begins.
     fn arrivals(&self, task: usize, window: Ps, latest: &[Ps]) -> u64 {
         let it = &self.tasks[task];
         let job = it.calls * latest[task];
@@ -252,7 +253,7 @@ impl System<'_> {
         let worst = others.iter().max_by_key(|&&task| call(task) + sum(&ahead_of(task)));
         let Some(&blocker) = worst else { return base };
         let ahead = ahead_of(blocker);
-        // One call of each task that is ahead or has the bus is counted there.
+        // `base` and `ahead` already contain one call of the blocker and of each task ahead.
         let later = |task: usize| {
             let counted = task == blocker || ahead.contains(&task);
             (call(task), self.arrivals(task, window, latest) - u64::from(counted))
@@ -277,13 +278,13 @@ impl System<'_> {
 
         let (overtakers, overtaker_count) = Self::take_dearest(&mut higher, OVERTAKERS_MAX);
         left.append(&mut higher);
-        // A lower one that was overtaken as often as may be goes first.
+        // A message of lower priority that was overtaken the allowed number of times goes first.
         let all: u64 = others.iter().map(|&task| self.arrivals(task, window, latest)).sum();
         let lower: Vec<_> = others.iter().copied().filter(|&task| !goes_first(task)).collect();
         let lower = if all > OVERTAKERS_MAX { lower } else { Vec::new() };
         let foreign = 1 + (ahead.len() + lower.len()) as u64 + overtaker_count;
-        // An urgent holder hands the bus over at once; whom it hands it to serves its share, and so on. The bus is idle
-        // while the next holder wakes up.
+        // An urgent holder hands the bus over at once. The next holder runs its share of messages and hands it over,
+        // and so on. The bus is idle while the next holder wakes up.
         let hand_overs = u64::from(urgent) + foreign / SERVED_MAX;
         // A waker's call comes while it has the bus.
         let wakes = foreign * costs.wake_call_ps;
@@ -296,11 +297,12 @@ impl System<'_> {
             ..base
         };
         let served_max = if urgent { 2 * SERVED_MAX } else { SERVED_MAX };
-        // An urgent message leaves what is queued behind it to others, a lock does not.
+        // The holder of an urgent message leaves queued messages to others; the holder of a lock
+        // runs them.
         let is_lock = self.traffic.tasks[own].path == Path::Lock;
         let serves_after_turn = me.is_turn && (me.priority == 0 || is_lock);
         let (served, count) = Self::take_dearest(&mut left, served_max);
-        // The last that it wakes may be one that it hands the bus to.
+        // The last of the wake-up calls may be for the next holder.
         let handed = Terms {
             served_ps: served,
             wake_ups_ps: wakes + hand_overs * wake_up + (count + 1) * costs.wake_call_ps,
@@ -323,7 +325,7 @@ impl System<'_> {
         cases.into_iter().max_by_key(Terms::sum_ps).unwrap_or(base)
     }
 
-    /// What all interruptions take in a time of that length.
+    /// The time that all interruptions take in a window of that length.
     fn interrupts_ps(&self, window: Ps) -> Ps {
         let all = self.traffic.interruptions.iter().zip(self.extensions);
         all.map(|(it, extension)| (window / (it.period_us * US).max(1) + 1) * extension).sum()

@@ -1,4 +1,5 @@
-//! What each task's messages cost alone: measured on the simulated board, after another device's message.
+//! The cost of each task's messages on an idle bus, measured on the simulated board after a message of
+//! another device.
 
 use barewire::bus::{Bus, Device};
 use barewire::controller::Controller;
@@ -94,7 +95,7 @@ pub struct Costs {
     /// Each call of each task: the dearest, after its own task's messages and after each other's.
     pub calls: Vec<Vec<Cost>>,
     /// Each interruption: how much later a call of its task ends at most, for which access of the call it comes
-    /// before. More than it lasts: a burst may have run out of words meanwhile.
+    /// before. More than the interruption lasts, because a burst may have run out of words meanwhile.
     pub extensions: Vec<Ps>,
 }
 

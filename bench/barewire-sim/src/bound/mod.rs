@@ -6,8 +6,8 @@
 //! # How it works
 //! - A [`Traffic`] describes who uses the bus: tasks with their devices, messages, periods and priorities, and
 //!   what interrupts them.
-//! - [`cost`] runs each task's job alone on the simulated board and takes what it costs: nothing here knows a
-//!   controller.
+//! - [`cost`] runs each task's job alone on the simulated board and measures it, so nothing here depends on
+//!   the kind of controller.
 //! - [`analysis`] sums what may come between a call and its return, from the promises of the bus.
 //! - [`adversary`] runs the tasks on simulated threads, released at moments chosen against them.
 //!
@@ -63,7 +63,7 @@ pub struct Task {
     pub messages: Vec<Vec<usize>>,
 }
 
-/// What takes a task's processor from it.
+/// The interruptions that take a task's processor from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interruption {
     /// Its name.

@@ -92,7 +92,7 @@ drivers! {
     cadence, cadence_interrupt: SimCadence = Cadence<ZynqGpio>,
         from cadence_on_board, native_takes_any: true;
 
-    // Its own line refuses a transfer that its FIFO cannot hold.
+    // A native chip select takes only transfers that fit into the FIFO.
     /// The board's SSI, polled.
     dw_ssi, dw_ssi_interrupt: SimDwSsi = DwSsi<Rp1Gpio>,
         from dw_ssi_on_board, native_takes_any: false;

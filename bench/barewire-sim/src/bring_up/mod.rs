@@ -60,7 +60,7 @@ pub const INSTRUCTIONS_PER_MESSAGE: u64 = 135;
 /// Instructions each further transfer of a message adds, counted likewise: 44 less 9.
 pub const INSTRUCTIONS_PER_TRANSFER: u64 = 35;
 
-/// The board's controller under the shipped driver, whichever that is.
+/// The board's controller under the shipped driver for its block.
 pub type AnyController = Pointer<Box<dyn Controller>>;
 
 /// The board's controller, polled, under the driver it needs. GPIO banks are
@@ -222,8 +222,8 @@ impl<C> Charged<C> {
         self.inner
     }
 
-    /// Pays for a tick that fell due since the last message. One, however many: those before fell
-    /// into a sleep.
+    /// Pays for a tick that fell due since the last message. One, even if several are due: the
+    /// earlier ones fell into a sleep, where they cost nothing.
     fn tick(&mut self) {
         let (Some(at), now) = (self.tick_at, self.board.engine().now_ps()) else { return };
         if at > now {
@@ -245,19 +245,7 @@ impl<C> Charged<C> {
 }
 
 impl<C: Controller> Layer for Charged<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: C);
 
     fn run_layer(
         &mut self,

@@ -110,7 +110,7 @@ static PINS: &[Pins] = &[
     },
 ];
 
-/// A board's GPIO block under the shipped driver, whichever that is.
+/// A board's GPIO block under the shipped driver for its kind.
 pub struct AnyBank(Box<dyn GpioBank>);
 
 impl GpioBank for AnyBank {
@@ -156,8 +156,8 @@ pub struct SimInput {
     mask: u32,
 }
 
-/// `pad` as an input, which it is at reset. Nothing is written, but where a block has to be told to
-/// look at the pad.
+/// `pad` as an input, which it is at reset. No register is written, except on a block whose input
+/// path must be enabled.
 ///
 /// # Panics
 /// If the board has no such pad, or its bit is above 31.
@@ -206,10 +206,10 @@ impl GpioLines {
         self.lines
     }
 
-    /// A pad's level, whoever drives it: a read of a register.
+    /// Reads a pad's level from a register, for inputs and outputs alike.
     ///
     /// # Panics
-    /// As all others, if there is no such line.
+    /// If there is no such line, as for the other methods.
     pub fn level(&mut self, bit: u8) -> bool {
         let (offset, mask) = (self.pins.level)(self.checked(bit).into());
         self.regs.read(offset) & mask != 0
@@ -301,7 +301,7 @@ mod tests {
                 assert_eq!((lines.level(bit), board.look_at(pad)), (level, (level, None)));
                 lines.drive(1 << bit, !level);
                 assert_eq!(lines.level(bit), !level, "{}", spec.name);
-                // What it drove does not stay.
+                // The level that it drove before is lost.
                 for up in [level, !level] {
                     board.pull(pad, up);
                     lines.input(bit);

@@ -30,8 +30,8 @@ use crate::chip::Ps;
 
 /// A chip's pin that moves a line: a level that its chip decides, asserted when the line is high.
 pub trait Source {
-    /// Lets everything happen to the chip that is due by `now`, and returns when something happens next
-    /// without anybody's doing; [`Ps::MAX`] for never.
+    /// Processes the chip's events up to `now`. Returns the time of its next event of its own accord;
+    /// [`Ps::MAX`] for never.
     fn settle(&self, now: Ps) -> Ps;
 
     /// Since when it is asserted, if it is.
@@ -99,7 +99,7 @@ impl OutputPin {
         changes.retain(|&(due, _)| due < at);
         changes.push_back((at, asserted));
         drop(changes);
-        // Cloned: what is called may come back to this pin.
+        // Cloned, because the callback may call this pin again.
         let callbacks = self.on_change.borrow().clone();
         callbacks.iter().for_each(|changed| changed());
     }

@@ -4,7 +4,7 @@
 //!
 //! # How it works
 //! A thread *falls* when a panic begins at the point where it is suspended. The payload is
-//! [`Felled`], which no code outside this file can name, and the panic hook is not called for it.
+//! [`Fall`], which no code outside this file can name, and the panic hook is not called for it.
 //! The panic ends at the bottom of the thread's stack, in [`catch`].
 //!
 //! Threads are not simply forgotten, because others may refer to data on their stacks: for instance
@@ -37,12 +37,12 @@ const FALLS_MAX: u32 = 1_000;
 const LOOKS_MAX: u32 = 1_000_000;
 
 /// The panic payload for threads that did not panic themselves.
-struct Felled;
+struct Fall;
 
 /// Runs a thread's body to its end, or until the thread falls.
 pub(super) fn catch(body: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(body))
-        && !panic.is::<Felled>()
+        && !panic.is::<Fall>()
     {
         resume_unwind(panic);
     }
@@ -115,7 +115,7 @@ impl Engine {
             task.falls = Some(again);
             inner.until.set(inner.until.get().min(again));
         }
-        resume_unwind(Box::new(Felled));
+        resume_unwind(Box::new(Fall));
     }
 
     /// A thread that unwinds waits for other threads. It keeps its processor, so they may never

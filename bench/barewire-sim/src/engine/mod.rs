@@ -227,8 +227,8 @@ impl Engine {
     /// Spends `ps` of the running thread's time. Returns when no other thread is earlier.
     ///
     /// # Panics
-    /// If time goes beyond [`END_OF_TIME_PS`]: with a time that stands still, nobody's deadline would ever come.
-    /// A thread that unwinds is let beyond.
+    /// If time exceeds [`END_OF_TIME_PS`]. If time stopped there instead, no deadline would ever be reached. A
+    /// thread that unwinds may go beyond it.
     #[inline]
     pub fn spend_ps(&self, ps: Ps) {
         let now = self.0.now.get().saturating_add(ps);

@@ -467,8 +467,8 @@ impl Sched {
     }
 
     /// Called when no thread can act any more. If only interrupt threads that wait for a line are
-    /// left, lets their waits return. Returns false if other threads are left that no thread will
-    /// wake.
+    /// left, lets their waits return. Returns false if the remaining threads all wait and none of
+    /// them can be woken.
     pub(super) fn dismiss(&mut self) -> bool {
         let left = || self.tasks.iter().filter(|task| !matches!(task.state, State::Ended));
         if left().any(|task| !task.is_interrupt()) {

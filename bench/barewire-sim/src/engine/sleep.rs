@@ -221,7 +221,7 @@ impl Engine {
     pub fn masked(&self, f: &mut dyn FnMut()) {
         let Some(index) = self.running_index() else { return f() };
         self.0.sched.borrow_mut().mask(index);
-        let masked = Masked(self, index);
+        let masked = UnmaskOnDrop(self, index);
         f();
         drop(masked);
         // Deferred interrupts and threads run now.
@@ -277,9 +277,9 @@ impl Engine {
 }
 
 /// Unmasks interrupts on drop, also after a panic.
-struct Masked<'e>(&'e Engine, usize);
+struct UnmaskOnDrop<'e>(&'e Engine, usize);
 
-impl Drop for Masked<'_> {
+impl Drop for UnmaskOnDrop<'_> {
     fn drop(&mut self) {
         self.0.0.sched.borrow_mut().unmask(self.1);
         self.0.dispatch_later();

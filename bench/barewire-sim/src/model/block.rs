@@ -35,7 +35,7 @@ pub(super) trait RegisterBlock: Shift + Debug {
     /// The block as reports name it.
     const NAME: &'static str;
 
-    /// A register that holds what was written and does no more, and the bits that it keeps.
+    /// A register that only stores the written value, and the bits that it stores.
     fn stored(&mut self, offset: u32) -> Option<(&mut u32, u32)>;
 
     /// Reads any other register; `None` if there is none.

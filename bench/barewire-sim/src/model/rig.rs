@@ -86,7 +86,7 @@ impl<B: ControllerBlock> Rig<B> {
         }
     }
 
-    /// Asserts which bits registers keep; then they are 0, or as they were.
+    /// Asserts which bits the registers store. Afterwards they hold 0 or their previous values.
     #[track_caller]
     pub(super) fn keeps(&mut self, bits: &[(u32, u32)]) {
         for &(offset, kept) in bits {

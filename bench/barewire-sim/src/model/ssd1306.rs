@@ -11,8 +11,8 @@
 //! mode the page pointer when the column window ends, in vertical mode the other way round.
 //!
 //! # Not supported
-//! What is seen on the glass: contrast, scrolling, inversion and remapping are taken and do nothing
-//! to the memory. The scroll commands' own rules.
+//! The visible picture: contrast, scrolling, inversion and remapping are accepted, and change
+//! nothing in memory. The scroll commands' own rules.
 
 use crate::chip::{Bytewise, Chip, Clocking, Complaints, PS_PER_NS, Partial, Pin, Ps, WireLimits};
 

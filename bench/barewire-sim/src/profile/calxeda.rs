@@ -6,8 +6,8 @@
 //! the clock of the bus they go through, the core by its own.
 
 use super::{
-    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW,
-    IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+    ACK, ENTRY_HIGH, ENTRY_LOW, EXIT, IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED,
+    Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
 
 const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 150 for the bus clock: the bridge, \
@@ -21,6 +21,11 @@ const SCALED_LOW: &str = "assumption: as on imx8mp, x 66 / 150, its low end";
 const SCALED_HIGH: &str = "assumption: as on imx8mp, x 66 / 150, its high end";
 const SCALED_THREADS_LOW: &str = "assumption: as on sabrelite, / 1.4, its low end";
 const SCALED_THREADS_HIGH: &str = "assumption: as on sabrelite, / 1.4, its high end";
+
+const ACCESSES: Sources = [SCALED_LOW, SCALED_ACCESS, SCALED_HIGH];
+const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];
+const WAKES: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, WAKE_PUBLISHED];
+const IRQ_THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, IRQ_PUBLISHED];
 
 impl Profile {
     /// Calxeda Highbank, ECX-1000: four Cortex-A9.
@@ -38,19 +43,11 @@ impl Profile {
         )
         .from(500, IPC_HALF)
         .to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: figure(66_000, SCALED_ACCESS)
-            .from(33_000, SCALED_LOW)
-            .to(196_240, SCALED_HIGH),
-        register_write_ps: figure(40_500, SCALED_ACCESS)
-            .from(20_240, SCALED_LOW)
-            .to(122_760, SCALED_HIGH),
-        gpio_read_ps: figure(66_000, SCALED_ACCESS)
-            .from(33_000, SCALED_LOW)
-            .to(196_240, SCALED_HIGH),
-        gpio_write_ps: figure(40_500, SCALED_ACCESS)
-            .from(20_240, SCALED_LOW)
-            .to(122_760, SCALED_HIGH),
-        write_ack_ps: figure(25_500, ACK_ASSUMED).from(12_760, ACK_LOW).to(73_480, ACK_HIGH),
+        register_read_ps: ranged([33_000, 66_000, 196_240], ACCESSES),
+        register_write_ps: ranged([20_240, 40_500, 122_760], ACCESSES),
+        gpio_read_ps: ranged([33_000, 66_000, 196_240], ACCESSES),
+        gpio_write_ps: ranged([20_240, 40_500, 122_760], ACCESSES),
+        write_ack_ps: ranged([12_760, 25_500, 73_480], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             66_000,
@@ -67,21 +64,11 @@ impl Profile {
             "assumption: SSPCLK is pclk, 150 MHz in Linux ecx-common.dtsi, as it is for the other \
              PrimeCells there; no document of Calxeda's says so",
         ),
-        context_switch_ps: figure(2_000_000, SCALED_THREADS)
-            .from(1_699_000, SCALED_THREADS_LOW)
-            .to(3_333_000, SCALED_THREADS_HIGH),
-        wake_ps: figure(3_600_000, SCALED_THREADS)
-            .from(3_061_000, SCALED_THREADS_LOW)
-            .to(25_000_000, WAKE_PUBLISHED),
-        wake_call_ps: figure(3_200_000, SCALED_THREADS)
-            .from(2_720_000, SCALED_THREADS_LOW)
-            .to(5_334_000, SCALED_THREADS_HIGH),
-        futex_call_ps: figure(1_000_000, SCALED_THREADS)
-            .from(850_000, SCALED_THREADS_LOW)
-            .to(1_666_000, SCALED_THREADS_HIGH),
-        irq_thread_ps: figure(6_457_000, SCALED_THREADS)
-            .from(5_490_000, SCALED_THREADS_LOW)
-            .to(38_000_000, IRQ_PUBLISHED),
+        context_switch_ps: ranged([1_699_000, 2_000_000, 3_333_000], THREADS),
+        wake_ps: ranged([3_061_000, 3_600_000, 25_000_000], WAKES),
+        wake_call_ps: ranged([2_720_000, 3_200_000, 5_334_000], THREADS),
+        futex_call_ps: ranged([850_000, 1_000_000, 1_666_000], THREADS),
+        irq_thread_ps: ranged([5_490_000, 6_457_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
             209_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
@@ -91,8 +78,6 @@ impl Profile {
         )
         .from(140_143, ENTRY_LOW)
         .to(1_609_097, ENTRY_HIGH),
-        interrupt_exit_ps: figure(112_000, EXIT_ASSUMED)
-            .from(55_955, EXIT_LOW)
-            .to(265_618, EXIT_HIGH),
+        interrupt_exit_ps: ranged([55_955, 112_000, 265_618], EXIT),
     };
 }

@@ -3,9 +3,8 @@
 //! *Read first*: the module page of [`super`].
 
 use super::{
-    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW,
-    IPC_ASSUMED_A53, IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile,
-    WAKE_PUBLISHED, figure,
+    ACK, ENTRY_HIGH, ENTRY_LOW, EXIT, IPC_ASSUMED_A53, IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED,
+    LOOP_COUNTED, Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
 
 const WRITE_ASSUMED: &str = "assumption: as measured on i.MX RT1166 (a GPIO DR_TOGGLE loop runs at \
@@ -42,23 +41,25 @@ macro_rules! threads_a53 {
     };
 }
 
+const READS: Sources = [READ_LOW, READ_ASSUMED, READ_HIGH];
+const WRITES: Sources = [WRITE_LOW, WRITE_ASSUMED, WRITE_HIGH];
+const SCALED_READS: Sources = [SCALED_LOW, SCALED_READ, SCALED_HIGH];
+const SCALED_WRITES: Sources = [SCALED_LOW, SCALED_WRITE, SCALED_HIGH];
+const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];
+const WAKES: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, WAKE_PUBLISHED];
+const IRQ_THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, IRQ_PUBLISHED];
+
 impl Profile {
     /// NXP i.MX 8M Plus EVK: four Cortex-A53.
     pub const IMX8MP: Self = Self {
         name: "imx8mp",
         cpu_hz: figure(1_600_000_000, "IMX8MPCEC data sheet: Cortex-A53, nominal mode, 1.6 GHz"),
         ipc_milli: figure(1_000, IPC_ASSUMED_A53).from(500, IPC_HALF).to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: figure(150_000, READ_ASSUMED)
-            .from(75_000, READ_LOW)
-            .to(446_000, READ_HIGH),
-        register_write_ps: figure(92_000, WRITE_ASSUMED)
-            .from(46_000, WRITE_LOW)
-            .to(279_000, WRITE_HIGH),
-        gpio_read_ps: figure(150_000, READ_ASSUMED).from(75_000, READ_LOW).to(446_000, READ_HIGH),
-        gpio_write_ps: figure(92_000, WRITE_ASSUMED)
-            .from(46_000, WRITE_LOW)
-            .to(279_000, WRITE_HIGH),
-        write_ack_ps: figure(58_000, ACK_ASSUMED).from(29_000, ACK_LOW).to(167_000, ACK_HIGH),
+        register_read_ps: ranged([75_000, 150_000, 446_000], READS),
+        register_write_ps: ranged([46_000, 92_000, 279_000], WRITES),
+        gpio_read_ps: ranged([75_000, 150_000, 446_000], READS),
+        gpio_write_ps: ranged([46_000, 92_000, 279_000], WRITES),
+        write_ack_ps: ranged([29_000, 58_000, 167_000], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             25_000,
@@ -105,9 +106,7 @@ impl Profile {
         )
         .from(168_750, ENTRY_LOW)
         .to(1_682_250, ENTRY_HIGH),
-        interrupt_exit_ps: figure(154_500, EXIT_ASSUMED)
-            .from(77_250, EXIT_LOW)
-            .to(404_000, EXIT_HIGH),
+        interrupt_exit_ps: ranged([77_250, 154_500, 404_000], EXIT),
     };
 
     /// Boundary Devices SABRE Lite: i.MX 6Quad, four Cortex-A9.
@@ -119,11 +118,11 @@ impl Profile {
             "assumption: the Cortex-A9 sustains one instruction a clock on driver code; to be \
              replaced by a count on silicon",
         ).from(500, IPC_HALF).to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: figure(150_000, SCALED_READ).from(75_000, SCALED_LOW).to(446_000, SCALED_HIGH),
-        register_write_ps: figure(92_000, SCALED_WRITE).from(46_000, SCALED_LOW).to(279_000, SCALED_HIGH),
-        gpio_read_ps: figure(150_000, SCALED_READ).from(75_000, SCALED_LOW).to(446_000, SCALED_HIGH),
-        gpio_write_ps: figure(92_000, SCALED_WRITE).from(46_000, SCALED_LOW).to(279_000, SCALED_HIGH),
-        write_ack_ps: figure(58_000, ACK_ASSUMED).from(29_000, ACK_LOW).to(167_000, ACK_HIGH),
+        register_read_ps: ranged([75_000, 150_000, 446_000], SCALED_READS),
+        register_write_ps: ranged([46_000, 92_000, 279_000], SCALED_WRITES),
+        gpio_read_ps: ranged([75_000, 150_000, 446_000], SCALED_READS),
+        gpio_write_ps: ranged([46_000, 92_000, 279_000], SCALED_WRITES),
+        write_ack_ps: ranged([29_000, 58_000, 167_000], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             150_000,
@@ -134,11 +133,11 @@ impl Profile {
             60_000_000,
             "i.MX 6Dual/Quad reference manual, CCM: ECSPI_CLK_ROOT is PLL3 480 MHz / 8",
         ),
-        context_switch_ps: figure(2_800_000, SCALED_THREADS).from(2_379_200, SCALED_THREADS_LOW).to(4_666_000, SCALED_THREADS_HIGH),
-        wake_ps: figure(5_040_000, SCALED_THREADS).from(4_284_800, SCALED_THREADS_LOW).to(25_000_000, WAKE_PUBLISHED),
-        wake_call_ps: figure(4_480_000, SCALED_THREADS).from(3_808_000, SCALED_THREADS_LOW).to(7_467_000, SCALED_THREADS_HIGH),
-        futex_call_ps: figure(1_400_000, SCALED_THREADS).from(1_190_400, SCALED_THREADS_LOW).to(2_333_000, SCALED_THREADS_HIGH),
-        irq_thread_ps: figure(9_040_000, SCALED_THREADS).from(7_686_400, SCALED_THREADS_LOW).to(38_000_000, IRQ_PUBLISHED),
+        context_switch_ps: ranged([2_379_200, 2_800_000, 4_666_000], THREADS),
+        wake_ps: ranged([4_284_800, 5_040_000, 25_000_000], WAKES),
+        wake_call_ps: ranged([3_808_000, 4_480_000, 7_467_000], THREADS),
+        futex_call_ps: ranged([1_190_400, 1_400_000, 2_333_000], THREADS),
+        irq_thread_ps: ranged([7_686_400, 9_040_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
             350_000,
             "assumption: 100 clocks to the handler (published as a best case: \
@@ -146,7 +145,7 @@ impl Profile {
              the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
         ).from(225_000, ENTRY_LOW).to(2_424_000, ENTRY_HIGH),
-        interrupt_exit_ps: figure(192_000, EXIT_ASSUMED).from(96_000, EXIT_LOW).to(479_000, EXIT_HIGH),
+        interrupt_exit_ps: ranged([96_000, 192_000, 479_000], EXIT),
     };
 
     /// A board with NXP i.MX 6DualLite: two Cortex-A9. The core, its clock, the bridge and the clocks

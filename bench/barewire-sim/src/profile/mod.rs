@@ -112,6 +112,17 @@ const fn figure(value: u64, source: &'static str) -> Figure {
     Figure { value, low: value, high: value, source, low_source: source, high_source: source }
 }
 
+/// The sources of a figure's low end, value and high end.
+type Sources = [&'static str; 3];
+
+/// A figure with its range: low end, value, high end.
+const fn ranged(
+    [low, value, high]: [u64; 3],
+    [low_source, source, high_source]: Sources,
+) -> Figure {
+    Figure { value, low, high, source, low_source, high_source }
+}
+
 /// The costs of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -179,6 +190,7 @@ const EXIT_LOW: &str = "assumption: the same parts at their cheap ends";
 const EXIT_HIGH: &str = "assumption: the same parts at their dear ends";
 const EXIT_ASSUMED: &str = "assumption: a posted register write's time to end the interrupt at the \
     GIC, 100 instructions to restore registers; to be replaced by a measurement on silicon";
+const EXIT: Sources = [EXIT_LOW, EXIT_ASSUMED, EXIT_HIGH];
 const LOOP_COUNTED: &str = "counted: load or store of the datum, step, compare, branch";
 
 const ACK_ASSUMED: &str = "assumption: DSB waits until a posted write is acknowledged, as late as \
@@ -188,6 +200,7 @@ const ACK_LOW: &str = "assumption: the low ends of register_read_ps and register
     the other";
 const ACK_HIGH: &str = "assumption: the high ends of register_read_ps and register_write_ps, one \
     less the other";
+const ACK: Sources = [ACK_LOW, ACK_ASSUMED, ACK_HIGH];
 
 impl Profile {
     /// All figures with unit and source, to print.
@@ -284,7 +297,7 @@ impl Profile {
     /// How long `instructions` take, rounded up; saturates.
     #[must_use]
     pub fn instructions_ps(&self, instructions: u64) -> Ps {
-        // A rate of zero would be a profile that the tests refuse; time still must not divide by it.
+        // The tests refuse a profile with a rate of zero. Other code must still not divide by it.
         let rate = (u128::from(self.cpu_hz.value) * u128::from(self.ipc_milli.value)).max(1);
         let ps = (u128::from(instructions) * u128::from(PS_PER_S) * 1_000).div_ceil(rate);
         Ps::try_from(ps).unwrap_or(Ps::MAX)
@@ -342,7 +355,8 @@ mod tests {
     #[test]
     fn the_ranges_contain_what_is_published() {
         let Profile { register_read_ps, register_write_ps, irq_thread_ps, .. } = Profile::IMX8MP;
-        // 92 ns by a bus clock of 200 MHz are 279 by one of 66, and a read is about 1.6 of them.
+        // 92 ns at a bus clock of 200 MHz become 279 ns at 66 MHz; a read takes about 1.6 times
+        // that.
         assert!(register_write_ps.high >= 92_000 * 200 / 66);
         assert!(register_read_ps.high >= 446_000);
         // Entry, handler and wake-up of a worker on a Raspberry Pi 2, at most.

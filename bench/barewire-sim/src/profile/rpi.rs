@@ -3,10 +3,13 @@
 //! *Read first*: the module page of [`super`].
 
 use super::{
-    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW,
-    IPC_ASSUMED_A53, IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile,
-    WAKE_PUBLISHED, figure,
+    ACK, ACK_HIGH, ENTRY_HIGH, ENTRY_LOW, EXIT, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53, IPC_HALF,
+    IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
+
+const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];
+const WAKES: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, WAKE_PUBLISHED];
+const IRQ_THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, IRQ_PUBLISHED];
 
 impl Profile {
     /// Raspberry Pi 3 Model B: BCM2837, four Cortex-A53.
@@ -43,7 +46,7 @@ impl Profile {
             "measured on a Raspberry Pi 3 (a loop of GPSET and GPCLR through /dev/mem makes a square \
              wave of 65.8 MHz: 15.2 ns a period, two writes; github.com/hzeller/rpi-gpio-dma-demo)",
         ),
-        write_ack_ps: figure(53_400, ACK_ASSUMED).from(47_956, ACK_LOW).to(92_400, ACK_HIGH),
+        write_ack_ps: ranged([47_956, 53_400, 92_400], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             33_334,
@@ -60,11 +63,11 @@ impl Profile {
             "vcgencmd get_config: core_freq=400 (Ellis, Analyzing SPI driver performance on the \
              Raspberry Pi, 2017)",
         ),
-        context_switch_ps: figure(2_333_334, SCALED_THREADS).from(1_983_000, SCALED_THREADS_LOW).to(3_888_000, SCALED_THREADS_HIGH),
-        wake_ps: figure(4_200_000, SCALED_THREADS).from(3_571_000, SCALED_THREADS_LOW).to(25_000_000, WAKE_PUBLISHED),
-        wake_call_ps: figure(3_733_334, SCALED_THREADS).from(3_173_000, SCALED_THREADS_LOW).to(6_223_000, SCALED_THREADS_HIGH),
-        futex_call_ps: figure(1_166_667, SCALED_THREADS).from(992_000, SCALED_THREADS_LOW).to(1_944_000, SCALED_THREADS_HIGH),
-        irq_thread_ps: figure(7_533_334, SCALED_THREADS).from(6_405_000, SCALED_THREADS_LOW).to(38_000_000, IRQ_PUBLISHED),
+        context_switch_ps: ranged([1_983_000, 2_333_334, 3_888_000], THREADS),
+        wake_ps: ranged([3_571_000, 4_200_000, 25_000_000], WAKES),
+        wake_call_ps: ranged([3_173_000, 3_733_334, 6_223_000], THREADS),
+        futex_call_ps: ranged([992_000, 1_166_667, 1_944_000], THREADS),
+        irq_thread_ps: ranged([6_405_000, 7_533_334, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
             289_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
@@ -148,7 +151,7 @@ impl Profile {
              jblopen.com/arm-cortex-a-interrupt-latency), 100 instructions to save registers and \
              find the handler; to be replaced by a measurement on silicon",
         ).from(252_084, ENTRY_LOW).to(1_782_501, ENTRY_HIGH),
-        interrupt_exit_ps: figure(45_834, EXIT_ASSUMED).from(24_417, EXIT_LOW).to(74_167, EXIT_HIGH),
+        interrupt_exit_ps: ranged([24_417, 45_834, 74_167], EXIT),
     };
 }
 

@@ -7,8 +7,7 @@
 //! source, what bare metal would take, and what a process that maps registers can read.
 
 use super::{
-    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, LOOP_COUNTED,
-    Profile, figure,
+    ACK, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, LOOP_COUNTED, Profile, Sources, figure, ranged,
 };
 
 const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 132 for the bus clock: the bridge, \
@@ -32,6 +31,11 @@ const IRQ_SCALED: &str = "assumption: 5 + 8 + 25 us from an interrupt to the wok
 const IPC_LOW: &str = "assumption: half the figure used, for cache misses and dependent loads";
 const IPC_HIGH: &str = "one instruction a clock is the most this core issues";
 
+const ACCESSES: Sources = [SCALED_LOW, SCALED_ACCESS, SCALED_HIGH];
+const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];
+const WAKES: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, WAKE_SCALED];
+const IRQ_THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, IRQ_SCALED];
+
 impl Profile {
     /// Atmel SAMA5D36-EK: one Cortex-A5.
     pub const SAMA5D36: Self = Self {
@@ -45,19 +49,11 @@ impl Profile {
         )
         .from(341, IPC_LOW)
         .to(1_000, IPC_HIGH),
-        register_read_ps: figure(75_000, SCALED_ACCESS)
-            .from(37_500, SCALED_LOW)
-            .to(223_000, SCALED_HIGH),
-        register_write_ps: figure(46_000, SCALED_ACCESS)
-            .from(23_000, SCALED_LOW)
-            .to(139_500, SCALED_HIGH),
-        gpio_read_ps: figure(75_000, SCALED_ACCESS)
-            .from(37_500, SCALED_LOW)
-            .to(223_000, SCALED_HIGH),
-        gpio_write_ps: figure(46_000, SCALED_ACCESS)
-            .from(23_000, SCALED_LOW)
-            .to(139_500, SCALED_HIGH),
-        write_ack_ps: figure(29_000, ACK_ASSUMED).from(14_500, ACK_LOW).to(83_500, ACK_HIGH),
+        register_read_ps: ranged([37_500, 75_000, 223_000], ACCESSES),
+        register_write_ps: ranged([23_000, 46_000, 139_500], ACCESSES),
+        gpio_read_ps: ranged([37_500, 75_000, 223_000], ACCESSES),
+        gpio_write_ps: ranged([23_000, 46_000, 139_500], ACCESSES),
+        write_ack_ps: ranged([14_500, 29_000, 83_500], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             75_000,
@@ -75,21 +71,11 @@ impl Profile {
             "MCK, 528 MHz / 4 (NuttX sama5d3x-ek, board_528mhz.h), undivided: Linux sama5d3.dtsi \
              allows SPI1 up to 133 MHz",
         ),
-        context_switch_ps: figure(7_770_000, SCALED_THREADS)
-            .from(6_580_000, SCALED_THREADS_LOW)
-            .to(12_900_000, SCALED_THREADS_HIGH),
-        wake_ps: figure(13_980_000, SCALED_THREADS)
-            .from(11_850_000, SCALED_THREADS_LOW)
-            .to(42_614_000, WAKE_SCALED),
-        wake_call_ps: figure(12_430_000, SCALED_THREADS)
-            .from(10_530_000, SCALED_THREADS_LOW)
-            .to(20_650_000, SCALED_THREADS_HIGH),
-        futex_call_ps: figure(3_880_000, SCALED_THREADS)
-            .from(3_290_000, SCALED_THREADS_LOW)
-            .to(6_450_000, SCALED_THREADS_HIGH),
-        irq_thread_ps: figure(25_080_000, SCALED_THREADS)
-            .from(21_250_000, SCALED_THREADS_LOW)
-            .to(64_773_000, IRQ_SCALED),
+        context_switch_ps: ranged([6_580_000, 7_770_000, 12_900_000], THREADS),
+        wake_ps: ranged([11_850_000, 13_980_000, 42_614_000], WAKES),
+        wake_call_ps: ranged([10_530_000, 12_430_000, 20_650_000], THREADS),
+        futex_call_ps: ranged([3_290_000, 3_880_000, 6_450_000], THREADS),
+        irq_thread_ps: ranged([21_250_000, 25_080_000, 64_773_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
             542_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \

@@ -6,8 +6,8 @@
 //! bus clocks that are assumed, with wide ranges.
 
 use super::{
-    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, IRQ_PUBLISHED,
-    LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+    ACK, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, IRQ_PUBLISHED, LOOP_COUNTED, Profile, Sources,
+    WAKE_PUBLISHED, figure, ranged,
 };
 
 const READ: &str = "assumption: 20 clocks of tlclk, 500 MHz, there and back through the core's, the \
@@ -22,6 +22,12 @@ const SCALED_THREADS: &str = "assumption: as on imx8mp, x 1.6 for the clock (1.6
     x 1.353 for the core (as for ipc_milli); to be replaced by a measurement on silicon";
 const SCALED_THREADS_LOW: &str = "assumption: as on imx8mp, x 1.6 x 1.353, its low end";
 const SCALED_THREADS_HIGH: &str = "assumption: as on imx8mp, x 1.6 x 1.353, its high end";
+
+const READS: Sources = [READ_LOW, READ, READ_HIGH];
+const WRITES: Sources = [WRITE_LOW, WRITE, WRITE_HIGH];
+const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];
+const WAKES: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, WAKE_PUBLISHED];
+const IRQ_THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, IRQ_PUBLISHED];
 
 impl Profile {
     /// SiFive HiFive Unleashed: FU540-C000, four U54 cores.
@@ -39,11 +45,11 @@ impl Profile {
         )
         .from(370, "assumption: half the figure used, for cache misses and dependent loads")
         .to(1_000, "one instruction a clock is the most this core issues"),
-        register_read_ps: figure(40_000, READ).from(20_000, READ_LOW).to(200_000, READ_HIGH),
-        register_write_ps: figure(20_000, WRITE).from(4_000, WRITE_LOW).to(100_000, WRITE_HIGH),
-        gpio_read_ps: figure(40_000, READ).from(20_000, READ_LOW).to(200_000, READ_HIGH),
-        gpio_write_ps: figure(20_000, WRITE).from(4_000, WRITE_LOW).to(100_000, WRITE_HIGH),
-        write_ack_ps: figure(20_000, ACK_ASSUMED).from(16_000, ACK_LOW).to(100_000, ACK_HIGH),
+        register_read_ps: ranged([20_000, 40_000, 200_000], READS),
+        register_write_ps: ranged([4_000, 20_000, 100_000], WRITES),
+        gpio_read_ps: ranged([20_000, 40_000, 200_000], READS),
+        gpio_write_ps: ranged([4_000, 20_000, 100_000], WRITES),
+        write_ack_ps: ranged([16_000, 20_000, 100_000], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             5_000,
@@ -58,21 +64,11 @@ impl Profile {
             "tlclk, which clocks SPI: half of corepll (SiFive FU540-C000 Manual, chapter \"Clocking \
              and Reset\")",
         ),
-        context_switch_ps: figure(3_789_000, SCALED_THREADS)
-            .from(3_219_000, SCALED_THREADS_LOW)
-            .to(6_313_000, SCALED_THREADS_HIGH),
-        wake_ps: figure(6_820_000, SCALED_THREADS)
-            .from(5_798_000, SCALED_THREADS_LOW)
-            .to(25_000_000, WAKE_PUBLISHED),
-        wake_call_ps: figure(6_062_000, SCALED_THREADS)
-            .from(5_153_000, SCALED_THREADS_LOW)
-            .to(10_104_000, SCALED_THREADS_HIGH),
-        futex_call_ps: figure(1_894_000, SCALED_THREADS)
-            .from(1_611_000, SCALED_THREADS_LOW)
-            .to(3_157_000, SCALED_THREADS_HIGH),
-        irq_thread_ps: figure(12_232_000, SCALED_THREADS)
-            .from(10_401_000, SCALED_THREADS_LOW)
-            .to(38_000_000, IRQ_PUBLISHED),
+        context_switch_ps: ranged([3_219_000, 3_789_000, 6_313_000], THREADS),
+        wake_ps: ranged([5_798_000, 6_820_000, 25_000_000], WAKES),
+        wake_call_ps: ranged([5_153_000, 6_062_000, 10_104_000], THREADS),
+        futex_call_ps: ranged([1_611_000, 1_894_000, 3_157_000], THREADS),
+        irq_thread_ps: ranged([10_401_000, 12_232_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
             275_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \

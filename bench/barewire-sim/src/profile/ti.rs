@@ -6,8 +6,8 @@
 //! what bare metal would take, and what a process that maps registers can read.
 
 use super::{
-    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, IPC_HALF,
-    IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+    ACK, ENTRY_HIGH, ENTRY_LOW, EXIT_HIGH, EXIT_LOW, IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED,
+    LOOP_COUNTED, Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
 
 const ACCESS: &str = "assumption: as on imx8mp, x 66 / 100 for the bus clock: the interconnect, not the \
@@ -19,6 +19,11 @@ const SCALED_THREADS: &str = "assumption: as on imx8mp, x 1.6 for the clock (1.6
     x 1.15 for the core (as for ipc_milli); to be replaced by a measurement on silicon";
 const SCALED_THREADS_LOW: &str = "assumption: as on imx8mp, x 1.6 x 1.15, its low end";
 const SCALED_THREADS_HIGH: &str = "assumption: as on imx8mp, x 1.6 x 1.15, its high end";
+
+const ACCESSES: Sources = [ACCESS_LOW, ACCESS, ACCESS_HIGH];
+const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];
+const WAKES: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, WAKE_PUBLISHED];
+const IRQ_THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, IRQ_PUBLISHED];
 
 impl Profile {
     /// BeagleBone Black: AM3358, one Cortex-A8.
@@ -33,11 +38,11 @@ impl Profile {
         )
         .from(435, IPC_HALF)
         .to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: figure(99_000, ACCESS).from(49_500, ACCESS_LOW).to(446_000, ACCESS_HIGH),
-        register_write_ps: figure(61_000, ACCESS).from(30_500, ACCESS_LOW).to(279_000, ACCESS_HIGH),
-        gpio_read_ps: figure(99_000, ACCESS).from(49_500, ACCESS_LOW).to(446_000, ACCESS_HIGH),
-        gpio_write_ps: figure(61_000, ACCESS).from(30_500, ACCESS_LOW).to(279_000, ACCESS_HIGH),
-        write_ack_ps: figure(38_000, ACK_ASSUMED).from(19_000, ACK_LOW).to(167_000, ACK_HIGH),
+        register_read_ps: ranged([49_500, 99_000, 446_000], ACCESSES),
+        register_write_ps: ranged([30_500, 61_000, 279_000], ACCESSES),
+        gpio_read_ps: ranged([49_500, 99_000, 446_000], ACCESSES),
+        gpio_write_ps: ranged([30_500, 61_000, 279_000], ACCESSES),
+        write_ack_ps: ranged([19_000, 38_000, 167_000], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             99_000,
@@ -53,21 +58,11 @@ impl Profile {
             48_000_000,
             "AM335x manual (SPRUH73), 24.2, clocks of McSPI: PER_CLKOUTM2 / 4, 48 MHz",
         ),
-        context_switch_ps: figure(3_220_000, SCALED_THREADS)
-            .from(2_736_000, SCALED_THREADS_LOW)
-            .to(5_365_000, SCALED_THREADS_HIGH),
-        wake_ps: figure(5_796_000, SCALED_THREADS)
-            .from(4_928_000, SCALED_THREADS_LOW)
-            .to(25_000_000, WAKE_PUBLISHED),
-        wake_call_ps: figure(5_152_000, SCALED_THREADS)
-            .from(4_379_000, SCALED_THREADS_LOW)
-            .to(8_587_000, SCALED_THREADS_HIGH),
-        futex_call_ps: figure(1_610_000, SCALED_THREADS)
-            .from(1_369_000, SCALED_THREADS_LOW)
-            .to(2_683_000, SCALED_THREADS_HIGH),
-        irq_thread_ps: figure(10_396_000, SCALED_THREADS)
-            .from(8_839_000, SCALED_THREADS_LOW)
-            .to(38_000_000, IRQ_PUBLISHED),
+        context_switch_ps: ranged([2_736_000, 3_220_000, 5_365_000], THREADS),
+        wake_ps: ranged([4_928_000, 5_796_000, 25_000_000], WAKES),
+        wake_call_ps: ranged([4_379_000, 5_152_000, 8_587_000], THREADS),
+        futex_call_ps: ranged([1_369_000, 1_610_000, 2_683_000], THREADS),
+        irq_thread_ps: ranged([8_839_000, 10_396_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
             314_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \

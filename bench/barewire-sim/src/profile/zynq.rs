@@ -6,8 +6,8 @@
 //! they go through, the core by its own.
 
 use super::{
-    ACK_ASSUMED, ACK_HIGH, ACK_LOW, ENTRY_HIGH, ENTRY_LOW, EXIT_ASSUMED, EXIT_HIGH, EXIT_LOW,
-    IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, WAKE_PUBLISHED, figure,
+    ACK, ENTRY_HIGH, ENTRY_LOW, EXIT, IPC_HALF, IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED,
+    Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
 
 const SCALED_ACCESS: &str = "assumption: as on imx8mp, x 66 / 111 for the bus clock: the bridge, not the core, \
@@ -19,6 +19,11 @@ const SCALED_THREADS: &str = "assumption: as on sabrelite, x 1.5 for the clock o
     replaced by a measurement on silicon";
 const SCALED_THREADS_LOW: &str = "assumption: as on sabrelite, x 1.5, its low end";
 const SCALED_THREADS_HIGH: &str = "assumption: as on sabrelite, x 1.5, its high end";
+
+const ACCESSES: Sources = [SCALED_LOW, SCALED_ACCESS, SCALED_HIGH];
+const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];
+const WAKES: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, WAKE_PUBLISHED];
+const IRQ_THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, IRQ_PUBLISHED];
 
 impl Profile {
     /// Avnet ZedBoard: Zynq-7020, two Cortex-A9.
@@ -36,19 +41,11 @@ impl Profile {
         )
         .from(500, IPC_HALF)
         .to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: figure(89_189, SCALED_ACCESS)
-            .from(44_595, SCALED_LOW)
-            .to(265_189, SCALED_HIGH),
-        register_write_ps: figure(54_703, SCALED_ACCESS)
-            .from(27_351, SCALED_LOW)
-            .to(165_892, SCALED_HIGH),
-        gpio_read_ps: figure(89_189, SCALED_ACCESS)
-            .from(44_595, SCALED_LOW)
-            .to(265_189, SCALED_HIGH),
-        gpio_write_ps: figure(54_703, SCALED_ACCESS)
-            .from(27_351, SCALED_LOW)
-            .to(165_892, SCALED_HIGH),
-        write_ack_ps: figure(34_486, ACK_ASSUMED).from(17_244, ACK_LOW).to(99_297, ACK_HIGH),
+        register_read_ps: ranged([44_595, 89_189, 265_189], ACCESSES),
+        register_write_ps: ranged([27_351, 54_703, 165_892], ACCESSES),
+        gpio_read_ps: ranged([44_595, 89_189, 265_189], ACCESSES),
+        gpio_write_ps: ranged([27_351, 54_703, 165_892], ACCESSES),
+        write_ack_ps: ranged([17_244, 34_486, 99_297], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             90_000,
@@ -65,21 +62,11 @@ impl Profile {
             166_666_666,
             "SPI_Ref_Clk at its maximum, the IO PLL's 1,000 MHz / 6 (UG585, 17.4; DS187)",
         ),
-        context_switch_ps: figure(4_200_000, SCALED_THREADS)
-            .from(3_568_800, SCALED_THREADS_LOW)
-            .to(6_999_000, SCALED_THREADS_HIGH),
-        wake_ps: figure(7_560_000, SCALED_THREADS)
-            .from(6_427_200, SCALED_THREADS_LOW)
-            .to(25_000_000, WAKE_PUBLISHED),
-        wake_call_ps: figure(6_720_000, SCALED_THREADS)
-            .from(5_712_000, SCALED_THREADS_LOW)
-            .to(11_200_500, SCALED_THREADS_HIGH),
-        futex_call_ps: figure(2_100_000, SCALED_THREADS)
-            .from(1_785_600, SCALED_THREADS_LOW)
-            .to(3_499_500, SCALED_THREADS_HIGH),
-        irq_thread_ps: figure(13_560_000, SCALED_THREADS)
-            .from(11_529_600, SCALED_THREADS_LOW)
-            .to(38_000_000, IRQ_PUBLISHED),
+        context_switch_ps: ranged([3_568_800, 4_200_000, 6_999_000], THREADS),
+        wake_ps: ranged([6_427_200, 7_560_000, 25_000_000], WAKES),
+        wake_call_ps: ranged([5_712_000, 6_720_000, 11_200_500], THREADS),
+        futex_call_ps: ranged([1_785_600, 2_100_000, 3_499_500], THREADS),
+        irq_thread_ps: ranged([11_529_600, 13_560_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
             389_189,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
@@ -89,8 +76,6 @@ impl Profile {
         )
         .from(269_595, ENTRY_LOW)
         .to(3_232_189, ENTRY_HIGH),
-        interrupt_exit_ps: figure(204_703, EXIT_ASSUMED)
-            .from(102_351, EXIT_LOW)
-            .to(465_892, EXIT_HIGH),
+        interrupt_exit_ps: ranged([102_351, 204_703, 465_892], EXIT),
     };
 }

@@ -8,8 +8,8 @@
 //! [`SPEED_HZ`], with an echo behind chip select 0. The same program gives the same figures.
 //!
 //! # Not supported
-//! The instructions of the queue itself: a message is charged those of the sync path, whichever
-//! way it comes. `barewire bench` counts what async adds; on the profile it is 0.1 µs.
+//! The instructions of the queue itself: a message is charged those of the sync path on every path.
+//! `barewire bench` counts what async adds; on the profile it is 0.1 µs.
 
 pub mod can_echo;
 pub mod hop;

@@ -87,26 +87,14 @@ struct Ran {
 type Log = Rc<RefCell<Vec<Ran>>>;
 
 /// Writes down what runs.
-struct Noted<C> {
+struct NotingController<C> {
     inner: C,
     engine: Engine,
     log: Log,
 }
 
-impl<C: Controller> Layer for Noted<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+impl<C: Controller> Layer for NotingController<C> {
+    barewire::wrapped_controller!(inner: C);
 
     fn run_layer(
         &mut self,
@@ -124,7 +112,10 @@ impl<C: Controller> Layer for Noted<C> {
 fn noted_bus(board: &Board, platform: &'static dyn Platform) -> (Bus<impl Controller>, Log) {
     let (log, engine) = (Log::default(), board.engine().clone());
     let charged = Charged::new(any(board), board.clone());
-    (Bus::with_platform(Noted { inner: charged, engine, log: log.clone() }, platform), log)
+    (
+        Bus::with_platform(NotingController { inner: charged, engine, log: log.clone() }, platform),
+        log,
+    )
 }
 
 /// How long a long message and a short access take on an idle bus, in picoseconds.
@@ -182,7 +173,7 @@ pub fn inversion(inheritance: bool, costs: CostLevel) -> Inversion {
         over.set(true);
     });
     engine.run(vec![low.on(0, 1), medium.on(0, 5), high.on(0, 9)]);
-    // A polling thread that loses its processor in a burst lets the clock stand still: no harm.
+    // If a polling thread loses its processor in a burst, the SPI clock pauses, which does no harm.
     assert_eq!(board.harms_total(), 0, "{:#?}", board.violations());
     Inversion {
         median_ns: times.median_ns(),

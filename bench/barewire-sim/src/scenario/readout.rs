@@ -123,7 +123,7 @@ pub fn run(reader: Reader, costs: CostLevel) -> Times {
     });
     let other_work = Thread::new("other work", || {
         for event in 0..EVENTS {
-            // Never at the same place of what goes on meanwhile.
+            // An odd period, so that each event falls at another place in the other thread's work.
             line.raise_at(engine.now_ps() + 20_000_000 + u64::from(event) * 7_001);
             board.cpu_work(96_000);
         }

@@ -1,4 +1,4 @@
-//! MCP3008 samples on a Raspberry Pi 3: how many a second, and what each is made of.
+//! MCP3008 samples on a Raspberry Pi 3: the rate, and the parts of a sample's time.
 //!
 //! *Read first*: [`crate::selection`] for the parts; the figures beside are Scott Ellis's,
 //! "Analyzing SPI driver performance on the Raspberry Pi", 2017: the same chip, board and clock.

@@ -55,9 +55,9 @@ pub struct Cost {
 }
 
 /// The board's interrupt, counted.
-struct Counted(SimInterrupt, Rc<Cell<u64>>);
+struct CountingInterrupt(SimInterrupt, Rc<Cell<u64>>);
 
-impl Interrupt for Counted {
+impl Interrupt for CountingInterrupt {
     fn enable(&mut self) {
         self.0.enable();
     }
@@ -80,7 +80,7 @@ pub fn run(board: &'static BoardSpec, cs: u8, speed_hz: u32, bytes: usize, waits
     let engine = board.engine();
     let interrupts = Rc::new(Cell::new(0));
     let limit_ns = if waits == Waits::Polled { ALWAYS_POLL } else { 0 };
-    let counted = Counted(SimInterrupt::new(&board), interrupts.clone());
+    let counted = CountingInterrupt(SimInterrupt::new(&board), interrupts.clone());
     let mut controller = any_interrupt(&board, limit_ns, counted);
     let (preset, _) = controller.configure(&Settings::new(cs, speed_hz)).expect("opens");
     let tx = vec![0x5a; bytes];

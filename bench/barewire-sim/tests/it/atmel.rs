@@ -79,7 +79,7 @@ fn a_polling_caller_kept_from_the_block_loses_a_word_only_where_nobody_waits_for
     }
 }
 
-/// Two chips, one on each kind of line, that ask of the wire exactly what their devices ask.
+/// Two chips, one on each kind of line. Their limits are exactly those of their devices' settings.
 #[test]
 fn two_chips_in_turn_have_their_times_and_modes() {
     for select in [PeripheralSelect::Fixed, PeripheralSelect::Variable] {

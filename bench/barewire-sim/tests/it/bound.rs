@@ -30,8 +30,8 @@ fn beside_long_reads() -> Traffic {
     Traffic { tasks, ..Traffic::default() }
 }
 
-/// Of each name, whether the worst comes close to the bound, and the traffic. Where many messages may overtake, and as
-/// many may be served, no single case has all of both.
+/// For each name, whether the worst call comes close to the bound, and the traffic. Where many messages may overtake,
+/// and as many may be served, no single case has all of both.
 fn traffics() -> Vec<(&'static str, bool, Traffic)> {
     let plain = beside_long_reads();
     let equals = (0..4).map(|it| task(&format!("equal {it}"), 0, 0, 8_000, &[&[256]])).collect();
@@ -83,7 +83,8 @@ fn worst(traffic: &Traffic, spec: &'static BoardSpec, schedules: u64, seed: u64)
 /// Runs so many schedules of each traffic.
 ///
 /// # Panics
-/// If one exceeds the bound, or the worst is not close where it is said to be.
+/// Fails if a call exceeds the bound, or if the worst call is not as close to it as the table
+/// claims.
 pub(crate) fn judge(schedules: u64, seed: u64) {
     let spec = BoardSpec::find("imx8mp").expect("a board");
     for (name, close, traffic) in traffics() {

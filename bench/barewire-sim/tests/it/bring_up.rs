@@ -128,8 +128,9 @@ fn a_line_that_bring_up_had_to_release_rests_before_the_first_message() {
     }
 }
 
-/// The one line there is that cannot be kept: PL061's, an input until then, where what is written to
-/// an input is lost. It falls and rises once, and rests before the first message.
+/// The only chip select that cannot stay at its level during bring-up: a PL061 pin that was an
+/// input, on a block that loses levels written to inputs. It falls and rises once before the first
+/// message.
 #[test]
 fn an_input_of_a_pl061_that_loses_its_level_pulses_once_and_rests() {
     for again in [false, true] {

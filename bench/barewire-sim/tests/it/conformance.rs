@@ -26,8 +26,8 @@ enum Lengths {
     Short,
 }
 
-/// Runs every case on what loops back to a device of `settings`; nothing may fail, and no checker
-/// complain.
+/// Runs every case on a loopback behind a device with `settings`. No case may fail, and no checker
+/// may complain.
 fn passes_every_case(
     board: &Board,
     bus: &Bus<dyn Controller + '_>,
@@ -86,7 +86,7 @@ fn every_case_passes(block: &'static Block) {
                 let settings = Settings::new(line, 33_000_000).with_mode(mode);
                 Case { block, way, late_ns: 0 }.passes(waits, settings, Lengths::Short);
             }
-            // Late: a block of that speed has nothing to send.
+            // With a late driver: at this speed the block runs out of words.
             Case { block, way, late_ns: way.late_ns }.passes(
                 waits,
                 fast.with_mode(mode),

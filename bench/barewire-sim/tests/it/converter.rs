@@ -1,9 +1,7 @@
 //! The converter's driver on simulated boards: every part, every controller, every input.
 
 use std::cell::RefCell;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use barewire::bus::{Bus, Device};
 use barewire::chip::mcp3008::{
@@ -16,6 +14,8 @@ use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::adc::{Adc, AdcFaults, AdcPart};
 use barewire_sim::model::signal::Signal;
 use barewire_sim::{Board, BoardOptions, BoardSpec, Rule};
+
+use crate::block_on;
 
 /// A board for each controller; chip select 0 of each is a GPIO, 1 the block's own.
 const BOARDS: [&str; 8] =
@@ -144,15 +144,6 @@ fn as_futures_on_our_device_and_on_a_foreign_one() {
     bench.assert_clean();
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return output;
-        }
-    }
-}
-
 #[test]
 fn a_chip_that_is_missing_is_an_error_and_the_bus_goes_on() {
     for board in BOARDS {
@@ -170,7 +161,7 @@ fn a_chip_that_is_missing_is_an_error_and_the_bus_goes_on() {
     }
 }
 
-/// Every part is asked at the clock and with the times that all parts take, whatever the user believes it to be.
+/// A probe uses a clock and delays that every part accepts, because the part is not known yet.
 #[test]
 fn the_part_is_told_behind_every_controller_if_one_channel_is_not_at_ground() {
     for board in BOARDS {
@@ -184,7 +175,7 @@ fn the_part_is_told_behind_every_controller_if_one_channel_is_not_at_ground() {
             }
             assert_eq!(probe(&mut device), Ok(Probed::Unknown), "{} on {board}", part.name);
             let live = part.channels - 1;
-            // One step of a converter of 10 bits.
+            // 4 mV: one step of a 10-bit converter.
             bench.adc.borrow_mut().set_input(live, Signal::constant_mv(4));
             let Ok(Probed::OneOf(told)) = probe(&mut device) else {
                 panic!("{} on {board} is not told", part.name)

@@ -211,7 +211,8 @@ fn an_observer_stops_a_write_between_sectors() {
     };
     let error = chip.write(0, &[0; 20_000], &mut [0; 4096], &mut stop_after_two).err();
     assert_eq!(error, Some(NorError::Interrupted { done: 8192 }));
-    // And in a later block: what is told counts from the write's beginning.
+    // The same across a block border: `done` counts from the beginning of the write, not of the
+    // block.
     let begin = (128 << 10) - 4096;
     let error = chip.write(begin, &[0; 20_000], &mut [0; 4096], &mut stop_after_two).err();
     assert_eq!(error, Some(NorError::Interrupted { done: 8192 }));

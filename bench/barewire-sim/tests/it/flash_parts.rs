@@ -42,7 +42,7 @@ impl Bench {
         let board = Board::new(spec, BoardOptions::default());
         let expected = content(part.size);
         let flash = board.attach_flash_part(part, Some(expected.clone())).expect("the part's size");
-        // As somebody unprotected it who asked for that.
+        // This part powers up protected: start as after `--unprotect`.
         if name == "sst25vf016b" {
             flash.borrow_mut().set_status(0);
         }
@@ -136,7 +136,8 @@ fn each_size_of_each_region_is_erased_and_nothing_beside_it() {
     }
 }
 
-/// One by one: an erase that takes its neighbour along would be hidden by the neighbour's own.
+/// Erases one block per run. If all were erased in one, a block that also erases its neighbour
+/// would not be noticed.
 #[test]
 fn the_smallest_block_at_each_end_of_a_region_is_erased_alone() {
     for name in ["sst26vf064b", "s25fs512s", "s25fs128s", "w25q256fv"] {
@@ -374,7 +375,7 @@ fn a_power_up_lock_is_opened_and_told() {
 
 #[test]
 fn error_bits_are_read_cleared_and_named() {
-    // Somebody's failed erase keeps the chip busy.
+    // An earlier user's failed erase keeps the chip busy.
     let bench = Bench::new("s25fl512s");
     bench.flash.borrow_mut().leave(&Left { failed: 0x20, ..Left::default() });
     let mut chip = bench.chip();

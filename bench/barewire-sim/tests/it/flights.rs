@@ -113,7 +113,7 @@ fn without_a_handler_whoever_waits_looks_after_the_flight() {
         let mut queued = pin!(device.queued([7; 16]).expect("plans"));
         queued.as_mut().submit().expect("is free");
         assert_eq!(queued.as_mut().wait(), Some(Ok(16)));
-        // One that is dropped while it flies is waited for, and the bus is whole afterwards.
+        // Dropping a message that is on the wire waits for its end, and the bus works afterwards.
         let mut dropped = Box::pin(device.queued([8; 16]).expect("plans"));
         dropped.as_mut().submit().expect("is free");
         drop(dropped);

@@ -2,10 +2,7 @@
 //! embedded-hal-bus's own devices as the judge of ours.
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use barewire::bus::Bus;
 use barewire::chip::spi_nor::{JedecId, SpiNor, no_observer};
@@ -24,6 +21,8 @@ use embedded_hal_async::delay::DelayNs as AsyncDelayNs;
 use embedded_hal_async::spi::SpiDevice as AsyncSpiDevice;
 use embedded_hal_bus::spi::{ExclusiveDevice, RefCellDevice};
 use proptest::prelude::*;
+
+use crate::block_on;
 
 const SETTINGS: Settings = Settings::new(0, 20_000_000);
 /// The pin of the board's first chip select.
@@ -47,15 +46,6 @@ fn attached<C: Chip + 'static>(board: &Board, chip: C) -> Rc<RefCell<C>> {
 fn cs_pin(board: &Board) -> Pin {
     let gpio = board.gpio(0).expect("the board has a GPIO block");
     BankPin::new(ImxGpio::new(gpio, Ownership::Shared), CS_BIT, true)
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return output;
-        }
-    }
 }
 
 /// A chip that writes down when it was selected, clocked and deselected.
@@ -144,7 +134,7 @@ fn the_timer_s_delays_last_what_was_asked_to_a_tick() {
         wait(&mut delay);
         (engine.now_ps() - begun) / PS_PER_NS
     };
-    // A tick is waited in whole after the one begun, and the timer is read before and after.
+    // The wait covers whole ticks after the current one, and the timer is read before and after.
     let most = |asked: u64| asked.next_multiple_of(QUANTUM_NS) + QUANTUM_NS + 1_000;
     for asked in [1, 125, 126, 10_000_001, u32::MAX] {
         let blocking = passed(&|delay| DelayNs::delay_ns(delay, asked));
@@ -261,8 +251,8 @@ fn made_of(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The chip sees the same transaction whichever device runs it: ours, or embedded-hal-bus's
-    /// over our bus, a pin and a delay of ours; blocking or not.
+    /// The chip sees the same transaction from each device: ours, and embedded-hal-bus's over our
+    /// bus, pin and delay; blocking and async.
     #[test]
     fn our_device_does_what_a_foreign_one_does_on_our_bus(
         steps in prop::collection::vec(a_step(), 0..8),

@@ -2,9 +2,9 @@
 //! one processor, from a line that is a level, one run for each place.
 //!
 //! A run puts off one register access until everything that is on the wire is over. The line is up
-//! by then, so the handler runs before the access does, unless interrupts are masked there; then
-//! it runs as soon as they no longer are. Accesses of the handler itself are put off likewise: the
-//! next interrupt is then due before the handler of the one before has ended.
+//! by then, so the handler runs before the access does, unless interrupts are masked there; then it
+//! runs as soon as they no longer are. Accesses of the handler itself are delayed too, so that the
+//! next interrupt is due before the handler returns.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -26,7 +26,7 @@ use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
 
 const SETTINGS: Settings = Settings::new(0, 20_000_000);
-/// Longer than the longest message takes, so that whatever is on the wire ends meanwhile.
+/// Longer than any message takes, so that the message on the wire ends within it.
 const STALL_PS: u64 = 300_000_000;
 /// When a run hangs. The longest takes 3 ms.
 const LIMIT_PS: u64 = 20_000_000_000;
@@ -51,7 +51,7 @@ struct Bench {
 const GO: u32 = 1;
 const END: u32 = 2;
 
-/// A message that nothing else looks like.
+/// A message with unique bytes.
 fn bytes<const N: usize>(number: u8) -> [u8; N] {
     std::array::from_fn(|index| number << 5 | (index & 31) as u8)
 }
@@ -134,8 +134,8 @@ impl Bench {
     }
 }
 
-/// A message to submit, which is expected on the wire next. It is planned here: the controller is
-/// asked for that, so the bus is waited for.
+/// Makes a queued message and expects its bytes on the wire next. Planning asks the controller, so
+/// this may wait for the bus; submitting does not.
 macro_rules! plan {
     ($bench:expr, $device:expr, $number:expr) => {{
         let tx = bytes::<N>($number);

@@ -34,7 +34,7 @@ fn the_next_message_goes_on_where_the_last_one_ended() {
         }
         kept += 1;
         assert!(flash.borrow().selected(), "{}", spec.name);
-        // One byte more, still selected; then the rest, and the chip is released.
+        // Reads one more byte and keeps the chip selected, then reads the rest, which releases it.
         let mut rest = [0; 3];
         let (first, others) = rest.split_at_mut(1);
         device.sync_keeping_cs(&mut [Transfer::read(first)]).expect("runs");

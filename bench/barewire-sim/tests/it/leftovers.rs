@@ -1,5 +1,5 @@
-//! The judge of bring-up: whatever a previous owner left in a block, no chip hears it, and the first message
-//! is whole.
+//! The judge of bring-up: the state that a previous owner left in a block reaches no chip, and the first
+//! message is complete.
 
 use std::cell::RefCell;
 use std::rc::Rc;

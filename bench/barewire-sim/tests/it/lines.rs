@@ -129,7 +129,8 @@ fn a_thread_waits_for_a_chips_pin() {
             noted.set(Some((line.risen_at(), waiting.engine().now_ps())));
         }
     });
-    // Only this thread's call tells the handler: nothing is due on the wire or in the chip.
+    // Only this thread's call can reach the handler, because nothing is due on the wire or in the
+    // chip.
     let acting = board.clone();
     let test = Thread::new("test", move || {
         acting.engine().spend_ps(5_000_000);
@@ -296,7 +297,7 @@ fn violations_may_be_asked_for_at_the_worst_moment() {
     let held = board.violations();
     device.sync(&mut [Transfer::write(&[3])]).expect("sends");
     assert_eq!([held.len(), board.violations().len()], [1, 2]);
-    // 3. While the caller has borrowed the chip, which keeps what it has to say.
+    // 3. While the test has borrowed the chip. The chip keeps the news for later.
     {
         let mut borrowed = chip.borrow_mut();
         borrowed.complaints += 1;

@@ -50,9 +50,22 @@ mod uses;
 mod vcd_edges;
 mod waiting;
 
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 /// Whether tests that take minutes in a debug build run in full. They do in an optimised build,
 /// and if `BAREWIRE_WHOLE` is set. CI sets it, since its tests are optimised and keep the debug
 /// checks.
 fn runs_whole() -> bool {
     !cfg!(debug_assertions) || std::env::var_os("BAREWIRE_WHOLE").is_some()
+}
+
+/// Polls a future until it is ready. Simulated time passes in the calls that it makes.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return output;
+        }
+    }
 }

@@ -132,7 +132,7 @@ impl Rig {
         .collect()
     }
 
-    /// A frame comes and one goes: whatever was wrong is over.
+    /// Asserts that the driver works again: it receives one frame and sends one.
     fn works(&self, driver: &mut Driver<'_>) {
         self.can.catch_up(self.board.engine().now_ps());
         self.send([CanFrame::new(0x123, &[1, 2, 3])]);

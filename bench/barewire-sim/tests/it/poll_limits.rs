@@ -1,4 +1,5 @@
-//! Who chooses whether a transfer is polled: the controller, a device, a kind of message. On the controller of every board.
+//! The places that decide whether a transfer is polled: the controller, a device, a kind of message. On the
+//! controller of every board.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -10,7 +10,7 @@ use barewire::bus::platform::WAITERS;
 use barewire_sim::SimPlatform;
 use barewire_sim::engine::{Costs, Engine, Thread};
 
-/// Each cost in a decimal place of its own, so that a sum tells which were charged.
+/// Each cost has its own decimal place, so that a sum shows which costs were charged.
 const COSTS: Costs = Costs {
     context_switch_ps: 10,
     wake_ps: 100,
@@ -29,9 +29,9 @@ fn engine() -> Engine {
 
 /// The events, with their times.
 #[derive(Default)]
-struct Seen(RefCell<Vec<(u64, &'static str)>>);
+struct EventLog(RefCell<Vec<(u64, &'static str)>>);
 
-impl Seen {
+impl EventLog {
     fn at(&self, engine: &Engine, what: &'static str) {
         self.0.borrow_mut().push((engine.now_ps(), what));
     }
@@ -45,7 +45,7 @@ fn panic_text(run: impl FnOnce()) -> String {
 
 #[test]
 fn a_thread_that_is_preempted_spends_the_rest_later() {
-    let (engine, seen) = (engine(), Seen::default());
+    let (engine, seen) = (engine(), EventLog::default());
     let low = Thread::new("low", || {
         engine.spend_ps(5_000_000);
         seen.at(&engine, "low");
@@ -74,7 +74,7 @@ fn a_thread_that_is_preempted_spends_the_rest_later() {
 
 #[test]
 fn other_processors_go_on_meanwhile() {
-    let (engine, seen) = (engine(), Seen::default());
+    let (engine, seen) = (engine(), EventLog::default());
     let mark = |what: &'static str, ps| {
         let (engine, seen) = (&engine, &seen);
         Thread::new(what, move || {
@@ -94,7 +94,7 @@ fn other_processors_go_on_meanwhile() {
 
 #[test]
 fn equals_run_in_the_order_they_became_ready_without_slices() {
-    let (engine, seen) = (engine(), Seen::default());
+    let (engine, seen) = (engine(), EventLog::default());
     let thread = |what: &'static str| {
         let (engine, seen) = (&engine, &seen);
         Thread::new(what, move || {
@@ -120,7 +120,7 @@ fn equals_run_in_the_order_they_became_ready_without_slices() {
 
 #[test]
 fn a_preempted_thread_goes_before_its_equals() {
-    let (engine, seen) = (engine(), Seen::default());
+    let (engine, seen) = (engine(), EventLog::default());
     let equal = |what: &'static str| {
         let (engine, seen) = (&engine, &seen);
         Thread::new(what, move || {
@@ -137,7 +137,7 @@ fn a_preempted_thread_goes_before_its_equals() {
 #[test]
 fn a_wake_costs_both_and_another_processor_more() {
     for (cpu, extra) in [(0, 0), (1, COSTS.wake_ps)] {
-        let (engine, seen) = (engine(), Seen::default());
+        let (engine, seen) = (engine(), EventLog::default());
         let word = AtomicU32::new(0);
         let sleeper = Thread::new("sleeper", || {
             while word.load(Relaxed) == 0 {
@@ -155,7 +155,7 @@ fn a_wake_costs_both_and_another_processor_more() {
         // On one processor the waker begins after the sleeper's call, by a switch.
         let called = if cpu == 0 { 1 + 10 } else { 0 } + 50_000 + 1_000;
         let mut expected = vec![(called + extra + 10, "awake")];
-        // The waker is switched back to, where it lost its processor.
+        // If the waker lost its processor, it is switched back to.
         expected.push(if cpu == 0 { (called + 20, "woke") } else { (called, "woke") });
         expected.sort_unstable();
         assert_eq!(seen.0.into_inner(), expected);
@@ -356,7 +356,7 @@ fn a_handler_may_mask_interrupts_and_what_it_wakes_comes_afterwards() {
         (barewire_sim::IntLine::new(&engine), barewire_sim::IntLine::new(&engine));
     first.raise_at(2_000);
     second.raise_at(2_500);
-    let (word, seen) = (AtomicU32::new(0), Seen::default());
+    let (word, seen) = (AtomicU32::new(0), EventLog::default());
     let handler = Thread::new("handler", || {
         while first.wait(None) {
             // All that a handler does, its wake-ups included, as a bus's interrupt handler does it.
@@ -366,7 +366,7 @@ fn a_handler_may_mask_interrupts_and_what_it_wakes_comes_afterwards() {
                 word.store(1, Relaxed);
                 SimPlatform.wake(&raw const word);
                 engine.spend_ps(5_000);
-                // Once within another changes nothing.
+                // A nested masked section changes nothing.
                 SimPlatform.masked(&mut || engine.spend_ps(1));
                 seen.at(&engine, "handled");
             });
@@ -460,7 +460,8 @@ fn inversion(inherit: bool) -> u64 {
 fn inheritance_bounds_what_inversion_does_not() {
     let (without, with) = (inversion(false), inversion(true));
     assert!(without > 1_000_000_000, "high waits for medium too: {without}");
-    // Low had 6 of its 20 µs behind it when medium came; a wake's call and a few switches more.
+    // Low had done 6 of its 20 µs when medium came, so high waits for the other 14, a wake's call
+    // and a few switches.
     assert!((14_000_000..14_002_000).contains(&with), "{with}");
 }
 
@@ -509,7 +510,7 @@ fn a_lock_goes_to_the_highest_waiter_and_the_rest_stay() {
 #[test]
 fn the_same_program_gives_the_same_order() {
     let run = || {
-        let (engine, seen) = (engine(), Seen::default());
+        let (engine, seen) = (engine(), EventLog::default());
         let word = AtomicU32::new(0);
         let mut threads = Vec::new();
         for (index, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {

@@ -123,8 +123,8 @@ fn an_active_high_line_is_idle_before_the_first_message() {
     let other = Rc::new(RefCell::new(Echo::default()));
     board.attach(GPIO, other.clone());
     let bus = Bus::new(any(&board));
-    // Somebody else selects another chip at once, by the i.MX GPIO's DR: two selected chips would be a
-    // violation.
+    // Another user selects another chip at once, through DR of the i.MX GPIO. If both were selected,
+    // that would be a violation.
     let mut bank = board.gpio(0).expect("the other chip's line");
     bank.write(0, 0);
     bank.write(0, u32::MAX);

@@ -27,7 +27,7 @@ fn a_hop_costs_what_its_wake_ups_and_switches_do() {
 fn inheritance_bounds_what_a_medium_thread_can_do() {
     let (call_ns, way_ns) = wake_ns();
     let [plain, lending] = [false, true].map(|lends| priority::inversion(lends, Used));
-    // Somebody else's work, two milliseconds at a time, comes between.
+    // Other work occupies the processor for two milliseconds at a time in between.
     assert!(plain.longest_ns > plain.message_ns + 1_000_000, "{plain:?}");
     let bound = lending.message_ns + lending.own_ns + 2 * (call_ns + way_ns);
     assert!(lending.longest_ns <= bound, "{lending:?}");

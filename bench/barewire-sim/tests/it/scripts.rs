@@ -23,7 +23,7 @@ use barewire_sim::bring_up::any_interrupt;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::wire::Driver;
 
-use crate::blocks::{Block, Taped, Way, on_every_block};
+use crate::blocks::{Block, TapedBoard, Way, on_every_block};
 use crate::driver::{Waits, on_bus};
 use crate::snapshot;
 
@@ -49,7 +49,7 @@ use Part::{Exchange, InPlace, Read, Write};
 
 /// Sends a message and notes its end. `set` changes its transfers.
 fn send_with(
-    taped: &Taped,
+    taped: &TapedBoard,
     device: &Device<'_, dyn Controller + '_>,
     parts: &[Part],
     set: impl Fn(&mut [Transfer<'_>]),
@@ -59,7 +59,7 @@ fn send_with(
 
 /// The same; a message that is `prepared` is planned and run by different calls.
 fn send_as(
-    taped: &Taped,
+    taped: &TapedBoard,
     device: &Device<'_, dyn Controller + '_>,
     parts: &[Part],
     set: impl Fn(&mut [Transfer<'_>]),
@@ -110,7 +110,7 @@ struct Script {
 impl Script {
     /// A board with an echo behind each of its lines. PL022's own line excludes all others, so it has a chip
     /// only if `native` is set.
-    fn board(&self, native: bool) -> Taped {
+    fn board(&self, native: bool) -> TapedBoard {
         let taped = self.block.taped(self.way);
         let lines = match (native, self.block.has_both_lines()) {
             (false, false) => 0..1,
@@ -124,7 +124,7 @@ impl Script {
     }
 
     /// Adds the tape's entries, under `title`, and the broken rules.
-    fn add(&mut self, title: &str, taped: &Taped) {
+    fn add(&mut self, title: &str, taped: &TapedBoard) {
         let _ = writeln!(self.text, "{title}");
         self.text += &taped.text(self.block);
         let mut broken: Vec<String> =
@@ -142,7 +142,7 @@ impl Script {
         title: &str,
         waits: Waits,
         settings: Settings,
-        act: impl FnOnce(&Taped, &Device<'_, dyn Controller + '_>),
+        act: impl FnOnce(&TapedBoard, &Device<'_, dyn Controller + '_>),
     ) {
         let taped = self.board(settings.chip_select == 1);
         on_bus(self.way.start, &taped.board, waits, |bus| {
@@ -181,7 +181,7 @@ impl Script {
     fn by_hand(
         &mut self,
         title: &str,
-        act: impl FnOnce(&Taped, &mut dyn Controller, &Preset, &mut [Transfer<'_>]),
+        act: impl FnOnce(&TapedBoard, &mut dyn Controller, &Preset, &mut [Transfer<'_>]),
     ) {
         let taped = self.board(false);
         let mut driver = (self.way.start)(&taped.board, Some(0));
@@ -326,7 +326,7 @@ fn write_scripts(script: &mut Script) {
         fast,
         fast.with_mode(MODE_3),
         fast.with_mode(MODE_2),
-        // A clock that rests at the other level waits for it.
+        // Other clock polarities: the driver waits until the clock rests at the new level.
         Settings::new(0, 600_000),
         Settings::new(0, 600_000).with_mode(MODE_1),
         Settings::new(0, 600_000).with_mode(MODE_3),

@@ -1,5 +1,5 @@
-//! The judge of chip selects: on every block a line falls before the first clock and rises after the last, and
-//! the block's own line, where it is active for one burst alone, does not pulse.
+//! The judge of chip selects: on every block a line falls before the first clock and rises after the last. A
+//! native line that is active for one burst only does not pulse.
 
 use std::cell::RefCell;
 use std::rc::Rc;

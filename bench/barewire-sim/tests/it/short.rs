@@ -40,7 +40,7 @@ fn run(block: &'static Block, place: u64, message: impl Fn(&AnyDevice<'_>) -> Ve
     assert!(board.attach(0, chip.clone()));
     let bus = Bus::new(Pointer((block.usual().start)(&board, None)));
     let device = bus.device(&SETTINGS).expect("opens");
-    // It configures the block: the shorter path is for what follows.
+    // The first message configures the block; only later ones can take the shorter path.
     device.sync(&mut [Transfer::write(&[0; 9])]).expect("configures");
     let (heard, selections) = (chip.borrow().received().len(), chip.borrow().selections());
     board.stall_after(place, STALL_PS);

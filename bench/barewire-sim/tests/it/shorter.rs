@@ -156,7 +156,7 @@ fn is_the_same(block: &'static Block, parts: &[Part], trouble: Trouble) {
         assert_eq!(short, long, "{what}");
         if let Trouble::None = trouble {
             assert!(short.ran.is_ok(), "{what}: {:?}", short.ran);
-            // Where one is a little earlier it looks a little more often.
+            // If one path begins polling slightly earlier, it polls slightly more often.
             assert!(looks <= looks_of_loop + 2 * parts.len(), "{what}: {looks}, {looks_of_loop}");
         }
     }

@@ -128,7 +128,7 @@ fn orders(n: usize) -> Vec<Vec<usize>> {
     orders(n - 1).into_iter().flat_map(put).collect()
 }
 
-/// In whichever order threads are unwound, one that waits for another's message does not wait for
+/// Threads may be unwound in any order: a thread that waits for another's message does not wait for
 /// ever.
 fn in_every_order(
     platform: &'static dyn Platform,
@@ -165,7 +165,8 @@ fn a_thread_panics_while_others_wait_for_one_that_sleeps_with_the_bus() {
 fn a_thread_that_never_began_is_dropped() {
     let bench = bench(&SimPlatform, Pump::Caller);
     let counts = Counts(&bench.dropped);
-    // Of equals the first given goes first: the other has not begun when it panics.
+    // Of threads with equal times, the one listed first runs first, so the other has not begun when
+    // it panics.
     let never = Thread::new("never begins", move || drop(counts));
     let panics = Thread::new("panics", || {
         let _counts = Counts(&bench.dropped);

@@ -94,7 +94,8 @@ fn a_block_that_stops_anywhere_is_given_up_and_runs_again(block: &'static Block)
                     break;
                 }
                 if !block.forgets {
-                    // What was left has gone out meanwhile. Who starts the driver anew finds it.
+                    // The block has sent the words that the stopped message left. A driver that is
+                    // started again finds a working block.
                     on_bus(way.start, &taped.board, Waits::Polling, |bus| {
                         is_whole(bus, &chip, &what)
                     });
@@ -215,7 +216,7 @@ fn a_block_that_never_interrupts_is_looked_at_by_the_deadline(block: &'static Bl
 }
 on_every_block! { a_block_that_never_interrupts_is_looked_at_by_the_deadline }
 
-/// A bit that says of words which have not come that all is over is not believed.
+/// A status bit that reports the end before all words were received is not believed.
 fn an_end_without_words_is_not_believed(block: &'static Block) {
     let Some((offset, bits, while_clear)) = block.early else { return };
     for waits in [Waits::Polling, Waits::Asleep(0)] {
@@ -229,7 +230,7 @@ fn an_end_without_words_is_not_believed(block: &'static Block) {
 }
 on_every_block! { an_end_without_words_is_not_believed }
 
-/// A block that says it lost a word is asked once nothing comes any more, and the next message is whole.
+/// If no more words arrive, the driver asks the block whether it lost one. The next message is complete.
 fn a_lost_word_is_an_overrun(block: &'static Block) {
     let Some((offset, bit)) = block.lost else { return };
     for (waits, len) in [(Waits::Polling, 1), (Waits::Polling, block.longer), (Waits::Asleep(0), 3)]
@@ -253,8 +254,8 @@ fn a_lost_word_is_an_overrun(block: &'static Block) {
 }
 on_every_block! { a_lost_word_is_an_overrun }
 
-/// Words of another program fill the receive FIFO, against all rules. A message that is longer than the FIFO loses some
-/// of its own and says so, and the next one is whole.
+/// Words of another program fill the receive FIFO, against all rules. A message that is longer than the FIFO loses
+/// words and fails with an error that says so. The next message is complete.
 fn an_overrun_is_told_and_drained(block: &'static Block) {
     let Some(Overfill { words, busy: (offset, bit) }) = block.overfill else { return };
     for waits in [Waits::Polling, Waits::Asleep(0)] {

@@ -37,7 +37,7 @@ fn every_promise_is_kept_with_and_without_faults() {
             let line = stress(&["--seed", seed, "--faults", faults]).ok().json();
             assert_kept(&line);
             assert_eq!(number(&line, "messages"), 4000);
-            // Nothing of it may be kept for want of being tried.
+            // Every path must have been used often: an unused path breaks no promise.
             let paths = ["prepared", "prepared_message", "sync", "submitted", "enqueued"];
             let more = ["future", "transact", "locked", "try", "called_back"];
             for path in paths.iter().chain(&more) {
@@ -86,7 +86,8 @@ fn what_is_sabotaged_is_seen_in_its_own_field() {
             }
         }
     }
-    // A controller's lies are not in the bus's statistics: the wire differs.
+    // The bus's statistics do not show a controller's false results; comparing them with the wire
+    // does.
     let line = stress(&["--sabotage", "lose"]).json();
     assert!(number(&line, "statistics_mismatches") > 0, "{line}");
     let text = run(&["--messages", "4000", "--sabotage", "lose"]).text();

@@ -2,14 +2,14 @@
 //!
 //! # How it works
 //! The [`Bus`] waits by futexes and is served by a worker thread once something is queued. Its controller is a
-//! [`DynController`], which can be closed while others still hold devices on the bus. What is not
-//! `Send` by itself, a simulated board or one in QEMU, is confined: a message uses it under a mutex.
+//! [`DynController`], which can be closed while others still hold devices on the bus. Simulated boards and
+//! boards in QEMU are not `Send`, so they are confined: each message uses them under a mutex.
 //!
 //! # Time
-//! A simulated board's time passes by messages and by waits on [`AnyBus::timer`]. It also passes with the clock
-//! on the wall: a pause of the program of a millisecond or more is the board's pause too, so that a driver which
-//! sleeps finds its chip ready. Shorter pauses do not count: calls one after the other give the same times in
-//! each run. [`AnyBus::steady`] leaves the clock on the wall out.
+//! A simulated board's time passes by messages and by waits on [`AnyBus::timer`]. It also passes with real time:
+//! if the program pauses for a millisecond or more, the board's time advances too, so that a driver which sleeps
+//! finds its chip ready. Shorter pauses do not count: calls one after the other give the same times in each run.
+//! [`AnyBus::steady`] switches that off.
 //!
 //! # Ordering
 //! Closing: the flag is set; the controller is dropped between two messages; then the board is closed. A message of
@@ -271,8 +271,8 @@ impl Inner {
         let held = self.bus.with_controller(DynController::close).is_err();
         if let Some(Ok(worker)) = self.worker.get() {
             let worker = worker.lock().unwrap_or_else(PoisonError::into_inner).take();
-            // The worker may be the caller, in a callback or a waker. It does not wait for itself: dropped,
-            // it is asked to end.
+            // The worker may be the caller, in a callback or a waker. The worker's thread must not join
+            // itself. Dropping the handle only asks it to end.
             match worker {
                 Some(worker) if !held && worker.thread().id() != thread::current().id() => {
                     drop(worker.stop());
@@ -286,7 +286,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Nobody is left to hear of it.
+        // No caller is left that could get the error.
         let _ = self.close();
     }
 }

@@ -1,9 +1,9 @@
 //! A simulated board, or one in QEMU, with its controller and its time: confined, so that any thread may use it.
 //!
 //! # Safety
-//! The simulator has no thread-local variables, and its engine runs on whatever thread calls it. The connection to QEMU
-//! is a socket. That is the promise that [`ConfinedGraph`] asks for. What else may be around the controller, a
-//! tracer's sink among it, is `Send`.
+//! The simulator has no thread-local variables, and its engine runs on whatever thread calls it. The connection to
+//! QEMU is a socket. That is the promise that [`ConfinedGraph`] asks for. Other parts around the controller, such as
+//! a tracer's sink, are `Send`.
 #![allow(unsafe_code, reason = "promises that boards, simulated or in QEMU, work on any thread")]
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) struct BoardInUse {
     steady: usize,
 }
 
-/// The thread that started QEMU, which ends with it, and what ends the thread.
+/// The thread that started QEMU, and the channel that ends it. QEMU ends with that thread.
 pub(super) type Keeper = (Sender<()>, JoinHandle<()>);
 
 /// The simulated board as asked.
@@ -175,7 +175,7 @@ impl BoardInUse {
     }
 }
 
-/// A simulated board's time as a process has it: in nanoseconds, and a wait is as long as it is asked.
+/// A simulated board's time, as a clock in nanoseconds. A wait takes exactly as long as requested.
 struct SimClock(Board);
 
 impl Timer for SimClock {

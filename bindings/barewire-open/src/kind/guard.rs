@@ -51,7 +51,7 @@ impl Guard {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It does not panic; if it did, the last look is what counts.
+            // The thread does not panic. If it did, the final check below still decides.
             let _ = thread.join();
         }
         let last = || self.watch.final_check().err().map(|error| error.to_string());

@@ -42,7 +42,8 @@ pub fn map(spec: &MapSpec, tell: &mut dyn FnMut(&str)) -> Result<Mapped, OpenErr
     Ok(mapped)
 }
 
-/// The controller as asked, mapped, checked, and only then touched.
+/// Opens the controller that `spec` names: maps its registers, checks the machine, and accesses the
+/// registers last.
 pub(crate) fn open(
     spec: &MapSpec,
     layers: Layers,

@@ -74,8 +74,8 @@ pub trait Backing {
         None
     }
 
-    /// Writes back what must be kept, such as a flash file, and ends what was started. Called once, after the last
-    /// message.
+    /// Writes back files, such as that of a flash chip, and ends the programs that were started. Called once,
+    /// after the last message.
     ///
     /// # Errors
     /// The part that could not be written back or ended in order.

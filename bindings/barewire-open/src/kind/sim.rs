@@ -7,14 +7,14 @@ use barewire_sim::bring_up::{Charged, any};
 
 use super::Backing;
 use crate::name::SimOptions;
-use crate::{Fitted, Layers, OpenError, SimBoard};
+use crate::{Fitting, Layers, OpenError, SimBoard};
 
 const PS_PER_NS: u64 = 1_000;
 
 /// The board as asked.
 pub(crate) fn open(
     options: &SimOptions,
-    fitted: Fitted,
+    fitted: Fitting,
     linux_process: bool,
     layers: Layers,
     tell: &mut dyn FnMut(&str),

@@ -18,7 +18,7 @@ pub use qemu::QemuName;
 pub use sim::SimOptions;
 pub use spidev::SpidevName;
 
-use crate::files::Named;
+use crate::files::NamedFile;
 use crate::near;
 
 /// A bus by name, not yet opened.
@@ -92,11 +92,11 @@ fn without_scheme(text: &str) -> String {
 
 impl BusName {
     /// The files that its options name.
-    pub fn files(&self) -> Vec<Named<'_>> {
+    pub fn files(&self) -> Vec<NamedFile<'_>> {
         match self {
             BusName::Sim(options) => options.files(),
             BusName::Qemu(name) => {
-                name.flash.iter().map(|path| Named { by: "flash=", path }).collect()
+                name.flash.iter().map(|path| NamedFile { by: "flash=", path }).collect()
             }
             BusName::Spidev(_) | BusName::Mapped(_) | BusName::Null => Vec::new(),
         }

@@ -14,7 +14,7 @@ use barewire_sim::profile::CostLevel;
 use barewire_sim::{BoardOptions, BoardSpec, Faults};
 
 use super::{OledOptions, oled, read_options};
-use crate::files::Named;
+use crate::files::NamedFile;
 use crate::{near, number};
 
 /// A simulated board as asked for.
@@ -44,7 +44,7 @@ pub struct SimOptions {
     pub done: Done,
     /// The effect of a level that is written to an input of PL061.
     pub input_level: InputLevel,
-    /// How an ECSPI is where its manual leaves it open.
+    /// How an ECSPI behaves where its manual does not say.
     pub ecspi: Readings,
 }
 
@@ -68,14 +68,16 @@ impl SimOptions {
     }
 
     /// The files that its options name.
-    pub(crate) fn files(&self) -> Vec<Named<'_>> {
-        let flash = self.flash.iter().map(|path| Named { by: "flash=", path: path.as_path() });
+    pub(crate) fn files(&self) -> Vec<NamedFile<'_>> {
+        let flash = self.flash.iter().map(|path| NamedFile { by: "flash=", path: path.as_path() });
         let signals = self.inputs.iter().filter_map(|(_, signal)| match signal {
-            SignalSpec::File { path, .. } => Some(Named { by: "input=", path: Path::new(path) }),
+            SignalSpec::File { path, .. } => {
+                Some(NamedFile { by: "input=", path: Path::new(path) })
+            }
             SignalSpec::Ready(_) => None,
         });
         let picture = self.oled.iter().filter_map(|oled| oled.picture.as_deref());
-        let picture = picture.map(|path| Named { by: "oled=", path });
+        let picture = picture.map(|path| NamedFile { by: "oled=", path });
         flash.chain(signals).chain(picture).collect()
     }
 

@@ -31,14 +31,14 @@ use told::{LineChange, Watcher};
 
 /// An error number, and its cause if that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct GpioError {
     /// The error number that the program gets.
     pub errno: Errno,
     /// The cause, in words.
     pub why: Option<String>,
 }
 
-impl From<Errno> for Failed {
+impl From<Errno> for GpioError {
     fn from(errno: Errno) -> Self {
         Self { errno, why: None }
     }
@@ -174,7 +174,7 @@ impl<P: Pins> GpioChip<P> {
         number: u32,
         body: &[u8],
         now: &Now,
-    ) -> Result<Vec<u8>, Failed> {
+    ) -> Result<Vec<u8>, GpioError> {
         let request = GpioRequest::decode(number)?;
         let argument = request.argument();
         let made = usize::from(request.makes_a_file()) * 4;
@@ -188,15 +188,15 @@ impl<P: Pins> GpioChip<P> {
         }
     }
 
-    fn existing(&self, line: u32) -> Result<u32, Failed> {
+    fn existing(&self, line: u32) -> Result<u32, GpioError> {
         if (line as usize) < self.lines.len() {
             return Ok(line);
         }
         let why = format!("line {line} of a chip with {} lines", self.lines.len());
-        Err(Failed { errno: Errno::INVAL, why: Some(why) })
+        Err(GpioError { errno: Errno::INVAL, why: Some(why) })
     }
 
-    fn count(&self, lines: u32) -> Result<usize, Failed> {
+    fn count(&self, lines: u32) -> Result<usize, GpioError> {
         let count = lines as usize;
         match (1..=layout::REQUEST_LINES).contains(&count) {
             true => Ok(count),
@@ -204,11 +204,11 @@ impl<P: Pins> GpioChip<P> {
         }
     }
 
-    fn writable(&self, line: u32) -> Result<(), Failed> {
+    fn writable(&self, line: u32) -> Result<(), GpioError> {
         if self.lines[line as usize].flags & flag::OUTPUT != 0 {
             return Ok(());
         }
-        Err(Failed { errno: Errno::PERM, why: Some(format!("line {line} is an input")) })
+        Err(GpioError { errno: Errno::PERM, why: Some(format!("line {line} is an input")) })
     }
 
     /// Requests lines for the open file `made`: all or none.
@@ -219,7 +219,7 @@ impl<P: Pins> GpioChip<P> {
         (lines, configs): (&[u32], &[LineConfig]),
         consumer: Vec<u8>,
         now: &Now,
-    ) -> Result<Vec<u8>, Failed> {
+    ) -> Result<Vec<u8>, GpioError> {
         if made == OpenId(0) || self.requests.contains_key(&made) {
             return Err(Errno::PROTO.into());
         }
@@ -228,7 +228,9 @@ impl<P: Pins> GpioChip<P> {
             let free = self.existing(*line).and_then(|line| self.free(line));
             // The same line twice is busy the second time.
             let free = free.and_then(|()| match lines[..index].contains(line) {
-                true => Err(Failed { errno: Errno::BUSY, why: Some(format!("line {line} twice")) }),
+                true => {
+                    Err(GpioError { errno: Errno::BUSY, why: Some(format!("line {line} twice")) })
+                }
                 false => Ok(()),
             });
             free?;
@@ -247,13 +249,16 @@ impl<P: Pins> GpioChip<P> {
         Ok(Vec::new())
     }
 
-    fn free(&self, line: u32) -> Result<(), Failed> {
+    fn free(&self, line: u32) -> Result<(), GpioError> {
         let LineState { user, consumer, .. } = &self.lines[line as usize];
         if *user == User::Nobody {
             return Ok(());
         }
         let used_as = String::from_utf8_lossy(consumer);
-        Err(Failed { errno: Errno::BUSY, why: Some(format!("line {line} is used as {used_as:?}")) })
+        Err(GpioError {
+            errno: Errno::BUSY,
+            why: Some(format!("line {line} is used as {used_as:?}")),
+        })
     }
 
     fn configure(&mut self, file: OpenId, lines: &[u32], configs: &[LineConfig], now: &Now) {

@@ -22,7 +22,7 @@ impl Now {
     }
 }
 
-/// A pin as it is found.
+/// The observed state of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Its level.
@@ -50,7 +50,7 @@ pub(super) struct WatchedLine {
     debounce_ns: u64,
     /// The level that counts.
     stable: bool,
-    /// When a level that came counts.
+    /// The time at which a new level counts.
     counts_at_ns: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(changes(&line.look(&asserted(7, 30), &at(300))), [(false, 270)]);
         assert_eq!(changes(&line.look(&asserted(7, 130), &at(400))), [], "the same");
         assert_eq!(changes(&line.look(&plain(true), &at(500))), [(true, 500)]);
-        // Not before the look before it, whatever the chip's clock says.
+        // An edge is never dated before the previous look, even if the chip's clock says so.
         assert_eq!(changes(&line.look(&asserted(8, 400), &at(600))), [(false, 500)]);
         assert_eq!(at(600).realtime_of(500), 1_000_500);
     }

@@ -10,8 +10,8 @@
 //! * [`GpioRequest`]: an ioctl's number, decoded. The library copies as many bytes as it says.
 //! * [`GpioChip`]: one chip: which of its lines are requested by which open file, what they are set to, and
 //!   the events that those files read. Its pins are anything that is [`Pins`].
-//! * `layout`: the structures. `config`: a line's settings, with the kernel's checks. `edges`: what became of
-//!   a line that is watched.
+//! * `layout`: the structures. `config`: a line's settings, with the kernel's checks. `edges`: the level
+//!   changes of a watched line.
 //!
 //! A request makes a new open file. The library makes it first, a connection to the server as every open file
 //! ([`protocol`](crate::protocol)), and passes its id behind the request's structure. Events are packets on
@@ -33,7 +33,7 @@ mod request;
 pub mod tree;
 
 pub use crate::chip_name::ChipName;
-pub use chip::{Failed, GpioChip, LineSpec};
+pub use chip::{GpioChip, GpioError, LineSpec};
 pub use edges::{Look, Now};
 pub use request::{Argument, GpioRequest};
 

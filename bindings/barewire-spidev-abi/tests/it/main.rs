@@ -5,7 +5,7 @@ use barewire::controller::Controller;
 use barewire::spi::Mode;
 use barewire_sim::bring_up;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
-use barewire_spidev_abi::{BUFSIZ, Chip, Errno, Failed, IocTransfer, Setting, Setup};
+use barewire_spidev_abi::{AbiError, BUFSIZ, Chip, Errno, IocTransfer, Setting, Setup};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ impl Bench {
         bench
     }
 
-    fn read_id(&mut self) -> Result<[u8; 3], Failed> {
+    fn read_id(&mut self) -> Result<[u8; 3], AbiError> {
         let mut rx = [0; 4];
         let both = IocTransfer { tx_buf: 1, rx_buf: 1, len: 4, ..IocTransfer::default() };
         assert_eq!(self.chip.run(&self.bus, &[both], &[0x9f, 0, 0, 0], &mut rx)?, 4);
@@ -106,7 +106,7 @@ proptest! {
                     let mode = matches!(setting, Setting::Mode | Setting::Mode32);
                     prop_assert!(!mode || value & !0x6f6f == 0, "{:#x}", value);
                 }
-                Err(Failed { errno, .. }) => {
+                Err(AbiError { errno, .. }) => {
                     prop_assert_eq!(errno, Errno::INVAL);
                     prop_assert_eq!(all.map(|setting| bench.chip.read(setting)), before);
                 }
@@ -119,7 +119,8 @@ proptest! {
                 Err(errno) => prop_assert!(matches!(errno, Errno::INVAL | Errno::MSGSIZE), "{}", errno),
             }
         }
-        // The last one closes it: the clock goes, and a chip that was left selected is released.
+        // The last opener closes the node: its clock setting is forgotten, and a chip that was left
+        // selected is released.
         bench.chip.close(&bench.bus);
         bench.chip.open();
         for (setting, value) in [(Setting::Mode32, 0), (Setting::BitsPerWord, 8)] {

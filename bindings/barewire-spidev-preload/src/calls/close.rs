@@ -32,7 +32,7 @@ extern "C" fn closefrom(first: c_int) {
 /// Notes that a copy of a descriptor has the original's open file.
 fn copied(from: c_int, to: c_int) -> c_int {
     if to >= 0 && files::set(to, files::file(from)).is_err() {
-        // SAFETY: just made; nobody else knows it.
+        // SAFETY: just made, and known to no other code.
         unsafe { rustix::io::close(to) };
         crate::real::set_errno(rustix::io::Errno::MFILE);
         return -1;
@@ -55,8 +55,8 @@ extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     copied(fd, call_real!(dup3(fd => c_int, to => c_int, flags => c_int) -> c_int, or -1))
 }
 
-/// fcntl of any name. An open node does not block in truth: what goes around the library must not hang. The
-/// program does not see that.
+/// fcntl of any name. The descriptor of an open node is always non-blocking, so that calls that bypass the
+/// library do not hang. The program does not see the flag.
 fn fcntl_by(fd: c_int, command: c_int, argument: c_long, real: impl Fn(c_long) -> c_int) -> c_int {
     let node = files::node(fd);
     match command {

@@ -23,7 +23,7 @@ const EVENT_MAX: usize = 288;
 const LINE_EVENT: usize = 48;
 const EVENT_DATA: usize = 16;
 
-/// An ioctl of a GPIO file; `real` for what any file knows.
+/// An ioctl on a GPIO file. `real` handles the numbers that every kind of file has.
 pub(super) fn ioctl(
     id: OpenId,
     number: u32,
@@ -78,7 +78,7 @@ fn made(
     let at = body.len() - size_of::<c_int>();
     body[at..].copy_from_slice(&fd.to_ne_bytes());
     if let Err(errno) = memory::write(argument, &body).and_then(|()| files::set(fd, Some(made))) {
-        // SAFETY: nobody else knows it yet.
+        // SAFETY: no other code knows it yet.
         unsafe { rustix::io::close(fd) };
         return Err(errno);
     }

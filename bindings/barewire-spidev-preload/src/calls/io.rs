@@ -80,13 +80,14 @@ fn of_any_file(number: u32) -> bool {
 fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -> c_int) -> c_int {
     // The kernel looks at 32 bits.
     let number = number as u32;
-    // First what is called most.
+    // The most frequent calls come first.
     if number == Request::MESSAGE_OF_ONE
         && let Some(ran) = direct::exchange(fd, argument.expose_provenance() as u64)
     {
         return told(ran);
     }
-    // One that came by `exec` around the library, or from another process, is known by its name.
+    // A descriptor that was inherited through `exec` or sent by another process is recognised by
+    // its file's name.
     let letter = number >> 8 & 0xff;
     let ours = letter == u32::from(b'k') || GpioRequest::has_letter(number);
     let id = if ours { files::find(fd) } else { files::file(fd) };

@@ -8,11 +8,11 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use super::path_of;
-use crate::paths::{Instead, behind_link, instead, of_descriptor, outside};
+use crate::paths::{Substitute, behind_link, instead, of_descriptor, outside};
 use crate::real::{call_real, told};
 
 /// The file used instead of `path`, or, if `path` is a link, instead of the link's target.
-fn place(directory: c_int, path: *const c_char) -> Option<Instead> {
+fn place(directory: c_int, path: *const c_char) -> Option<Substitute> {
     let path = path_of(path)?;
     instead(directory, path).or_else(|| behind_link(directory, path))
 }

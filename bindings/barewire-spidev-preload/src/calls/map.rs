@@ -39,7 +39,7 @@ fn map(
     let offset = (offset / unit) as libc::c_long;
     // SAFETY: the caller's promise.
     let mapped = unsafe { libc::syscall(call, at, len, rights, flags, fd, offset) };
-    // Only then is something else in the place of what was there.
+    // Only MAP_FIXED can replace memory that was mapped before.
     if flags & libc::MAP_FIXED != 0 {
         good::forget_all();
     }

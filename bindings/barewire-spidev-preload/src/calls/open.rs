@@ -7,7 +7,7 @@ use barewire_spidev_abi::protocol::{Call, FileKind};
 use rustix::io::Errno;
 
 use super::{path_of, stream};
-use crate::paths::{Instead, behind_link, instead};
+use crate::paths::{Substitute, behind_link, instead};
 use crate::real::{call_real, set_errno, told};
 use crate::{files, out_of_reach, server};
 
@@ -34,7 +34,7 @@ fn open_node(call: Call, stands_for: &CStr, flags: c_int) -> Result<c_int, Errno
     }
     let fd = file.into_raw_fd();
     if let Err(errno) = files::set(fd, Some(id)) {
-        // SAFETY: nobody else knows it yet.
+        // SAFETY: no other code knows it yet.
         unsafe { rustix::io::close(fd) };
         return Err(errno);
     }
@@ -50,10 +50,10 @@ fn open_by(
     real: impl Fn(*const c_char) -> c_int,
 ) -> c_int {
     let Some(text) = path_of(path) else { return real(path) };
-    let open = |place: Instead| match place {
-        Instead::Node(node, file) => told(open_node(Call::Open(node), &file, flags)),
-        Instead::Chip(chip, file) => told(open_node(Call::OpenChip(chip), &file, flags)),
-        Instead::File(file) => real(file.as_ptr()),
+    let open = |place: Substitute| match place {
+        Substitute::Node(node, file) => told(open_node(Call::Open(node), &file, flags)),
+        Substitute::Chip(chip, file) => told(open_node(Call::OpenChip(chip), &file, flags)),
+        Substitute::File(file) => real(file.as_ptr()),
     };
     if out_of_reach::refuses(directory, text) {
         return told(Err::<c_int, _>(Errno::PERM));
@@ -63,7 +63,8 @@ fn open_by(
     }
     let fd = real(path);
     if fd >= 0 {
-        // What was there, if the library was gone around to close it.
+        // Removes an old entry of this number: a call that bypassed the library may have closed
+        // that descriptor.
         let _ = files::set(fd, None);
         return fd;
     }
@@ -183,19 +184,19 @@ macro_rules! define_fopen {
                         set_errno(Errno::PERM);
                         core::ptr::null_mut()
                     }
-                    Some(Instead::Node(node, file)) => {
+                    Some(Substitute::Node(node, file)) => {
                         match told(open_node(Call::Open(node), &file, flags_of(how))) {
                             fd @ 0.. => stream::of_node(fd, mode),
                             _ => core::ptr::null_mut(),
                         }
                     }
-                    Some(Instead::Chip(chip, file)) => {
+                    Some(Substitute::Chip(chip, file)) => {
                         match told(open_node(Call::OpenChip(chip), &file, flags_of(how))) {
                             fd @ 0.. => stream::of_chip(fd, mode),
                             _ => core::ptr::null_mut(),
                         }
                     }
-                    Some(Instead::File(file)) => real(file.as_ptr()),
+                    Some(Substitute::File(file)) => real(file.as_ptr()),
                     None => real(path),
                 },
                 _ => real(path),

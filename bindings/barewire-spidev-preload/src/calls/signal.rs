@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use crate::direct::handlers;
 use crate::real::call_real;
 
-/// Notes what is installed, if it is a handler.
+/// Remembers that a handler is installed, if it is one.
 fn note(signal: c_int, handler: libc::sighandler_t, flags: c_int) {
     if !matches!(handler, libc::SIG_DFL | libc::SIG_IGN) {
         handlers::note(signal, flags);

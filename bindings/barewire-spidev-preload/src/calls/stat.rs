@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int, c_uint};
 
 use super::path_of;
 use crate::files;
-use crate::paths::{Instead, behind_link, instead};
+use crate::paths::{Substitute, behind_link, instead};
 use crate::real::call_real;
 
 /// A node's mode: for the user and the group, as udev's rules make it.
@@ -58,7 +58,7 @@ impl FileName {
     }
 
     /// The file used instead of it.
-    fn place(&self) -> Option<Instead> {
+    fn place(&self) -> Option<Substitute> {
         match *self {
             Self::Path { directory, path, follow } => {
                 let path = path_of(path)?;
@@ -79,8 +79,8 @@ fn numbers_of(stands_for: &core::ffi::CStr) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.trim().parse().ok()?))
 }
 
-/// Says what stands in a file's place: `by_path` is the C library's function for a path, `real` for the
-/// file itself.
+/// Answers a stat call for the file that replaces the named one. `by_path` calls the C library's
+/// function on a path; `real` calls it on the named file itself.
 fn stat_by<S: FileAnswer>(
     about: &FileName,
     to: *mut S,
@@ -89,7 +89,8 @@ fn stat_by<S: FileAnswer>(
 ) -> c_int {
     let Some(place) = about.place() else { return real() };
     let result = by_path(place.path().as_ptr());
-    if let (0, Instead::Node(_, stands_for) | Instead::Chip(_, stands_for)) = (result, &place) {
+    if let (0, Substitute::Node(_, stands_for) | Substitute::Chip(_, stands_for)) = (result, &place)
+    {
         let numbers = numbers_of(stands_for).unwrap_or_default();
         // SAFETY: the call above has filled it, so it is valid.
         unsafe { (*to).be_node(numbers) };

@@ -3,8 +3,8 @@
 //! Read first: the GNU C library's manual, on `_TIME_BITS`. Offsets: measured with `offsetof` on
 //! armhf, C library 2.36.
 
-/// The layout in programs built with `_TIME_BITS=64`. Only the fields in which a node's differs
-/// have names.
+/// The layout in programs built with `_TIME_BITS=64`. Only the fields that differ for a node have
+/// names.
 #[repr(C)]
 pub(super) struct StatTime64 {
     device_and_inode: [u64; 2],

@@ -116,7 +116,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The bus's specification, if messages on it need no system call: what waits by interrupt is served.
+/// The bus's specification, if its messages are polled. Buses whose transfers wait by interrupt are
+/// left to the server.
 fn spec(text: &str) -> Option<MapSpec> {
     let spec = match text.split_once(':')? {
         ("mem", rest) => parse_mem(rest).ok()?,

@@ -72,19 +72,7 @@ pub(super) const fn shut() -> AtomicPtr<Gate> {
 
 /// Messages are run whole: none waits for the controller's interrupt.
 impl<C: Controller> Layer for GatedController<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: C);
 
     #[inline(always)]
     fn run_layer(

@@ -13,9 +13,10 @@
 //! clocked; `None` means that. So the program never gets an error from this path first.
 //!
 //! # Signals
-//! A message must not be left in the middle by a handler that does not return, nor be entered again by one. So
-//! signals are blocked in a program that has a handler ([`handlers`]), which costs two system calls. A program
-//! without one can only be killed; the next user of the lock then finds that its owner has died.
+//! A signal handler must not leave a message half done (by a `longjmp`), or start another message in the
+//! middle of one. So signals are blocked in a program that has a handler ([`handlers`]), which costs two
+//! system calls. A program without one can only be killed; the next user of the lock then finds that its owner
+//! has died.
 //!
 //! # Threads, processes
 //! A thread that finds another one in a message asks the server, and waits there. A child made by `fork` begins

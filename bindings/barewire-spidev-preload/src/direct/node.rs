@@ -11,7 +11,7 @@ use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::spi::{Error, Mode, Transfer};
 use barewire_linux::SharedWords;
 use barewire_spidev_abi::direct::{PAGE_BYTES, files, plain, plain_one, settings_of};
-use barewire_spidev_abi::{Failed, IocTransfer, NodeName, Sums, TRANSFER_BYTES};
+use barewire_spidev_abi::{AbiError, IocTransfer, NodeName, Sums, TRANSFER_BYTES};
 use rustix::fs::{CWD, Mode as FileMode, OFlags, openat};
 use rustix::io::Errno;
 
@@ -130,7 +130,7 @@ impl Node {
             good::read(transfer.tx_buf, bytes).ok()?;
             rest = others;
         }
-        // Dropped behind the turn, so that no signal comes within it.
+        // Declared before `turn`, so dropped after it: signals stay blocked until the turn is over.
         let undisturbed = handlers::any().then(SignalsBlocked::new);
         let mut turn = self.turn(transfers.first()?, undisturbed.is_some())?;
         let (controller, last) = turn.parts();
@@ -250,6 +250,6 @@ fn several(
 fn failed(error: Error) -> Option<Result<c_int, Errno>> {
     match error {
         Error::Os { .. } | Error::Busy => None,
-        error => Some(Err(Failed::from(error).errno)),
+        error => Some(Err(AbiError::from(error).errno)),
     }
 }

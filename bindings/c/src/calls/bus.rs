@@ -13,7 +13,7 @@ use barewire_open::{AnyBus, OpenError, OpenOptions, name};
 use crate::border::{give, guard, put_text, text};
 use crate::error::bw_error;
 use crate::failure::Failure;
-use crate::shared::{BUSES, Shared};
+use crate::shared::{BUSES, SharedBus};
 use crate::types::{bw_bus, bw_note_fn, bw_simulated, bw_statistics};
 
 const NS_PER_S: u128 = 1_000_000_000;
@@ -44,16 +44,16 @@ pub unsafe extern "C" fn bw_bus_open(
         };
         let name = name::parse(name).map_err(OpenError::Name)?;
         let opened = AnyBus::open_with(&name, OpenOptions::default(), &mut tell)?;
-        let handle = BUSES.insert(Shared::new(opened))?;
+        let handle = BUSES.insert(SharedBus::new(opened))?;
         // SAFETY: not null, and the caller's promise.
         unsafe { bus.write(handle.cast()) };
         Ok(())
     })
 }
 
-/// Closes a bus: waits for the message on the wire and for another thread's lock, releases the controller, and keeps what
-/// a simulated flash chip has in its file. Messages that are queued, and later ones, fail with `BW_ERROR_CLOSED`, in
-/// whatever thread. Its devices, prepared messages and messages keep their handles, and are to be closed too.
+/// Closes a bus: waits for the message on the wire and for another thread's lock, releases the controller, and keeps
+/// what a simulated flash chip has in its file. Queued messages, and later ones of any thread, fail with
+/// `BW_ERROR_CLOSED`. Its devices, prepared messages and messages keep their handles, and are to be closed too.
 ///
 /// A lock that the calling thread holds is released first. If the call fails with `BW_ERROR_OPEN`, the bus is closed all
 /// the same, and the text says what could not be kept.
@@ -125,7 +125,7 @@ pub extern "C" fn bw_set_counting(bus: *mut bw_bus, counting: i32) -> bw_error {
     })
 }
 
-/// What was on the wire while counting was on, as of one moment between two messages.
+/// The counts of messages since counting was switched on, taken at one moment between two messages.
 ///
 /// # Safety
 /// `statistics` is NULL or points at a struct whose `size` is set.
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn bw_get_violation(
     })
 }
 
-fn not_simulated(shared: &Shared) -> Failure {
+fn not_simulated(shared: &SharedBus) -> Failure {
     let text = format!("{} is no simulated board: open sim:…", shared.bus.name());
     Failure::new(bw_error::BW_ERROR_NOT_SIMULATED, text)
 }

@@ -16,7 +16,7 @@ use crate::border::{give, guard, put, take};
 use crate::error::bw_error;
 use crate::failure::Failure;
 use crate::handle::Table;
-use crate::shared::{BUSES, Shared};
+use crate::shared::{BUSES, SharedBus};
 use crate::transfers::{buffers, check, with_message};
 use crate::types::{bw_bus, bw_device, bw_effective, bw_limits, bw_settings, bw_transfer};
 
@@ -26,7 +26,7 @@ pub(crate) static DEVICES: Table<Device> = Table::new(2, "device");
 /// A device, with the bus that it borrows.
 pub(crate) struct Device {
     pub(crate) core: CoreDevice<'static, DynController>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedBus>,
 }
 
 impl Device {
@@ -79,7 +79,8 @@ fn mode(bits: u32) -> Result<Mode, Failure> {
     Ok(set.fold(Mode::default(), |mode, (_, flag)| mode | *flag))
 }
 
-/// Opens a device on the bus and stores its handle in `*device`. What its chip select needs is added to the mode.
+/// Opens a device on the bus and stores its handle in `*device`. The mode flags that its chip select needs are
+/// added.
 ///
 /// # Safety
 /// `settings` is NULL or points at a struct whose `size` is set; `device` is NULL or valid for a write.
@@ -111,7 +112,7 @@ pub unsafe extern "C" fn bw_device_open(
             word_delay_ns: asked.word_delay_ns,
             poll_limit_ns: (asked.poll_limit_ns != 0).then_some(asked.poll_limit_ns),
         };
-        // SAFETY: the device is dropped with its `Shared`, at the latest.
+        // SAFETY: the device is dropped with its `SharedBus`, at the latest.
         let core = unsafe { shared.bus() };
         let opened = match shared.with_lock(|locked| locked.device(&settings)) {
             Some(opened) => opened,

@@ -30,7 +30,7 @@ use crate::calls::prepared::message_of;
 use crate::error::bw_error;
 use crate::failure::{Failure, keep};
 use crate::handle::{Table, Use};
-use crate::shared::{Shared, in_any_callback, outside_callback, within_callback};
+use crate::shared::{SharedBus, in_any_callback, outside_callback, within_callback};
 use crate::types::{BW_AGAIN, bw_callback, bw_device, bw_message, bw_transfer};
 
 /// The messages.
@@ -42,10 +42,10 @@ struct CallbackTarget {
     user: *mut c_void,
     /// The message's handle.
     handle: AtomicPtr<c_void>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
 }
 
-// SAFETY: the C function gets the pointer in whatever thread it is called, which its documentation says.
+// SAFETY: the C function gets the pointer on any thread that calls it, as its documentation says.
 unsafe impl Send for CallbackTarget {}
 
 // SAFETY: likewise.
@@ -78,7 +78,7 @@ type Closure = dyn Fn(&mut Completed<'_>) -> Then + Send + Sync;
 
 /// The core's message, with the callback that it calls.
 struct Inner {
-    // Dropped before what it calls, and before the bus.
+    // Must be dropped first: it may still call the closure, and it borrows the bus.
     queued: ManuallyDrop<Pin<Box<CoreMessage>>>,
     closure: *mut Closure,
     called: Arc<CallbackTarget>,
@@ -103,7 +103,7 @@ pub(crate) struct Message {
     last: Option<Result<usize, MessageError>>,
 }
 
-// SAFETY: shared references give access to nothing: each use is alone, and exclusive.
+// SAFETY: every access goes through `get_alone`, which is exclusive; a shared reference gives none.
 unsafe impl Sync for Message {}
 
 impl Drop for Message {
@@ -122,7 +122,7 @@ impl Drop for Message {
 }
 
 impl Message {
-    fn parts(&mut self) -> Result<(Pin<&mut CoreMessage>, &Arc<Shared>), Failure> {
+    fn parts(&mut self) -> Result<(Pin<&mut CoreMessage>, &Arc<SharedBus>), Failure> {
         let gone = || Failure::new(bw_error::BW_ERROR_CLOSED, "this message was freed");
         let inner = self.inner.as_mut().ok_or_else(gone)?;
         Ok((inner.queued.as_mut(), &inner.called.shared))

@@ -14,7 +14,7 @@ use crate::calls::device::DEVICES;
 use crate::error::bw_error;
 use crate::failure::Failure;
 use crate::handle::{Table, Use};
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 use crate::transfers::{all, check};
 use crate::types::{bw_device, bw_prepared, bw_transfer};
 
@@ -24,10 +24,10 @@ pub(crate) static PREPARED: Table<Prepared> = Table::new(3, "prepared message");
 pub(crate) struct Prepared {
     // Dropped before the bus.
     core: OwnedPrepared<'static, DynController>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
 }
 
-// SAFETY: shared references give access to nothing: each use is alone, and exclusive.
+// SAFETY: every access goes through `get_alone`, which is exclusive; a shared reference gives none.
 unsafe impl Sync for Prepared {}
 
 /// A message over the caller's buffers.

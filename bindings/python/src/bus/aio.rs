@@ -38,7 +38,7 @@ impl Job {
             self.message.lend(|message| inner.shared.sync(&inner.device, message)).map(drop)
         });
         inner.shared.end_busy();
-        // None while the interpreter ends: nobody awaits then.
+        // `None` while the interpreter shuts down, when no task awaits any more.
         Python::try_attach(|py| self.tell(py, ran));
     }
 
@@ -57,7 +57,7 @@ impl Job {
             let call = (settle, &self.future, success, value);
             self.event_loop.bind(py).call_method1("call_soon_threadsafe", call)
         });
-        // The loop was closed meanwhile: nobody awaits.
+        // The event loop was closed, so no task awaits the result.
         drop(told);
     }
 }

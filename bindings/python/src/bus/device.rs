@@ -12,7 +12,7 @@ use super::inner::Inner;
 use super::message::Message;
 use super::prepared::Prepared;
 use crate::buffer::{self, Into};
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// A device on a bus: one chip select with its settings. Made by `Bus.device`.
 #[pyclass(frozen, module = "barewire")]
@@ -43,7 +43,7 @@ pub(crate) fn mode(bits: u32) -> PyResult<Mode> {
 impl Device {
     pub(super) fn open(
         py: Python<'_>,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedBus>,
         settings: &Settings,
         priority: u8,
     ) -> PyResult<Self> {

@@ -7,11 +7,11 @@ use barewire_open::AnyDevice;
 use pyo3::prelude::*;
 
 use super::message::Message;
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// A device, shared by all objects that hold it.
 pub(crate) struct Inner {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedBus>,
     pub(crate) device: AnyDevice,
 }
 

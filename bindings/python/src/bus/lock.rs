@@ -6,16 +6,16 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// The lock of a bus: `with bus.lock():`.
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Lock {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
 }
 
 impl Lock {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<SharedBus>) -> Self {
         Self { shared }
     }
 }

@@ -105,7 +105,7 @@ impl OwnedTransfer {
         Ok(Self { tx, rx, fields })
     }
 
-    /// As the bus takes it.
+    /// Returns it in the form that the bus takes.
     fn transfer(&mut self) -> Transfer<'_> {
         let Fields { speed_hz, word_delay_ns, delay_ns, cs_change_delay_ns, .. } = self.fields;
         let mut transfer = match (&self.tx, &mut self.rx) {

@@ -21,12 +21,12 @@ pub(crate) use message::PyTransfer;
 pub(crate) use prepared::{EmptyCall, Prepared};
 
 use crate::registers::Registers;
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// A bus by its name, as `barewire --bus` takes it: `sim:rpi3`, `spidev:/dev/spidev0.0`, `mem:…`, `null:`.
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Bus {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedBus>,
     counting: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ impl Bus {
     #[new]
     #[pyo3(signature = (name, /, *, statistics=false))]
     fn new(py: Python<'_>, name: &str, statistics: bool) -> PyResult<Self> {
-        let shared = Shared::open(py, name)?;
+        let shared = SharedBus::open(py, name)?;
         shared.any.set_counting(statistics);
         Ok(Self { shared, counting: AtomicBool::new(statistics) })
     }

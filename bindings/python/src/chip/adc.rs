@@ -15,7 +15,7 @@ use pyo3::types::PyByteArray;
 use crate::bus::Bus;
 use crate::error;
 use crate::port::{DevicePort, Exclusive, chip_lock, simulated};
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// Conversions go on for so long before other threads and signals have their turn.
 const PIECE: Duration = Duration::from_millis(20);
@@ -25,7 +25,7 @@ const SAMPLES_MAX: usize = 200_000_000;
 /// A converter: MCP3002, MCP3004, MCP3008, MCP3204 or MCP3208.
 #[pyclass(frozen, subclass, module = "barewire", name = "Mcp3008")]
 pub(crate) struct Mcp3008 {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
     part: &'static Part,
     vref_mv: u32,
     chip: Exclusive<ConverterChip>,
@@ -242,7 +242,7 @@ impl Mcp3008 {
         self.part.channels
     }
 
-    /// What one more than the highest code stands for, in millivolts.
+    /// The voltage of the highest code plus one, in millivolts.
     #[getter]
     fn vref_mv(&self) -> u32 {
         self.vref_mv

@@ -19,7 +19,7 @@ use crate::bus::Bus;
 use crate::error;
 use crate::port::{Exclusive, SharedPort, port, simulated};
 use crate::registers::Registers;
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// The bytes of a register's exchange.
 const FRAME_BYTES: usize = 6;
@@ -151,7 +151,7 @@ impl CanFrame {
 /// A CAN FD controller.
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Mcp251xFd {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
     chip: Exclusive<CanChip>,
     settings: Settings,
     part: Part,

@@ -14,7 +14,7 @@ use crate::buffer::{self, Into};
 use crate::bus::Bus;
 use crate::error;
 use crate::port::{Exclusive, SharedPort, port, simulated};
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// Bytes that are read before other threads and signals have their turn.
 const PIECE: usize = 64 << 10;
@@ -24,7 +24,7 @@ type NorChip = SpiNor<SharedPort, AnyTimer>;
 /// A SPI NOR flash chip, identified by its id and SFDP.
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Flash {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
     chip: Exclusive<NorChip>,
     id: [u8; 3],
     size: u64,
@@ -69,7 +69,7 @@ impl Watch {
     fn judge<R>(
         &mut self,
         py: Python<'_>,
-        shared: &Shared,
+        shared: &SharedBus,
         ended: Result<R, NorError>,
     ) -> PyResult<R> {
         ended.map_err(|error| match (self.stopped.take(), error) {
@@ -109,9 +109,9 @@ impl Flash {
 
 #[pymethods]
 impl Flash {
-    /// Identifies the chip. `chip_select` is a simulated board's own if it is not given, else 0. The rest is taken
-    /// instead of what the chip says of itself: `size` and `erase_size` in bytes, `protection` and `four_byte_mode` as
-    /// on the command line.
+    /// Identifies the chip. `chip_select` is a simulated board's own if it is not given, else 0. The other arguments
+    /// replace parts of the chip's own description: `size` and `erase_size` in bytes, `protection` and
+    /// `four_byte_mode` as on the command line.
     #[new]
     #[pyo3(signature = (bus, chip_select=None, *, speed_hz=20_000_000, size=None, erase_size=None, protection=None, four_byte_mode=None))]
     #[expect(clippy::too_many_arguments, reason = "Python's keywords")]
@@ -172,7 +172,8 @@ impl Flash {
         self.erase_size
     }
 
-    /// What contradicts in what the chip says of itself, is not known, or was done beside what was asked: sentences.
+    /// Sentences: contradictions in the chip's description, facts it leaves out, and what the driver did beyond the
+    /// request.
     #[getter]
     fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.operate(py, Watch::new(None, 0), |chip, _| {

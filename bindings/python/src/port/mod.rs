@@ -14,11 +14,11 @@ use pyo3::prelude::*;
 pub(crate) use exclusive::Exclusive;
 
 use crate::error;
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// A driver's port: a device on a bus.
 pub(crate) struct DevicePort {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedBus>,
     pub(crate) device: AnyDevice,
 }
 
@@ -36,13 +36,13 @@ impl Port for DevicePort {
     }
 }
 
-/// A port of which other processes are kept off, where there may be some.
+/// A port that excludes other processes, if the bus can have any.
 pub(crate) type SharedPort = ChipPort<DevicePort>;
 
 /// The port of a chip.
 pub(crate) fn port(
     py: Python<'_>,
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedBus>,
     settings: &Settings,
 ) -> PyResult<SharedPort> {
     let lock = chip_lock(py, shared, settings.chip_select)?;
@@ -53,14 +53,14 @@ pub(crate) fn port(
 /// The lock of a chip that other processes may use.
 pub(crate) fn chip_lock(
     py: Python<'_>,
-    shared: &Shared,
+    shared: &SharedBus,
     chip_select: u8,
 ) -> PyResult<Option<ChipLock>> {
     shared.any.chip_lock(chip_select).map_err(|error| error::of_open(py, &error))
 }
 
 /// The options of a simulated board; `None` for another bus.
-pub(crate) fn simulated(shared: &Shared) -> Option<&SimOptions> {
+pub(crate) fn simulated(shared: &SharedBus) -> Option<&SimOptions> {
     match &shared.parsed {
         BusName::Sim(options) => Some(options),
         _ => None,

@@ -1,4 +1,4 @@
-//! A bus with its lock: what devices, chips and spidev nodes keep of it.
+//! A bus with its lock. Devices, chips and spidev nodes keep a share of it.
 //!
 //! # How it works
 //! A call that waits for the bus lets other Python threads run meanwhile. On buses whose messages take
@@ -26,12 +26,12 @@ use crate::error::{self, Class};
 use queue::Queue;
 use turnstile::Turnstile;
 
-/// A message of up to this time on the wire keeps the interpreter, where it takes no longer than that. Python
-/// itself lets a thread keep it for 5 ms.
+/// A message that takes at most this long on the wire keeps the interpreter's lock, on buses where a call
+/// takes little more than the wire. Python itself lets a thread keep it for 5 ms.
 const SHORT_NS: u64 = 50_000;
 
 /// A bus, opened by this process.
-pub(crate) struct Shared {
+pub(crate) struct SharedBus {
     pub(crate) any: AnyBus,
     /// As it was opened: with options.
     pub(crate) full_name: String,
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     born: u32,
     /// Whether a message takes no longer than its clocks.
     swift: bool,
-    /// Calls on their way without the interpreter.
+    /// The number of calls that run with the interpreter's lock released.
     busy: AtomicU32,
     pub(crate) turnstile: Turnstile,
     /// The queue in which asyncio's messages wait.
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
 }
 
 /// Counts a call that runs without the interpreter.
-pub(crate) struct Busy<'s>(&'s Shared);
+pub(crate) struct Busy<'s>(&'s SharedBus);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
@@ -59,7 +59,7 @@ fn warn(py: Python<'_>, note: &str) -> PyResult<()> {
     py.import("warnings")?.call_method1("warn", (note,)).map(drop)
 }
 
-impl Shared {
+impl SharedBus {
     /// Opens a bus; notes for people become warnings.
     pub(crate) fn open(py: Python<'_>, full_name: &str) -> PyResult<Arc<Self>> {
         let refused = |text| error::exception(py, Class::Name, libc::EINVAL, text);
@@ -113,7 +113,7 @@ impl Shared {
         Busy(self)
     }
 
-    /// Counts a call that ends elsewhere, by [`Shared::end_busy`].
+    /// Counts a call that ends elsewhere, by [`SharedBus::end_busy`].
     pub(crate) fn begin_busy(&self, _py: Python<'_>) {
         self.busy.fetch_add(1, Ordering::Relaxed);
     }

@@ -20,7 +20,7 @@ use barewire::spi::{MessageError, Transfer};
 use barewire_open::{AnyBus, AnyDevice, DynController};
 use pyo3::prelude::*;
 
-use super::Shared;
+use super::SharedBus;
 use crate::error::{self, Class};
 
 /// How often a waiting thread looks for signals.
@@ -86,7 +86,7 @@ impl Turnstile {
     }
 
     /// Acquires the bus for the calling thread.
-    pub(crate) fn acquire(&self, py: Python<'_>, shared: &Shared) -> PyResult<()> {
+    pub(crate) fn acquire(&self, py: Python<'_>, shared: &SharedBus) -> PyResult<()> {
         shared.check_process(py)?;
         let me = thread::current().id();
         loop {
@@ -139,7 +139,7 @@ impl Turnstile {
         device: &AnyDevice,
         message: &mut [Transfer<'_>],
     ) -> Option<Result<usize, MessageError>> {
-        // Taken out, so that nobody waits for the state while the message runs.
+        // Taken out of the state, so that its mutex is not held while the message runs.
         let mut kept = {
             let mut state = self.state();
             if state.owner != Some(thread::current().id()) {
@@ -156,8 +156,8 @@ impl Turnstile {
 impl Drop for State {
     fn drop(&mut self) {
         if let Some(kept) = self.kept.take() {
-            // Its thread never released it, and this may be another: the bus stays acquired, and nobody is left
-            // to wait for it.
+            // The owning thread never released the bus, and this may be another thread, which must not. So the
+            // bus stays acquired; no user of it is left.
             std::mem::forget(kept);
         }
         let _ = &self.any;

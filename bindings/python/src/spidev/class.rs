@@ -54,7 +54,7 @@ impl SpiDev {
         let forked = |open: &mut Open| open.node.shared.is_forked();
         let of_parent = self.lock().take_if(forked);
         if let Some(mut open) = of_parent {
-            // Not in its place meanwhile, because opening lets other threads run.
+            // Taken out while it is opened again, because opening lets other threads run.
             let opened = open.after_fork(py);
             self.lock().get_or_insert(open);
             opened?;

@@ -32,7 +32,7 @@ pub(super) fn read(list: &Bound<'_, PyList>, bytes: &mut [u8]) -> Option<()> {
         match u8::try_from(value) {
             Ok(value) => *byte = value,
             Err(_) => {
-                // One that is too large for a C integer is an error too.
+                // An integer that is too large for a C integer is an error too.
                 drop(PyErr::take(list.py()));
                 return None;
             }

@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use barewire_linux::Root;
 use barewire_linux::shared::ChipLock;
-use barewire_spidev_abi::{BUFSIZ, Chip, Errno, Failed, IocTransfer, NodeName, Setting, Setup};
+use barewire_spidev_abi::{AbiError, BUFSIZ, Chip, Errno, IocTransfer, NodeName, Setting, Setup};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::kernel::KernelNode;
 use crate::bus::Bus;
 use crate::error;
-use crate::shared::Shared;
+use crate::shared::SharedBus;
 
 /// A message under py-spidev has at most so many bytes in its largest block.
 const BLOCK_MAX: usize = 65_535;
@@ -47,7 +47,7 @@ enum Where {
     /// To be opened, or opened for another node.
     Named,
     /// A bus that the program has open.
-    Given(Arc<Shared>),
+    Given(Arc<SharedBus>),
 }
 
 impl Map {
@@ -76,7 +76,7 @@ fn registry() -> MutexGuard<'static, Registry> {
 
 /// A node that may be open several times.
 pub(super) struct Node {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedBus>,
     chip: Mutex<Chip>,
     lock: Mutex<Option<ChipLock>>,
     /// Changes with each setting that is written.
@@ -107,7 +107,12 @@ impl From<io::Error> for CallRefusal {
 }
 
 impl Node {
-    fn new(py: Python<'_>, shared: Arc<Shared>, setup: Setup, of_kernel: bool) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        shared: Arc<SharedBus>,
+        setup: Setup,
+        of_kernel: bool,
+    ) -> PyResult<Self> {
         let lock = shared.any.chip_lock(setup.chip_select);
         let lock = lock.map_err(|error| error::of_open(py, &error))?;
         let made = shared.detached(py, || Chip::new(&**shared.any.bus(), setup))?;
@@ -128,7 +133,7 @@ impl Node {
     }
 
     /// An error, with its cause if the bus knows it.
-    pub(super) fn failed(&self, failed: Failed) -> CallRefusal {
+    pub(super) fn failed(&self, failed: AbiError) -> CallRefusal {
         let cause = self.shared.any.cause();
         let why = cause.or_else(|| failed.why.map(|why| why.to_string()));
         CallRefusal { errno: failed.errno.raw_os_error(), why }
@@ -153,7 +158,7 @@ impl Node {
         Ok(written.map_err(|failed| self.failed(failed)))
     }
 
-    /// Runs a message of one transfer, other processes kept off where there may be some.
+    /// Runs a message of one transfer; excludes other processes if the bus can have any.
     pub(super) fn run(
         &self,
         py: Python<'_>,
@@ -222,7 +227,7 @@ fn mapped(py: Python<'_>, path: &Path) -> PyResult<Option<Arc<Node>>> {
         Where::Given(shared) => Arc::clone(shared),
         Where::Named => match open_already(&map) {
             Some(shared) => shared,
-            None => Shared::open(py, &map.full_name)?,
+            None => SharedBus::open(py, &map.full_name)?,
         },
     };
     let setup = Setup {
@@ -239,7 +244,7 @@ fn mapped(py: Python<'_>, path: &Path) -> PyResult<Option<Arc<Node>>> {
 }
 
 /// The bus of another node of the same bus name.
-fn open_already(wanted: &Map) -> Option<Arc<Shared>> {
+fn open_already(wanted: &Map) -> Option<Arc<SharedBus>> {
     let registry = registry();
     let nodes = registry.maps.values().filter(|map| map.shares_bus(wanted));
     let found = nodes.filter_map(|map| map.node.as_ref()).find(|node| !node.shared.any.is_closed());
@@ -261,7 +266,7 @@ fn of_kernel(py: Python<'_>, path: &Path) -> PyResult<Result<OpenNode, CallRefus
     if let Some(node) = known.filter(|node| !node.shared.is_forked()) {
         return Ok(Ok((node, file)));
     }
-    let shared = Shared::open(py, &format!("spidev:{key}"))?;
+    let shared = SharedBus::open(py, &format!("spidev:{key}"))?;
     let bufsiz = barewire_linux::spidev::bufsiz(&Root::system());
     let setup = Setup {
         chip_select: 0,
@@ -271,7 +276,8 @@ fn of_kernel(py: Python<'_>, path: &Path) -> PyResult<Result<OpenNode, CallRefus
         bufsiz: u32::try_from(bufsiz).unwrap_or(BUFSIZ),
     };
     let node = Arc::new(Node::new(py, shared, setup, true)?);
-    // As they are in the kernel; what this class does not know of, it leaves alone.
+    // Starts with the kernel's settings for this node. Flags that this class does not know stay as
+    // they are.
     for (setting, value) in
         [(Setting::Mode, found.mode.into()), (Setting::BitsPerWord, u32::from(found.bits_per_word))]
     {

@@ -89,7 +89,8 @@ impl Open {
         })
     }
 
-    /// In a child of the process that opened it: opens a node of the kernel's again. Another bus is the parent's.
+    /// In a child of the process that opened it: opens a node of the kernel's again. Fails for a mapped node,
+    /// whose bus is the parent's.
     #[cold]
     pub(super) fn after_fork(&mut self, py: Python<'_>) -> PyResult<()> {
         if !self.node.of_kernel {

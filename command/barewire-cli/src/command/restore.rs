@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(read(&root, "/sys/bus/spi/drivers_probe").as_deref(), Some("spi1.0\n"));
     }
 
-    /// As doctor's first step leaves it: no driver, and no other asked for.
+    /// The state after doctor's first step: no driver is bound, and `driver_override` is empty.
     #[test]
     fn a_chip_that_was_only_unbound_is_offered() {
         let (dir, root) = tree();

@@ -175,7 +175,7 @@ fn test(args: &Args, asked: Option<RequestedFault>, session: &Session) -> Result
     let mut clock = Clock::Nanoseconds(&mut now_ns);
     let ran = run_watched(&device, &options, &mut clock, |bytes| progress.set(bytes));
     drop(progress);
-    // Taken in any case: it is not the cause of whatever ends the command.
+    // Taken even if no case failed, so that it does not show as the cause of a later error.
     let cause = session.open.cause().filter(|_| ran.failed > 0);
     interrupt::check()?;
     Ok(Report {

@@ -1,7 +1,7 @@
 //! `barewire xfer`: one message of any transfers, full duplex.
 //!
-//! HEX is what goes over the wire, first byte first, whatever the word length; so is what comes
-//! back. Words of 16 and 32 bits lie in the core's buffers in the processor's order, hence the
+//! HEX is the bytes on the wire in order, for every word length. The received bytes are printed
+//! likewise. Words of 16 and 32 bits lie in the core's buffers in the processor's order, hence the
 //! swap on the way in and out.
 
 use std::fmt::Write as _;
@@ -222,7 +222,7 @@ fn tell_differences(asked: &Settings, effective: &Effective) {
         ("cs-inactive", asked.cs_inactive_ns, effective.cs_inactive_ns),
         ("word-delay", asked.word_delay_ns, effective.word_delay_ns),
     ] {
-        // Where nothing was asked, what the hardware takes anyway is no news.
+        // A time that the user did not ask for is not reported, even if the hardware adds one.
         if asked > 0 && u64::from(asked) != made {
             note!("{what} of {asked} ns asked: {made} ns made (steps of {quantum} ns)");
         }

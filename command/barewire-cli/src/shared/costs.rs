@@ -1,5 +1,5 @@
-//! `--costs`: which end of its profile's ranges a simulated board charges, and what both ends make of
-//! a figure.
+//! `--costs`: which end of its profile's ranges a simulated board charges, and the values of a figure
+//! at both ends.
 //!
 //! *Read first*: [`barewire_sim::profile`], whose ranges these are.
 //!

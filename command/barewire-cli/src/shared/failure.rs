@@ -22,7 +22,7 @@ const INTERRUPTED: u8 = 130;
 pub(crate) enum Failure {
     /// It could not be done.
     Failed(String),
-    /// It was asked wrongly, in a way the argument parser does not see.
+    /// Wrong usage that the argument parser cannot detect.
     Usage(String),
     /// Ctrl-C.
     Interrupted(String),
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// Whether there is nothing to say of it.
+    /// Whether it needs no message.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, Failure::BrokenPipe | Failure::Program(_))
     }

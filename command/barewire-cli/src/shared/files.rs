@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-pub(crate) use barewire_open::files::Named;
+pub(crate) use barewire_open::files::NamedFile;
 use barewire_open::files::{parent, target};
 use barewire_open::{OutFile, is_stdout};
 
@@ -26,7 +26,7 @@ pub(crate) enum Output {
 
 impl Output {
     /// Begins it: stdout for `-`, and for whatever else leads there. `json` asks for a result on stdout.
-    pub(crate) fn create(output: Named<'_>, json: bool) -> Result<Self, Failure> {
+    pub(crate) fn create(output: NamedFile<'_>, json: bool) -> Result<Self, Failure> {
         match has_stdout(output, json)? {
             true => Ok(Self::Stdout(Vec::new())),
             false => Ok(Self::File(OutFile::create(output.path)?)),
@@ -62,7 +62,10 @@ impl Output {
 }
 
 /// Whether an output is stdout: then nothing else is printed there.
-pub(crate) fn has_stdout(Named { by, path }: Named<'_>, json: bool) -> Result<bool, Failure> {
+pub(crate) fn has_stdout(
+    NamedFile { by, path }: NamedFile<'_>,
+    json: bool,
+) -> Result<bool, Failure> {
     if path != Path::new("-") && !is_stdout(path) {
         return Ok(false);
     }
@@ -77,9 +80,9 @@ pub(crate) fn has_stdout(Named { by, path }: Named<'_>, json: bool) -> Result<bo
 
 /// Refuses an output that is another file of the command, because it would overwrite that, and two outputs that
 /// would mix.
-pub(crate) fn check(outputs: &[Named<'_>], inputs: &[Named<'_>]) -> Result<(), Failure> {
+pub(crate) fn check(outputs: &[NamedFile<'_>], inputs: &[NamedFile<'_>]) -> Result<(), Failure> {
     for (nth, output) in outputs.iter().enumerate() {
-        let overwrites = |other: &&Named<'_>| is_same(output.path, other.path);
+        let overwrites = |other: &&NamedFile<'_>| is_same(output.path, other.path);
         if let Some(other) = inputs.iter().chain(&outputs[..nth]).find(overwrites) {
             return Err(refused(output, "overwrite", other));
         }
@@ -90,7 +93,7 @@ pub(crate) fn check(outputs: &[Named<'_>], inputs: &[Named<'_>]) -> Result<(), F
     Ok(())
 }
 
-fn refused(output: &Named<'_>, how: &str, other: &Named<'_>) -> Failure {
+fn refused(output: &NamedFile<'_>, how: &str, other: &NamedFile<'_>) -> Failure {
     let (by, path) = (output.by, output.path.display());
     Failure::Usage(format!("{by} {path} would {how} the file of {}: name another", other.by))
 }
@@ -101,7 +104,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
         (Ok(one), Ok(other)) => {
             one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
         }
-        // Neither is there yet: the same name in the same directory.
+        // Neither file exists yet: they are the same if name and directory are.
         (Err(_), Err(_)) => place(one).is_some() && place(one) == place(other),
         _ => false,
     }

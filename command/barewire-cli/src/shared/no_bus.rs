@@ -13,7 +13,7 @@ const TIPS: [&str; 3] = [
     "the environment variable BAREWIRE_BUS names the bus of all commands that are given none",
 ];
 
-/// `error`, with what the user can do if it is that no bus is named.
+/// `error`; if it says that no bus is named, with tips for the user.
 pub(crate) fn explained(mut error: Error) -> Error {
     let is_the_bus = |argument: &String| argument.starts_with("--bus ");
     if error.kind() == ErrorKind::MissingRequiredArgument

@@ -1,8 +1,8 @@
 //! Threads that stay where they are put.
 //!
-//! A scheduler that keeps two threads on one processor for a while has them take turns of
-//! milliseconds, in which neither ever meets the other: what was to be measured does not happen,
-//! and from run to run it does or does not. So each thread of a bench has its processor.
+//! If the scheduler keeps two threads on one processor, they take turns of milliseconds and never
+//! contend. Then a run does not measure contention, and runs differ at random. So each thread of a
+//! bench has its processor.
 
 use std::thread::Scope;
 

@@ -68,7 +68,8 @@ fn costs_are_chosen_and_the_ranges_are_what_that_gives() {
         assert!(row.get("ranges").is_none(), "{row}");
         assert_eq!(row["samples_per_s"], ranged["rows"][0]["ranges"]["samples_per_s"][costs]);
     }
-    // A rate that the costs used hold and the highest do not is held, and the misses are told.
+    // A rate that is possible at the costs used, but not at the highest: samples keep it, and late
+    // ones at high costs are reported.
     let held = stream(&["--samples", "500", "--rate", "117000"]);
     let missed = &held["rows"][0]["ranges"]["missed"];
     assert_eq!(missed["value"], json!(0.0), "{held}");
@@ -258,7 +259,7 @@ fn a_simulated_board_refuses_a_part_that_it_does_not_have() {
         }
     }
     run(&[&read[..], &["--chip", "MCP3008"]].concat()).ok();
-    // Another chip select has no converter, and is told as before.
+    // A chip select without a converter gives the same error as before.
     let flash = run(&["adc", "read", "--bus", "sim:rpi3", "--cs", "1", "--chip", "mcp3208"]);
     flash.fails(1, "no converter answers");
 }
@@ -290,7 +291,7 @@ fn a_probe_tells_which_part_answers_or_that_it_cannot() {
     // Its converter is on another chip select.
     run(&["adc", "read", "--bus", "sim:rpi3", "--cs", "1", "--probe"])
         .fails(1, "no converter of this");
-    // What is slower than all parts take is kept to.
+    // A clock below every part's limit is used as given.
     let slow = ["adc", "read", "--bus", bus, "--probe", "--speed-hz", "100k"];
     run(&slow).ok();
 }

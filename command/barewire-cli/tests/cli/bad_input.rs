@@ -107,7 +107,7 @@ fn protected_blocks_stay_as_they_are() {
 fn speeds_and_modes_the_chip_cannot_take_are_refused() {
     run(&["flash", "id", "--bus", "sim:imx8mp", "--speed-hz", "0"]).misused("0 Hz is no clock");
     run(&["flash", "id", "--bus", "sim:imx8mp", "--speed-hz", "1"]).fails(1, "slowest clock");
-    // The controller would make 80 MHz of it, and 60 MHz.
+    // For this clock the controller would run at 80 MHz, or at 60 MHz.
     run(&["flash", "id", "--bus", "sim:imx8mp", "--speed-hz", "134M"])
         .fails(1, "the chip's limit of 133000000 Hz");
     let ran = run(&["flash", "id", "--bus", "sim:sabrelite", "--speed-hz", "51M"]);

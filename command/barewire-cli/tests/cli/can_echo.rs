@@ -58,7 +58,7 @@ fn single_frames_are_echoed_sooner_than_the_fastest_kernel_did() {
     }
 }
 
-/// One run at an end of all ranges is the range's end, and has no ranges of its own.
+/// A run at one end of all ranges shows that end, and no ranges.
 #[test]
 fn costs_are_chosen_and_the_ranges_are_what_that_gives() {
     let frames = "--frames 20 --by process";
@@ -125,7 +125,7 @@ fn the_table_has_what_was_published_of_the_same_load_only() {
     let text = echo("--bus sim:imx8mp -n 20 --full-load").ok().text();
     assert!(text.contains("13.3, 10.2") && !text.contains(" 152\n"), "{text}");
     assert!(text.contains("no comparison with ours, of one, is possible"), "{text}");
-    // Other loads are none of his.
+    // With other loads nothing is compared with the published figures.
     for other in ["-g 5", "--bitrate 1M", "-L 4", "--full-load --bitrate 500k", "-R"] {
         let text = echo(&format!("--bus sim:imx8mp -n 20 {other}")).ok().text();
         assert!(!text.contains("Jander") && !text.contains(" 152\n"), "{other}: {text}");

@@ -52,7 +52,7 @@ fn sizes_at_every_edge_go_there_and_back() {
 
 #[test]
 fn the_whole_chip_goes_there_and_back() {
-    // A minute without optimisation: then the smaller chip alone.
+    // This takes a minute without optimisation; then only the smaller chip is tested.
     if runs_whole() {
         round_trip(&Bench::new("imx8mp"), &noise(IMX8MP_SIZE, 1), 0);
     }
@@ -316,7 +316,7 @@ fn reads_may_have_a_slower_clock_than_writes() {
     };
     let (fast, slow) = (read(&[]), read(&["--read-speed-hz", "5M"]));
     assert!((3.5..4.5).contains(&(slow / fast)), "20 MHz takes {fast} s, 5 MHz {slow} s");
-    // Faster than the other clock there is none.
+    // A read clock above the device's own clock has no effect.
     assert!((read(&["--read-speed-hz", "80M"]) - fast).abs() < fast / 100.0);
     bench.flash("write", "", &[&input, "--read-speed-hz", "5M"]).ok();
     assert!(bench.content()[..4096] == noise(4096, 3));

@@ -205,7 +205,7 @@ fn a_sweep_takes_one_range_and_writes_each_file_once() {
     assert!(!file.exists());
 }
 
-/// Two messages of one shape, and a line of none.
+/// Two messages of the same shape, and a line that belongs to no message.
 const TRACE: &str = "\
 dd-1 [000] ..... 1.000000: spi_message_submit: spi0.0 aa
 dd-1 [000] ..... 1.000004: spi_message_start: spi0.0 aa
@@ -397,7 +397,8 @@ fn opened(browser: &str, page: &Path, profile: &Path) -> (String, Vec<String>) {
         .output()
         .expect("the browser starts");
     assert!(ran.status.success(), "{ran:?}");
-    // The browser complains of its own surroundings too; what a page does is said by its console.
+    // The browser also reports problems of its environment. Problems of the page appear in its
+    // console.
     let console = String::from_utf8_lossy(&ran.stderr);
     let console = console.lines().filter(|line| line.contains("CONSOLE")).map(Into::into).collect();
     (String::from_utf8_lossy(&ran.stdout).into_owned(), console)

@@ -133,7 +133,7 @@ fn a_killed_write_leaves_a_mixture_as_a_chip_does() {
     let content = bench.content();
     let equal = content.iter().zip(&data).take_while(|(one, other)| one == other).count();
     assert!((8192..IMX8MP_SIZE).contains(&equal), "{equal}");
-    // Behind the sector that was at work, the chip is as it was.
+    // Behind the sector that was being written, the chip is unchanged.
     assert!(content[(equal / 4096 + 1) * 4096..].iter().all(|&byte| byte == 0xff));
 }
 

@@ -101,7 +101,7 @@ fn each_output_leaves_the_link_and_has_stdout_alone() {
 fn a_picture_leaves_the_link_and_has_stdout_alone() {
     let bench = bench();
     let bus = format!("sim:rpi5,oled=0:23:24:{}", text(&bench.path("stdout")));
-    // The display was not reset, which is told.
+    // The display was not reset; the command says so.
     let ran = run(&["xfer", "--speed-hz", "10M", "--bus", &bus, "a5"]);
     assert_eq!((ran.stdout.len(), ran.stdout.starts_with(b"P4\n")), (10 + 1024, true), "{ran:?}");
     assert!(ran.stderr.contains("ff\n"), "{ran:?}");

@@ -25,7 +25,7 @@ fn priorities_are_those_of_the_kernel() {
     for wrong in ["0", "100", "high"] {
         with(&["--fifo", wrong]).misused("--fifo");
     }
-    // Who may have it gets it; others learn which limit is in the way.
+    // A user with the right gets the priority; others get an error that names the limit.
     let ran = with(&["--fifo", "1"]);
     if ran.code != Some(0) {
         ran.fails(1, "rtprio");

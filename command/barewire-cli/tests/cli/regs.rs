@@ -170,7 +170,7 @@ fn wrong_names_values_and_accesses_are_refused_before_the_bus_is_opened() {
         ("C1CON=x", "not a number"),
         ("C1CNO=1", "did you mean \"C1CON\"?"),
     ] {
-        // No such node: whoever opens it first says so instead.
+        // The node does not exist, so opening it is what fails.
         regs("write", &["--bus", "spidev:/dev/spidev99.9", "OSC=0x460", assignment]).fails(2, part);
     }
     for (register, part) in [

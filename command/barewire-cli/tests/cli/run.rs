@@ -196,22 +196,20 @@ fn shells_and_streams_write_and_read() {
     assert_eq!(ran.text(), " ff ff ff\n ff ff ff ff\n ff ff ff ff\n");
 }
 
-/// Needs the right to make a file in /dev and a mount namespace: root has it, outside of containers
-/// that forbid it.
-#[test]
-fn a_node_that_exists_is_hidden_or_refused() {
+/// Maps `path`, a file that is made for it, and expects that a program that goes around the library finds no device
+/// there, or that `run` refuses. Needs the right to make a file in /dev and a mount namespace: root has it, outside
+/// of containers that forbid it.
+pub(super) fn hidden_or_refused(path: &Path, option: &str, bus: &str) {
     let Some((_dir, fixed)) = static_client("bypass.c") else { return };
-    // A name of this process alone, since another run of the tests may be under way.
-    let node = Path::new("/dev").join(format!("spidev31999.{}", std::process::id() % 256));
-    let node = node.as_path();
-    if fs::write(node, "the real chip").is_err() {
+    if fs::write(path, "the real chip").is_err() {
         println!("SKIPPED: a node that exists: no right to make a file in /dev");
         return;
     }
-    let map = format!("{}=sim:rpi3,cs=1", node.display());
-    let ran = shell(&map, &format!("test -c {0} && {1} {0}", node.display(), fixed.display()));
-    let seen = fs::read_to_string(node);
-    fs::remove_file(node).expect("removed");
+    let map = format!("{}={bus}", path.display());
+    let script = format!("test -c {0} && {1} {0}", path.display(), fixed.display());
+    let ran = served(&[option, &map], &["sh", "-c", &script]);
+    let seen = fs::read_to_string(path);
+    fs::remove_file(path).expect("removed");
     assert_eq!(seen.expect("still there for others"), "the real chip");
     if ran.code == Some(1) {
         ran.fails(1, "cannot be hidden from the program");
@@ -221,37 +219,44 @@ fn a_node_that_exists_is_hidden_or_refused() {
 }
 
 #[test]
-fn a_server_that_is_killed_is_an_errno_and_a_sentence() {
+fn a_node_that_exists_is_hidden_or_refused() {
+    // A name of this process alone, since another run of the tests may be under way.
+    let node = format!("/dev/spidev31999.{}", std::process::id() % 256);
+    hidden_or_refused(Path::new(&node), "--map", "sim:rpi3,cs=1");
+}
+
+/// Runs a program that kills its parent, the server, and returns what the program printed. The library must say on
+/// stderr, once, that the server has ended.
+pub(super) fn kills_its_server(source: &str, node: &str, option: &str) -> String {
     library();
-    let (_dir, client) = client("orphan.c", &[]);
+    let (_dir, client) = client(source, &[]);
     let mut child = Command::new(BAREWIRE)
-        .args(["run", "--map", "/dev/spidev7.1=sim:rpi3", "--"])
+        .args(["run", option, &format!("{node}=sim:rpi3"), "--"])
         .arg(&client)
-        .arg("/dev/spidev7.1")
+        .arg(node)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
         .expect("starts");
-    // The program kills its parent, the server, itself.
     let began = Instant::now();
-    let status = child.wait().expect("ends");
-    assert!(!status.success());
+    assert!(!child.wait().expect("ends").success());
     let output = child.wait_with_output().expect("what it wrote");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(
-        text,
-        "before: 4\nafter: -1, Cannot send after transport endpoint shutdown\n\
-        again: -1, Cannot send after transport endpoint shutdown\nopen: -1, Cannot send after transport endpoint shutdown\n"
-    );
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        errors.matches("`barewire run`, which served the mapped nodes, has ended").count(),
-        1,
-        "{errors}"
-    );
+    let said = errors.matches("`barewire run`, which served the mapped nodes, has ended").count();
+    assert_eq!(said, 1, "{errors}");
     assert!(began.elapsed() < Duration::from_secs(60), "nothing hung");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The error of a call whose server has ended.
+pub(super) const GONE: &str = "-1, Cannot send after transport endpoint shutdown";
+
+#[test]
+fn a_server_that_is_killed_is_an_errno_and_a_sentence() {
+    let text = kills_its_server("orphan.c", "/dev/spidev7.1", "--map");
+    assert_eq!(text, format!("before: 4\nafter: {GONE}\nagain: {GONE}\nopen: {GONE}\n"));
 }
 
 #[test]

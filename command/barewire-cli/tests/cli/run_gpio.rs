@@ -1,13 +1,10 @@
 //! `barewire run --map-gpio`: programs that know nothing of barewire, on a simulated board's pins.
 
 use std::fs;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use super::command::{run, text};
-use super::run::{BAREWIRE, client, library, served, static_client};
+use super::run::{GONE, client, hidden_or_refused, kills_its_server, served};
 
 const MAP: &str = "/dev/gpiochip7=sim:rpi3";
 
@@ -131,7 +128,7 @@ fn what_is_out_of_reach_is_told_once() {
     let told = "this program opens /dev/gpiomem for its GPIO lines: that is out of reach of `barewire run`";
     assert_eq!(ran.stderr.matches("out of reach").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
-    // Where no GPIO chip is mapped, they are what they are.
+    // If no GPIO chip is mapped, these files are not touched.
     let script = "cat /dev/gpiomem; cat /dev/memory";
     let ran = served(&["--map", "/dev/spidev7.1=sim:rpi3"], &["sh", "-c", script]);
     assert!(!ran.stderr.contains("out of reach") && !ran.stderr.contains("permitted"), "{ran:?}");
@@ -172,56 +169,14 @@ fn wrong_maps_are_told() {
     }
 }
 
-/// Needs the right to make a file in /dev and a mount namespace: root has it, outside of containers
-/// that forbid it.
 #[test]
 fn a_chip_that_exists_is_hidden_or_refused() {
-    let Some((_dir, fixed)) = static_client("bypass.c") else { return };
-    let chip = Path::new("/dev/gpiochip31999");
-    if fs::write(chip, "the real chip").is_err() {
-        println!("SKIPPED: a chip that exists: no right to make a file in /dev");
-        return;
-    }
-    let map = format!("{}=sim:rpi3", chip.display());
-    let script = format!("test -c {0} && {1} {0}", chip.display(), fixed.display());
-    let ran = served(&["--map-gpio", &map], &["sh", "-c", &script]);
-    let seen = fs::read_to_string(chip);
-    fs::remove_file(chip).expect("removed");
-    assert_eq!(seen.expect("still there for others"), "the real chip");
-    if ran.code == Some(1) {
-        ran.fails(1, "cannot be hidden from the program");
-    } else {
-        assert_eq!((ran.code, ran.text().as_str()), (Some(3), "open: No such device or address\n"));
-    }
+    hidden_or_refused(Path::new("/dev/gpiochip31999"), "--map-gpio", "sim:rpi3");
 }
 
 #[test]
 fn a_server_that_is_killed_is_an_errno_and_a_sentence() {
-    library();
-    let (_dir, client) = client("gpio_orphan.c", &[]);
-    let mut child = Command::new(BAREWIRE)
-        .args(["run", "--map-gpio", MAP, "--"])
-        .arg(&client)
-        .arg("/dev/gpiochip7")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .expect("starts");
-    // The program kills its parent, the server, itself.
-    let began = Instant::now();
-    assert!(!child.wait().expect("ends").success());
-    let output = child.wait_with_output().expect("what it wrote");
-    let gone = "-1, Cannot send after transport endpoint shutdown";
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout),
-        format!(
-            "before: 0\npolled: 1\nread: {gone}\nvalues: {gone}\nlines: {gone}\nopen: {gone}\n"
-        )
-    );
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let said = errors.matches("`barewire run`, which served the mapped nodes, has ended").count();
-    assert_eq!(said, 1, "{errors}");
-    assert!(began.elapsed() < Duration::from_secs(60), "nothing hung");
+    let text = kills_its_server("gpio_orphan.c", "/dev/gpiochip7", "--map-gpio");
+    let expected = "before: 0\npolled: 1\nread: GONE\nvalues: GONE\nlines: GONE\nopen: GONE\n";
+    assert_eq!(text, expected.replace("GONE", GONE));
 }

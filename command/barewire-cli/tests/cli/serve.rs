@@ -125,7 +125,7 @@ fn a_path_is_a_terminal_while_it_serves() {
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
     assert_eq!(server.end().0, Some(0));
     assert!(link.symlink_metadata().is_err(), "the link is gone");
-    // A file that is there stays.
+    // An existing file is not replaced.
     std::fs::write(&link, "mine").expect("written");
     let place = text(&link);
     run(&["serve", "--serprog", &place, "--bus", "sim:rpi3"]).fails(1, "make a terminal at");

@@ -5,11 +5,11 @@
 
 use std::process::ExitCode;
 
-use barewire_iommu_bench::counted::{CALLS, Counted};
+use barewire_iommu_bench::counted::{CALLS, CountedOperation};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let op = arguments.next().and_then(|key| Counted::from_key(&key));
+    let op = arguments.next().and_then(|key| CountedOperation::from_key(&key));
     let calls = arguments.next().map_or(Ok(CALLS), |calls| calls.parse());
     match (op, calls) {
         (Some(op), Ok(calls)) => {

@@ -43,7 +43,7 @@ fn bench_iommu_table_unmap<P: Pool>(
 fn unmap<P: Pool>(table: &mut PageTable<P>, aside: &mut Vec<Gather>, iova: Iova, bytes: u64) {
     let mut gather = Gather::new();
     table.whole().unmap(iova, bytes, &mut gather).expect("all of it is mapped");
-    // Else the compiler might see that nobody reads what is recorded, and leave that out.
+    // Otherwise the compiler could remove the recording, because its result is not read.
     let gather = core::hint::black_box(&mut gather);
     if gather.tables() > 0 {
         keep(aside, gather);

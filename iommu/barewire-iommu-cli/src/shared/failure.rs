@@ -8,7 +8,7 @@ use std::io;
 pub(crate) enum Failure {
     /// It could not be done.
     Failed(String),
-    /// It was asked wrongly, in a way the argument parser does not see.
+    /// Wrong usage that the argument parser cannot detect.
     Usage(String),
     /// It was done, and shows that a device would fault.
     Fault(String),

@@ -1,6 +1,6 @@
 //! Figures for people: sizes, times, rates and counts with units that fit.
 
-/// Bytes in the largest binary unit that gives a whole number, else as they are.
+/// Bytes in the largest binary unit that gives a whole number, else in bytes.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0 => "0 bytes".into(),

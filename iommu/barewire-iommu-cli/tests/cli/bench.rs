@@ -144,7 +144,7 @@ fn table_work_is_compared_with_the_best_peer_and_the_domain_with_the_rest() {
     }
 }
 
-/// Each promise is there once, whatever it came to here.
+/// Each promise is listed once, whether it was kept on this machine or not.
 #[test]
 fn every_bar_is_there() {
     let report = bench();

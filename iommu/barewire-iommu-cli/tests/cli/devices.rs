@@ -136,7 +136,8 @@ fn every_form_of_event_maps_and_unmaps() {
     let sgt = "dma_alloc_sgt: d dir=TO_DEVICE dma_addr=ffe00000 size=8192 phys_addrs={0x1000,0x5000} flags=GFP_KERNEL attrs=";
     let free_sgt =
         "dma_free_sgt: d dir=TO_DEVICE dma_addr=ffe00000 size=8192 phys_addrs={0x1000,0x5000}";
-    // Without `dir=`, as of memory; and with the group's name, as `perf script` prints it.
+    // Without `dir=`, as in events of allocated memory, and with the group's name, as `perf script`
+    // prints it.
     let bare =
         "dma:dma_alloc: d dma_addr=ffe00000 size=8192 virt_addr=0xffff0000 flags=GFP_KERNEL attrs=";
     for (map, unmap) in [

@@ -52,7 +52,8 @@ fn code(text: &str) -> Vec<String> {
     pieces
 }
 
-/// The words of each command in a piece, as a shell takes it apart. Without what is set before it.
+/// The words of each command in a piece, as a shell takes it apart. Without the environment that is
+/// set before the command.
 fn commands(piece: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let (mut word, mut quote) = (None::<String>, None);

@@ -1,4 +1,4 @@
-//! `explain`: descriptors by hand, and what is none.
+//! `explain`: descriptors typed by hand, and text that is no descriptor.
 
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use super::command::{Ran, barewire_iommu, run, run_with_input, text};
 
 const BASE: u64 = 0x8000_0000;
 
-/// A dump in a file, for as long as it is wanted.
+/// A dump in a temporary file.
 struct Dump {
     _dir: TempDir,
     option: String,
@@ -109,7 +109,7 @@ fn each_end_has_its_exit_code() {
     at("0x1000000000000").fails(3, "translation fault at level 0");
     at("0x200000")
         .fails(1, "the level 3 entry at 0x90000000 is in no dump (there is 0x80000000 to");
-    // Every one is told before the command fails of the first.
+    // All faults are printed, and then the command fails with the first.
     let both = dump.walk(&["--root", "0x80000000", "--json", "0x4000", "0x5000", "0x1000"]);
     let both = both.fails(3, "0x4000: translation fault at level 3, and 1 more");
     let results: Vec<_> = both.json()["walks"]
@@ -302,7 +302,7 @@ fn the_camera_by_every_strategy() {
     assert!((total_ns - 99_901_440.0).abs() < 1e5, "100 ms per 100 MB: {total_ns}");
 }
 
-/// What goes in by stdin, and what comes out.
+/// The text given on stdin, and the expected output.
 pub(super) fn replay(trace: &str, options: &[&str]) -> Ran {
     run_with_input(barewire_iommu(&[&["replay", "-"], options].concat()), trace)
 }

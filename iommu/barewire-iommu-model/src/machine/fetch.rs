@@ -7,7 +7,7 @@ use barewire_iommu::Context;
 
 use super::{Fetching, Place, Slot, State};
 use crate::descriptor::{Entry, Leaf, decode};
-use crate::memory::Seen;
+use crate::memory::VisibleValues;
 use crate::naive::Naive;
 use crate::tlb::{Conflict, Tlb};
 use crate::violation::Violation;
@@ -82,7 +82,7 @@ impl State {
     }
 
     /// Called when a walker may see a new value in an entry.
-    pub(super) fn changed(&mut self, table: u64, index: usize, old: Seen) {
+    pub(super) fn changed(&mut self, table: u64, index: usize, old: VisibleValues) {
         let Some(new) = self.memory.seen(table, index) else { return };
         if old == new {
             return;
@@ -99,7 +99,7 @@ impl State {
         let view = View { slot, level, base, table };
         let shape = self.slots[slot].root.shape;
         let iova = base + index as u64 * shape.span(level);
-        let valid = |seen: Seen| seen.values().filter(|raw| raw & 1 != 0);
+        let valid = |seen: VisibleValues| seen.values().filter(|raw| raw & 1 != 0);
         let made = || valid(new).filter(|raw| !old.has(*raw));
         if !self.slots[slot].quiet {
             for raw in made() {
@@ -122,7 +122,7 @@ impl State {
     }
 
     /// `changed` for a table that walks reach only through cached entries, if at all.
-    fn changed_behind(&mut self, table: u64, index: usize, new: Seen) {
+    fn changed_behind(&mut self, table: u64, index: usize, new: VisibleValues) {
         for slot in 0..self.slots.len() {
             let ways: Vec<_> = self.slots[slot].tlb.walks().filter(|way| way.2 == table).collect();
             for (level, base, table) in ways {

@@ -203,8 +203,8 @@ impl Machine {
         self.state().update(context, change);
     }
 
-    /// An operation on `range` has ended, while others may be under way: any walk must find exactly
-    /// what is mapped in the range by now.
+    /// Checks after an operation on `range`, while others may run: each walk must find exactly the
+    /// present mappings of the range.
     pub fn ended(&self, context: Context, range: Range<u64>) {
         self.state().judge_walks(context, &range);
     }

@@ -1,5 +1,5 @@
-//! Memory runs out at every allocation of a sequence: the call that meets it leaves everything as it
-//! was, loses no table, and what it had shown to the TLB is flushed with the gather.
+//! Each allocation of a sequence fails in turn. The call that fails leaves all mappings as they were
+//! and loses no table. Entries that the TLB may have read meanwhile are flushed with the gather.
 
 use barewire_iommu::{
     Config, ConfigError, Granule, MapError, PageTable, Stage, Strategy, UnmapError,
@@ -35,7 +35,7 @@ fn meeting(bench: &Bench<'_>) -> u64 {
 const CALLS: [Call; 14] = [
     // A page: a table at every level.
     |b| mapped(b.map(meeting(b) - b.page(), 1 << 35, b.page(), Kind::Plain)),
-    // Where there are tables, and on the other side of the boundary.
+    // A range in existing tables, and one on the other side of the boundary.
     |b| {
         let at = meeting(b) - 3 * b.page();
         mapped(b.map(at, 2 << 35, 2 * b.page(), Kind::Plain))

@@ -19,7 +19,7 @@ use crate::bench::{Kind, machine};
 const CONTEXT: Context = Context::Asid(21);
 
 /// An allocator that tells the judge of mappings before they are made, and of released addresses.
-struct Watched<'m> {
+struct WatchedAllocator<'m> {
     machine: &'m Machine,
     context: Context,
     window: IovaWindow<Vec<u64>>,
@@ -30,7 +30,7 @@ struct Watched<'m> {
     given_back: Cell<u64>,
 }
 
-impl Watched<'_> {
+impl WatchedAllocator<'_> {
     fn announce(&self, iova: u64) {
         let mut next = self.map.borrow().clone();
         let mut at = iova;
@@ -44,7 +44,7 @@ impl Watched<'_> {
 }
 
 // SAFETY: every method is the window's.
-unsafe impl IovaAllocator for Watched<'_> {
+unsafe impl IovaAllocator for WatchedAllocator<'_> {
     fn alloc(&self, size: u64) -> Option<Iova> {
         let iova = self.window.alloc(size)?;
         self.announce(iova.0);
@@ -80,12 +80,12 @@ impl Invalidate for &Hardware<'_> {
     }
 }
 
-type Watching<'w, 'm> = Domain<&'m Machine, &'w Hardware<'m>, &'w Watched<'m>, 8>;
+type Watching<'w, 'm> = Domain<&'m Machine, &'w Hardware<'m>, &'w WatchedAllocator<'m>, 8>;
 
 /// A domain, its mappings, and the ranges whose flush failed.
 struct Owner<'w, 'm> {
     machine: &'m Machine,
-    watched: &'w Watched<'m>,
+    watched: &'w WatchedAllocator<'m>,
     domain: Watching<'w, 'm>,
     context: Context,
     page: u64,
@@ -114,7 +114,7 @@ fn with_owner<R>(
     let middle = if shape.start < 2 { shape.span(1) } else { 6 * shape.span(2) };
     let (start, end) = (middle - 2 * shape.span(2), middle + tables * shape.span(2));
     let storage = vec![0; ((end - start) / shape.span(3)).div_ceil(64) as usize];
-    let watched = Watched {
+    let watched = WatchedAllocator {
         machine: &machine,
         context,
         window: IovaWindow::new(Iova(start)..Iova(end), config.granule, storage),
@@ -208,7 +208,7 @@ impl Owner<'_, '_> {
             Ok(unmapped) => {
                 assert_eq!(unmapped.bytes, range.end - range.start);
                 if self.domain.completed(unmapped.ticket) {
-                    // Its owner has the memory, whatever else may be cached.
+                    // The memory belongs to its owner again, so no TLB may hold an entry for it.
                     self.machine.given_back(self.context, range);
                 }
             }
@@ -247,7 +247,7 @@ impl Owner<'_, '_> {
         while !self.mapped.is_empty() {
             self.unmap(0);
         }
-        // A failure that was asked for may still come.
+        // An injected failure may still occur here.
         for _ in 0..2 {
             self.retry();
             let _ = self.domain.flush();
@@ -534,7 +534,7 @@ fn a_skipped_invalidation_of_an_empty_table_is_found() {
     }
 }
 
-/// Hardware that does not invalidate is found out, whatever the policy: these tests can fail.
+/// With every policy the judge notices hardware that ignores invalidations: these tests can fail.
 #[test]
 #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
 fn a_skipped_invalidation_is_found_under_every_policy() {

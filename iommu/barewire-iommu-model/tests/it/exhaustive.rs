@@ -40,7 +40,7 @@ fn boundaries(shape: &Shape) -> Vec<u64> {
     if found.is_empty() { vec![end / 2] } else { found }
 }
 
-/// Ranges around `at`: pages, whole tables and what sticks out of them.
+/// Ranges around `at`: pages, whole tables, and ranges that end a page beyond a table.
 fn ranges(at: u64, page: u64, table: u64) -> [(u64, u64); 5] {
     [
         (at - page, page),

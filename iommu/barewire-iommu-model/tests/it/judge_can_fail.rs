@@ -37,7 +37,7 @@ fn free(machine: &Machine, table: PhysAddr, bytes: usize) {
     unsafe { machine.free(table, bytes) }
 }
 
-/// A table in which these entries are set, filled before anybody sees it, and clean.
+/// A table with these entries, which no walker can reach yet, and whose words are clean.
 fn table(machine: &Machine, bytes: usize, entries: &[(usize, u64)]) -> PhysAddr {
     let table = machine.alloc(bytes).expect("there is memory");
     let fill = |words: &mut [u64]| {
@@ -46,7 +46,7 @@ fn table(machine: &Machine, bytes: usize, entries: &[(usize, u64)]) -> PhysAddr 
             words[*index] = *value;
         }
     };
-    // SAFETY: as in `store`; nobody else knows the table.
+    // SAFETY: as in `store`; no other code knows the table.
     unsafe { machine.unpublished(table, bytes, fill) };
     machine.clean(table, 0..bytes / 8);
     machine.barrier();
@@ -251,7 +251,8 @@ fn a_table_is_not_freed_while_walks_are_cached() {
         Violation::Stale { .. },
         Violation::StaleWalk { .. },
     );
-    // Every address but the one that has a page: the walk is gone, the leaf is not.
+    // Without the leaf hint, at an address of the block that has no page: this drops the cached
+    // walk, but not the leaf.
     let violations = after_unhooking(&[page(BLOCK, false, None)]);
     assert_reports!(&violations, Violation::Stale { .. });
     assert_eq!(violations.len(), 1, "{violations:?}");
@@ -503,7 +504,8 @@ fn a_forgotten_clean_is_seen() {
     actor.flush(CONTEXT, page(BLOCK + 5 * PAGE, true, Some(3)));
     machine.settle(CONTEXT);
     assert_reports!(actor.violations(), Violation::NotCleaned { .. }, Violation::Stale { .. });
-    // Of a table's contents, before it is hooked: what was in memory before is read.
+    // The table's contents were not cleaned before it was hooked, so the walker reads the old bytes
+    // in memory.
     let machine = Machine::new(Options { coherent: false, ..Options::default() });
     let mut actor = Actor::new(&machine);
     let level_3 = machine.alloc(4096).expect("there is memory");
@@ -718,7 +720,7 @@ fn a_global_page_outlives_its_asid() {
     assert_reports!(actor.violations(), Violation::Stale { .. });
 }
 
-/// Hardware that fetches only what is asked for keeps that as long.
+/// Hardware that fetches entries only on demand keeps them until they are invalidated, too.
 #[test]
 fn what_was_accessed_once_stays_until_it_is_invalidated() {
     let machine = Machine::new(Options { fetching: Fetching::OnDemand, ..Options::default() });

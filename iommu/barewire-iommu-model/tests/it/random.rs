@@ -140,7 +140,7 @@ impl Ground {
     }
 
     fn len(&self, iova: u64, (tables, pages): Length) -> u64 {
-        // As far as the table's boundary, if whole ones are meant, so that they are.
+        // If whole tables are meant, extends the range to the table's boundary.
         let rest = if tables > 0 { (iova / self.table + tables) * self.table - iova } else { 0 };
         (rest + pages * self.page).min(self.end - iova).max(self.page)
     }

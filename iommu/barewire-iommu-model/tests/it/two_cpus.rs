@@ -19,7 +19,7 @@ use barewire_iommu_model::{Machine, Naive, Shape};
 use crate::bench::{Kind, machine};
 
 /// The machine, whose every access may stop the processor that makes it.
-struct Stopped<'m>(&'m Machine);
+struct StoppableMachine<'m>(&'m Machine);
 
 /// How many accesses a thread makes before it stops, and how it lets the other thread run.
 struct Stop {
@@ -32,7 +32,7 @@ thread_local! {
     static STOP: RefCell<Option<Stop>> = const { RefCell::new(None) };
 }
 
-impl Stopped<'_> {
+impl StoppableMachine<'_> {
     fn step(&self) {
         STOP.with_borrow_mut(|stop| match stop {
             Some(Stop { after: 0, .. }) => {
@@ -47,7 +47,7 @@ impl Stopped<'_> {
 }
 
 // SAFETY: every method is the machine's.
-unsafe impl Pool for Stopped<'_> {
+unsafe impl Pool for StoppableMachine<'_> {
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         self.0.alloc(bytes)
     }
@@ -132,7 +132,7 @@ impl Job {
 }
 
 /// One processor: maps its job, after which a walk must find it.
-fn work(machine: &Machine, config: &Config, part: &mut Part<'_, Stopped<'_>>, job: Job) {
+fn work(machine: &Machine, config: &Config, part: &mut Part<'_, StoppableMachine<'_>>, job: Job) {
     let (context, page) = (context(config), Shape::new(config).span(3));
     let attributes = Kind::Plain.attributes(config.stage);
     let mut gather = Gather::new();
@@ -153,7 +153,7 @@ fn stopped(config: Config, coherent: bool, after: u64, jobs: [Job; 2]) -> bool {
     let machine = machine(&config, coherent);
     let (context, shape) = (context(&config), Shape::new(&config));
     let page = shape.span(3);
-    let table = PageTable::new(config, Stopped(&machine)).expect("there is memory");
+    let table = PageTable::new(config, StoppableMachine(&machine)).expect("there is memory");
     // Not dropped if a judgement fails: broken tables might be walked for ever.
     let mut table = ManuallyDrop::new(table);
     machine.attach(context, table.root(), shape, Attributes::MAIR);

@@ -1,5 +1,5 @@
 //! Stage 1 on QEMU's SMMUv3: a device's DMA through our tables, stream table and context descriptors,
-//! and what becomes of it when it may not.
+//! and the events if an access is not allowed.
 
 use barewire_iommu::smmu::v3::{EventKind, SmmuError, Stream, StreamLayout};
 use barewire_iommu::{
@@ -98,8 +98,8 @@ fn a_stream_is_aborted_bypassed_translated_and_aborted() {
                 edu.store(Iova(VirtMachine::DATA.0), MESSAGE).expect("stores");
                 rig.message_at(VirtMachine::DATA)
             };
-            // Nobody has said anything: aborted, and nothing is recorded, unless the second level
-            // of the table is not there.
+            // The stream was never set, so accesses are aborted without an event. QEMU only
+            // complains if the table's second level is missing.
             edu.fetch(here, MESSAGE).expect("fetches");
             let complaints: &[&str] = match layout {
                 StreamLayout::Linear { .. } => &[],
@@ -202,7 +202,7 @@ fn through_a_granule(rig: &Rig<'_>, config: Config, tag: u16) {
     rig.write(inside, *b"in a large block");
     assert_eq!(rig.message_at(page_at(5)), *b"in a large block");
 
-    // Page and block are still there without invalidation, and gone with it.
+    // Without an invalidation the device still reaches page and block; with it, neither.
     for (iova, inside, size) in [(Iova(0), Iova(0), page), (iova, inside, block)] {
         assert_eq!(device.unmap(iova, size), size);
         assert_ne!(rig.read(inside), NOTHING, "stale");

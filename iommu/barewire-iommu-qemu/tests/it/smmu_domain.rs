@@ -126,7 +126,7 @@ impl<'s, 'r> Bench<'s, 'r> {
         self.domain.map_sg(&list, self.attributes).expect("mapped")
     }
 
-    /// The device reads the first, the last and some of what `map` has mapped.
+    /// The device reads the first page that `map` mapped, the last, and some between.
     fn assert_read(&self, iova: Iova, page: u64, count: u64, why: &str) {
         for index in probes(count) {
             let found = self.rig.read(at(iova, index * K4));
@@ -230,7 +230,7 @@ fn in_a_strict_domain_nothing_is_reached_after_unmap_and_addresses_are_used_agai
                 bench.assert_read(held.iova(), page + 1, count, "untouched");
                 bench.unmap(held);
             }
-            // What was mapped first was mapped there again, to another page.
+            // The first IOVA was mapped again, to another page.
             let mapped = bench.map(90, 1);
             assert_eq!(Some(mapped.iova()), begin);
             bench.assert_read(mapped.iova(), 90, 1, "again");
@@ -240,8 +240,8 @@ fn in_a_strict_domain_nothing_is_reached_after_unmap_and_addresses_are_used_agai
     });
 }
 
-/// The proof that these tests can fail: an invalidation that is left out, or beside the point, is
-/// seen as data that should be gone.
+/// Shows that these tests can fail: if an invalidation is left out, or covers the wrong addresses,
+/// the device still reads data that should be unreachable.
 #[test]
 fn a_back_end_that_does_not_invalidate_is_seen_as_stale_data() {
     with_rig(|rig| {
@@ -359,7 +359,7 @@ fn a_virtual_machine_s_domain_goes_by_its_vmid() {
     });
 }
 
-/// No memory at any of the allocations that a mapping needs: nothing is left, and nothing is lost.
+/// Each allocation that a mapping needs fails in turn: no mapping remains, and no table is lost.
 #[test]
 fn a_mapping_that_finds_no_memory_leaves_nothing_behind() {
     with_rig(|rig| {

@@ -7,7 +7,7 @@ use barewire_iommu::{
     Access, Context, Costs, FlushError, Granule, Invalidate, Iova, Segment, Stage, Strategy, Tlbi,
 };
 
-use crate::rig::{Attached, Setup, at, message, page_at, with_rig, with_setup};
+use crate::rig::{AttachedDevice, Setup, at, message, page_at, with_rig, with_setup};
 
 const ASID: u16 = 7;
 const IOVA: Iova = Iova(0x12_3440_0000);
@@ -23,7 +23,7 @@ fn range(iova: Iova, pages: u64) -> Tlbi {
 }
 
 /// Maps `IOVA` to page 1, has the device see it, and maps it to page 2.
-fn remap(device: &mut Attached<'_, '_>) {
+fn remap(device: &mut AttachedDevice<'_, '_>) {
     let rig = device.rig;
     device.map(IOVA, rig.page(1), K4, Access::ReadWrite);
     assert_eq!(rig.read(IOVA), message(1));
@@ -87,7 +87,7 @@ fn the_right_invalidation_shows_the_new_page_and_a_wrong_one_the_old() {
     });
 }
 
-/// Both tags are in the TLB at once: neither is the other's.
+/// Entries of both tags are in the TLB at once, and each device uses its own.
 #[test]
 fn two_address_spaces_keep_apart() {
     with_rig(|rig| {
@@ -267,11 +267,13 @@ fn the_fields_of_a_range_are_the_manual_s() {
         let mut device = rig.attach_stage1(ASID);
         let below = |granules: u64| Iova(IOVA.0 - granules * K4);
         let scope = |num, scale| Some(Scope { granule: Granule::Size4K, num, scale, level: None });
-        // The first granule and what is covered: with one granule less the page is not in it.
+        // The first granule and the number covered. With one granule less, the page would not be
+        // covered.
         for (num, scale, granules) in [(1, 0, 2), (31, 0, 32), (0, 1, 2), (0, 9, 512), (4, 3, 40)] {
             for (iova, expected) in [(below(granules), 1), (below(granules - 1), 2)] {
                 remap(&mut device);
-                // Ranges begin at a multiple of what SCALE says, or nobody knows what they cover.
+                // A range must begin at a multiple of its SCALE unit; otherwise the architecture
+                // does not say what it covers.
                 let command = Command::tlbi_nh_va(0, ASID, iova, true, scope(num, scale));
                 rig.smmu.run(&[command]).expect("completes");
                 assert_eq!(rig.read(IOVA), message(expected), "NUM {num}, SCALE {scale}");

@@ -8,7 +8,8 @@ use barewire_iommu_qemu::VirtMachine;
 
 use crate::rig;
 use crate::rig::{
-    Attached, MESSAGE, NOTHING, Rig, Setup, at, at_phys, message, with_rig, with_setup, with_stage2,
+    AttachedDevice, MESSAGE, NOTHING, Rig, Setup, at, at_phys, message, with_rig, with_setup,
+    with_stage2,
 };
 
 const ASID: u16 = 7;
@@ -20,7 +21,7 @@ const ENTRIES: u64 = 256;
 const GBPA: u32 = 0x44;
 
 /// Maps `IOVA` to page 1, has the device see it, and maps it to page 2.
-fn remap(device: &mut Attached<'_, '_>) {
+fn remap(device: &mut AttachedDevice<'_, '_>) {
     let rig = device.rig;
     device.map(IOVA, rig.page(1), K4, Access::ReadWrite);
     assert_eq!(rig.read(IOVA), message(1));
@@ -65,7 +66,8 @@ fn line_2_no_walks_are_kept() {
         assert_eq!(device.gather.tables(), 1);
         assert_eq!(rig.read(IOVA), message(3), "a leaf is kept");
         rig.assert_unmapped(at(IOVA, K4));
-        // As of leaves alone, for one page, though a table went.
+        // A command for leaves only, and for one page: QEMU also drops entries of the table that
+        // was unhooked.
         run_one(rig, Command::tlbi_nh_va(0, ASID, IOVA, true, None));
         rig.assert_unmapped(IOVA);
     });
@@ -139,7 +141,8 @@ fn line_8_a_full_event_queue_is_an_abort() {
         let errors = rig.smmu.handle_errors();
         assert_eq!(errors.iter().collect::<Vec<_>>(), [GlobalError::EventQueueAbort]);
         assert!(rig.smmu.handle_errors().is_empty(), "acknowledged");
-        // The first that found room are there, and then it goes on, round and round.
+        // The first events, which found room, are in the queue. After that it goes on working,
+        // round and round.
         rig.assert_fault(EventKind::Translation, IOVA, 4 * 4, false);
         assert_eq!(rig.take_overflows(), 0);
         for round in 0..5 {

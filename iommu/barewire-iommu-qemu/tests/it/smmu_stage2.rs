@@ -9,7 +9,7 @@ use barewire_iommu::{
 use barewire_iommu_qemu::VirtMachine;
 
 use crate::rig::{
-    Attached, MESSAGE, NOTHING, Rig, at, at_phys, leaves, message, page_at, with_stage2,
+    AttachedDevice, MESSAGE, NOTHING, Rig, at, at_phys, leaves, message, page_at, with_stage2,
 };
 
 const VMID: u16 = 5;
@@ -43,7 +43,8 @@ fn dma_goes_both_ways_and_what_may_not_is_an_event() {
         let inside = at(IPA, M2 + rig.page(20).0 - VirtMachine::DATA.0);
         assert_eq!(rig.read(inside), message(20));
 
-        // What may not comes first: see the model's differences.
+        // The refused accesses come first, because of a difference of the model
+        // (`src/virt/mod.rs`).
         rig.write(at(IPA, K4), *b"is read only....");
         rig.assert_fault(EventKind::Permission, at(IPA, K4), MESSAGE, true);
         assert_eq!(rig.read(at(IPA, K4)), message(2));
@@ -64,7 +65,7 @@ fn dma_goes_both_ways_and_what_may_not_is_an_event() {
 }
 
 /// Maps `IPA` to page 1, has the device see it, and maps it to page 2.
-fn remap(device: &mut Attached<'_, '_>) {
+fn remap(device: &mut AttachedDevice<'_, '_>) {
     let rig = device.rig;
     device.map(IPA, rig.page(1), K4, Access::ReadWrite);
     assert_eq!(rig.read(IPA), message(1));
@@ -209,9 +210,9 @@ fn roots_of_several_tables_are_walked() {
     });
 }
 
-/// Whether the model walks the root's second table, or the first instead: then the device finds
-/// there what is mapped in the first.
-fn walks_all(device: &mut Attached<'_, '_>, first: u64, page: u64) -> bool {
+/// Whether the model walks the second of the concatenated root tables. A model that walks the first
+/// in its place reads the page mapped there.
+fn walks_all(device: &mut AttachedDevice<'_, '_>, first: u64, page: u64) -> bool {
     let rig = device.rig;
     let (low, high) = (Iova(first - page), Iova(2 * first - page));
     device.map(low, rig.page(1), page, Access::ReadWrite);
@@ -231,7 +232,7 @@ fn walks_all(device: &mut Attached<'_, '_>, first: u64, page: u64) -> bool {
     walks_all
 }
 
-fn flush(device: &mut Attached<'_, '_>) {
+fn flush(device: &mut AttachedDevice<'_, '_>) {
     let operations = device.operations(Strategy::ByRange);
     device.flush(device.context, operations.as_slice());
     device.release();

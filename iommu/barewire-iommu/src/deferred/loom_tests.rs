@@ -46,7 +46,7 @@ impl Keeper for Hardware {
     }
 }
 
-/// Two threads unhook, push and wait. Whichever of them flushes, both entries are released when the
+/// Two threads unhook, push and wait. Either thread may flush; both entries are released when the
 /// waits end.
 fn two_threads(fails: usize) {
     let mut model = loom::model::Builder::new();

@@ -93,7 +93,7 @@ struct Entry<T> {
 
 /// The outcome of an attempt to flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Flushed {
+pub(crate) enum FlushOutcome {
     /// The waiting entries were released; there may have been none.
     Done,
     /// Another thread is flushing.
@@ -205,14 +205,14 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
     ///
     /// # Errors
     /// The error of the flush. Nothing is released then.
-    pub(crate) fn try_flush(&self, keeper: &K) -> Result<Flushed, K::Error> {
+    pub(crate) fn try_flush(&self, keeper: &K) -> Result<FlushOutcome, K::Error> {
         // Step 1: mark the ring's end and take what was gathered.
         let begun = self.ring.with(|ring| {
             if ring.flushing {
-                return Err(Flushed::Busy);
+                return Err(FlushOutcome::Busy);
             }
             if ring.len() == 0 {
-                return Err(Flushed::Done);
+                return Err(FlushOutcome::Done);
             }
             ring.flushing = true;
             Ok((ring.done..ring.come, ring.bytes, core::mem::take(&mut ring.gathered)))
@@ -240,7 +240,7 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
             ring.done = numbers.end;
             ring.bytes -= bytes;
         });
-        Ok(Flushed::Done)
+        Ok(FlushOutcome::Done)
     }
 
     /// Flushes, or waits for the flush of another thread, until the entry was released.
@@ -249,7 +249,7 @@ impl<K: Keeper, const N: usize> FlushQueue<K, N> {
     /// The error of the flush.
     pub(crate) fn wait(&self, keeper: &K, number: u64) -> Result<(), K::Error> {
         while !self.completed(number) {
-            if self.try_flush(keeper)? == Flushed::Busy {
+            if self.try_flush(keeper)? == FlushOutcome::Busy {
                 relax();
             }
         }

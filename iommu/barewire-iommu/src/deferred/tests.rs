@@ -77,12 +77,12 @@ fn one_flush_is_for_all_and_nothing_is_released_before() {
     assert_eq!(*book.did.borrow(), []);
     assert!(tickets.iter().all(|&ticket| !queue.completed(ticket)));
     assert_eq!(queue.waiting(), (3, 30));
-    assert_eq!(queue.try_flush(&book), Ok(Flushed::Done));
+    assert_eq!(queue.try_flush(&book), Ok(FlushOutcome::Done));
     assert_eq!(book.did.take(), done(&[1, 2, 3]));
     assert!(tickets.iter().all(|&ticket| queue.completed(ticket)));
     assert_eq!(queue.waiting(), (0, 0));
     // The queue is empty, so no flush is issued.
-    assert_eq!(queue.try_flush(&book), Ok(Flushed::Done));
+    assert_eq!(queue.try_flush(&book), Ok(FlushOutcome::Done));
     assert_eq!(book.did.take(), []);
 }
 
@@ -102,7 +102,7 @@ fn the_bounds_hold_by_count_and_by_bytes() {
     let (empty, book) = (Queue::<0>::new(), Book::default());
     assert_eq!(push(&empty, &book, 1, &ANY), None);
     assert!(!empty.is_due(5, &ANY));
-    assert_eq!(empty.try_flush(&book), Ok(Flushed::Done));
+    assert_eq!(empty.try_flush(&book), Ok(FlushOutcome::Done));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn so_does_one_that_panicked() {
     let flush = std::panic::AssertUnwindSafe(|| queue.try_flush(&book));
     assert!(std::panic::catch_unwind(flush).is_err());
     assert_eq!(queue.waiting(), (1, 10));
-    assert_eq!(queue.try_flush(&book), Ok(Flushed::Done));
+    assert_eq!(queue.try_flush(&book), Ok(FlushOutcome::Done));
     assert_eq!(book.did.take(), done(&[1]));
 }
 
@@ -166,12 +166,12 @@ fn what_comes_during_a_flush_waits_for_the_next() {
             assert_eq!(push(&inside, &other, 3, &ANY), None);
             assert!(!inside.completed(1));
         }
-        assert_eq!(inside.try_flush(&other), Ok(Flushed::Busy));
+        assert_eq!(inside.try_flush(&other), Ok(FlushOutcome::Busy));
     }));
-    assert_eq!(queue.try_flush(&book), Ok(Flushed::Done));
+    assert_eq!(queue.try_flush(&book), Ok(FlushOutcome::Done));
     assert_eq!(book.did.take(), done(&[1]));
     assert!(!queue.completed(2));
-    assert_eq!(queue.try_flush(&book), Ok(Flushed::Done));
+    assert_eq!(queue.try_flush(&book), Ok(FlushOutcome::Done));
     assert_eq!(book.did.take(), done(&[2]));
 }
 

@@ -264,8 +264,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         unsafe { self.table.release(gather) };
     }
 
-    /// Releases addresses after the flush of what was mapped there, or if nothing was ever mapped
-    /// there.
+    /// Releases addresses: after the flush of their mappings, or at once if they were never mapped.
     pub(super) fn release_iovas(&self, range: Range<Iova>) {
         // SAFETY: the range was handed out to this domain, and its `Mapped` is gone. Nothing is
         // mapped there, and every caller has made sure that no TLB holds an entry for it.
@@ -292,7 +291,7 @@ fn piece(geometry: &Geometry, at: u64, end: u64) -> u64 {
 /// The approximate number of leaves for `segments`: exact for one segment, pages for several.
 fn leaves(geometry: &Geometry, iova: Iova, segments: &[Segment], size: u64) -> usize {
     let mut shift = geometry.page_shift();
-    // What is smaller than the smallest block has pages only.
+    // A range smaller than the smallest block has only pages.
     if let [segment] = segments
         && size >= geometry.span(LAST - 1)
     {

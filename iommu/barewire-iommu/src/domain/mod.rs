@@ -47,7 +47,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize as CoreUsize, Ordering::Relaxed};
 
 use crate::address::{Iova, PhysAddr, Segment};
-use crate::deferred::{FlushQueue, Flushed};
+use crate::deferred::{FlushOutcome, FlushQueue};
 use crate::format::{Attributes, Config, Geometry, Stage};
 use crate::gather::Gather;
 use crate::iova::{ClaimError, IovaAllocator};
@@ -446,7 +446,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             }
             // If this flush fails, the one below probably fails too, and its error is returned to
             // the caller.
-            let made = may_make_room && self.queue.try_flush(&self.inner) == Ok(Flushed::Done);
+            let made = may_make_room && self.queue.try_flush(&self.inner) == Ok(FlushOutcome::Done);
             if !made {
                 break;
             }

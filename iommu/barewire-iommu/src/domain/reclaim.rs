@@ -2,7 +2,7 @@
 //!
 //! # How it works
 //! Small unmaps leave empty tables, since a neighbour may be about to map into them (see
-//! `table/unmap.rs`). No count is kept of what is in a table. Instead the allocator of IOVAs tells: it
+//! `table/unmap.rs`). No count is kept of what is in a table. Instead the IOVA allocator decides: it
 //! grants a claim of a table's whole span only if no mapping is in it. A sweep goes through the spans
 //! of the root's tables. For each span:
 //!
@@ -16,8 +16,8 @@
 //! reason no other call is in the tables that step 2 unhooks. While it holds the claim, the sweep
 //! looks for the next table in the same table above, and passes over what is empty.
 //!
-//! Mappings made meanwhile may find their addresses claimed. So a call that fails for want of
-//! addresses waits for the end of a sweep that was under way, and tries once more.
+//! Mappings made meanwhile may find their addresses claimed. So if a call finds no addresses during
+//! a sweep, it waits for the sweep's end and tries once more.
 //!
 //! # Not supported
 //! A table stays if a reserved range lies in its span, or the allocator grants no claim there.
@@ -83,7 +83,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         // Step 2: unhook.
         let next = part.vacate(&mut gather);
         let count = gather.tables();
-        // Steps 3 and 4. A flush of nothing is none.
+        // Steps 3 and 4. Without unhooked tables nothing is flushed.
         let strategy = self.policy.read().strategy;
         self.retire(range, &mut gather, &strategy)?;
         *freed += count;
@@ -124,7 +124,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         mut error: MapError,
         mut gather: Gather,
     ) -> Result<Mapped, DomainMapError> {
-        // First what waits in the flush queue, then empty tables.
+        // First the entries in the flush queue, then empty tables.
         for wait in [true, false] {
             // Walkers may have seen the part that was mapped before the failure.
             let strategy = self.policy().strategy;

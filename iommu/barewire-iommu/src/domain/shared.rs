@@ -67,7 +67,7 @@ impl SharedPolicy {
         }
     }
 
-    /// Replaces the policy by what `change` makes of it.
+    /// Replaces the policy by the result of `change`.
     pub(super) fn change(&self, change: impl FnOnce(Policy) -> Policy) {
         self.writing.with(|()| {
             let policy = change(self.read());

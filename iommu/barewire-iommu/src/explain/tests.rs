@@ -190,7 +190,7 @@ fn fields_are_where_the_manual_has_them() {
     let marked = Descriptor::table(PhysAddr(0x5000)).marked();
     let meant: Vec<_> = fields(marked, Kind::Table, Stage::Two).filter_map(|f| f.meaning).collect();
     assert_eq!(meant, ["clean, for walkers that do not snoop"]);
-    // Our own attributes say what they were made of.
+    // The library's own attributes are explained by the names that they were made from.
     let ours = crate::Attributes::new(Stage::Two, crate::Access::Read);
     let meant: Vec<_> =
         fields(Descriptor(ours.bits()), Kind::Page, Stage::Two).filter_map(|f| f.meaning).collect();

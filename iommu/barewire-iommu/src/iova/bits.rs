@@ -241,7 +241,7 @@ fn gaps(free: u64, count: u32) -> u64 {
         starts &= starts >> more;
         have = 2 * more;
     }
-    // What is missing of the last doubling. A run of `have` begins there already.
+    // The rest after the last doubling. A run of `have` begins there already.
     if have < count { starts & starts >> (count - have) } else { starts }
 }
 
@@ -322,7 +322,7 @@ mod tests {
         for (count, align) in [(1, 0), (4, 2), (64, 6), (100, 7)] {
             let mut bits = Bits::new(vec![0; 64], 0);
             let first = bits.take(count, align).expect("room");
-            // Searches of all sizes go on behind what was found.
+            // Searches of all sizes continue after the last range found.
             let others: Vec<u64> = [(1, 0), (2, 1), (32, 5), (128, 7), (512, 9)]
                 .map(|(n, a)| bits.take(n, a).expect("room"))
                 .into();

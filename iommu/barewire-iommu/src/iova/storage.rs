@@ -5,7 +5,7 @@
 //! from a type whose author promised that it does not happen: `AsMut` promises nothing.
 #![allow(unsafe_code, reason = "a promise that ranges are handed out by")]
 
-/// Words that stay what they are: the bits of an [`IovaWindow`](super::IovaWindow).
+/// Words whose values only their user changes: the bits of an [`IovaWindow`](super::IovaWindow).
 ///
 /// Arrays and mutable slices of `u64` are storage. With the feature `alloc`, so are `Vec<u64>` and
 /// `Box<[u64]>`; without, lend or leak a slice of them.
@@ -85,7 +85,7 @@ unsafe impl<const N: usize> IovaStorage for [u64; N] {
     }
 }
 
-// SAFETY: it is the same storage, and nobody else reaches it through the exclusive reference.
+// SAFETY: it is the same storage, and the reference is exclusive.
 unsafe impl<S: IovaStorage + ?Sized> IovaStorage for &mut S {
     #[inline]
     fn words(&self) -> &[u64] {

@@ -41,7 +41,7 @@ use crate::address::PhysAddr;
 use crate::lock::Lock;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// What an arena remembers of a table.
+/// The arena's record of a table.
 #[derive(Debug)]
 pub struct Link {
     /// The index plus 1 of the next table in a free list or a chain, or 0.

@@ -4,8 +4,8 @@
 /// A walker sees all earlier stores before any later store.
 #[inline]
 pub(super) fn stores() {
-    // A device's doorbell is device memory. On Arm only DSB makes stores to normal memory complete
-    // before it for an observer outside the inner shareable domain.
+    // A device's doorbell is device memory. On Arm, only DSB guarantees that an observer outside
+    // the inner shareable domain sees the stores to normal memory before the doorbell.
     #[cfg(target_arch = "aarch64")]
     // SAFETY: a barrier only waits.
     unsafe {

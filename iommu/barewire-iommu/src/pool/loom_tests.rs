@@ -63,19 +63,19 @@ fn one_publisher_wins_above() {
 }
 
 /// An arena with a cell for each table, which the table's owner touches.
-struct Watched {
+struct WatchedPool {
     arena: Arena<'static>,
     touched: Vec<UnsafeCell<()>>,
 }
 
 // SAFETY: loom checks the accesses.
-unsafe impl Sync for Watched {}
+unsafe impl Sync for WatchedPool {}
 // SAFETY: as for Sync.
-unsafe impl Send for Watched {}
+unsafe impl Send for WatchedPool {}
 
 const BYTES: usize = 64;
 
-impl Watched {
+impl WatchedPool {
     /// Creates an arena with `free` of its tables already on the free list.
     fn new(tables: usize, free: usize) -> Arc<Self> {
         let links: Vec<Link> = (0..tables).map(|_| Link::new()).collect();
@@ -119,7 +119,7 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn no_table_is_handed_out_twice() {
     bounded(|| {
-        let pool = Watched::new(3, 3);
+        let pool = WatchedPool::new(3, 3);
         let other = pool.clone();
         // Takes two and frees the first: the list has its old head but a different second table.
         let thread = thread::spawn(move || {
@@ -140,7 +140,7 @@ fn no_table_is_handed_out_twice() {
 #[test]
 fn chains_are_whole() {
     bounded(|| {
-        let pool = Watched::new(4, 2);
+        let pool = WatchedPool::new(4, 2);
         let other = pool.clone();
         let thread = thread::spawn(move || {
             let mut chain = other.arena.alloc_chain(BYTES, 2);
@@ -168,7 +168,7 @@ fn chains_are_whole() {
 #[test]
 fn a_run_is_assembled_beside_others() {
     bounded(|| {
-        let pool = Watched::new(3, 3);
+        let pool = WatchedPool::new(3, 3);
         let other = pool.clone();
         let thread = thread::spawn(move || {
             let Some(run) = other.arena.alloc(2 * BYTES) else { return };
@@ -191,7 +191,7 @@ fn a_run_is_assembled_beside_others() {
 #[test]
 fn two_runs_are_assembled_at_once() {
     bounded(|| {
-        let pool = Watched::new(4, 4);
+        let pool = WatchedPool::new(4, 4);
         let other = pool.clone();
         let thread = thread::spawn(move || other.arena.alloc(2 * BYTES));
         let mine = pool.arena.alloc(2 * BYTES).expect("room");

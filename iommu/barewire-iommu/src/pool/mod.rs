@@ -118,10 +118,11 @@ pub unsafe trait Pool {
         PhysAddr(unsafe { self.load(table, 0) })
     }
 
-    /// Begins to write cached lines of `entries` back to memory, whichever processor wrote them.
-    /// When this thread's next `barrier` returns, a walker that does not snoop sees them. (On Arm: a
-    /// clean to the point of coherency of each line, DC CVAC. It may complete them itself.) Does
-    /// nothing for a coherent walker, and is not needed if [`COHERENT`](Self::COHERENT).
+    /// Begins to write cached lines of `entries` back to memory, including those that other
+    /// processors wrote. When this thread's next `barrier` returns, a walker that does not snoop
+    /// sees them. (On Arm: a clean to the point of coherency of each line, DC CVAC. It may complete
+    /// them itself.) Does nothing for a coherent walker, and is not needed if
+    /// [`COHERENT`](Self::COHERENT).
     fn clean(&self, table: PhysAddr, entries: Range<usize>) {
         let _ = (table, entries);
     }

@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// Both words, and the values a walker would have read after each store.
+    /// Returns both words, and the values that a walker would have read after each store.
     #[derive(Default)]
     struct Entry {
         low: Cell<u32>,

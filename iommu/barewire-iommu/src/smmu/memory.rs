@@ -13,9 +13,9 @@ use crate::address::PhysAddr;
 use crate::pool::Pool;
 
 /// Proof that a device no longer accesses memory.
-pub(crate) struct Stopped(());
+pub(crate) struct StopProof(());
 
-impl Stopped {
+impl StopProof {
     /// Reads `register`. The device accesses memory while a bit of `mask` is set there.
     pub(crate) fn seen(registers: &impl Registers, register: u32, mask: u32) -> Option<Self> {
         (registers.read32(register) & mask == 0).then_some(Self(()))
@@ -94,11 +94,11 @@ impl<'p, P: Pool> Memory<'p, P> {
 
     /// Frees memory that no device was given.
     pub(crate) fn unused(self) {
-        self.free(&Stopped(()));
+        self.free(&StopProof(()));
     }
 
     /// Frees memory whose device was seen to have stopped.
-    pub(crate) fn free(self, _stopped: &Stopped) {
+    pub(crate) fn free(self, _stopped: &StopProof) {
         // SAFETY: from `alloc` with this size, unused after, and no device reaches it.
         unsafe { self.pool.free(self.at, self.words * 8) };
     }
@@ -146,7 +146,7 @@ impl<'p, P: Pool> Links<'p, P> {
     }
 
     /// Frees the table and everything behind it.
-    pub(crate) fn free(self, stopped: &Stopped) {
+    pub(crate) fn free(self, stopped: &StopProof) {
         for index in 0..self.links {
             if let Some(child) = self.get(index) {
                 child.free(stopped);

@@ -6,16 +6,16 @@
 //! 0. Operations by VMID are in the global space and have a wait of their own, SMMU_sTLBGSYNC and
 //! SMMU_sTLBGSTATUS.GSACTIVE.
 //!
-//! This driver does not rely on what a second write to TLBSYNC does while SACTIVE is 1. If it begins
-//! nothing, SACTIVE becomes 0 when the first wait is over, and the second CPU would take operations
-//! for complete that are not. Linux holds a lock there too (`global_sync_lock` and `cb_lock` in its
-//! arm-smmu driver).
+//! This driver does not rely on the effect of a second write to TLBSYNC while SACTIVE is 1. If it
+//! had none, SACTIVE would become 0 at the end of the first wait, and the second CPU would take its
+//! own operations for complete too early. Linux holds a lock there too (`global_sync_lock` and
+//! `cb_lock` in its arm-smmu driver).
 //!
 //! # How this driver uses it
-//! One CPU at a time writes TLBSYNC and polls its status: under a lock in [`ContextBank`] for the
-//! bank's, under a [`GlobalSync`] for the global one, of which there is one for all banks of an SMMU.
-//! A CPU waits for the lock only as long as its patience allows. A CPU that gives up while SACTIVE is
-//! 1 leaves word of that, and the next one first waits until it is 0.
+//! One CPU at a time writes TLBSYNC and polls its status. Each [`ContextBank`] has a lock for the
+//! bank's TLBSYNC; the global one, shared by all banks of an SMMU, has the lock in [`GlobalSync`]. A
+//! CPU waits for the lock only as long as its patience allows. If a CPU gives up while SACTIVE is 1,
+//! it marks the lock, and the next CPU first waits until SACTIVE is 0.
 //!
 //! # Ordering
 //! 1. Tables first: walks after [`flush`](Invalidate::flush) see all stores to tables before it.
@@ -111,7 +111,7 @@ impl SyncLock {
         let is_over = || (registers.read32(status) & ACTIVE == 0).then_some(());
         let is_abandoned = wait_for(patience, || self.try_acquire()).ok_or(FlushError::Timeout)?;
         // Released also if the caller's code panics. Until the end SACTIVE may be 1.
-        let mut held = Held { sync: self, left: ABANDONED };
+        let mut held = SyncGuard { sync: self, left: ABANDONED };
         if is_abandoned {
             wait_for(patience, is_over).ok_or(FlushError::Timeout)?;
         }
@@ -123,20 +123,20 @@ impl SyncLock {
 }
 
 /// Releases the lock on drop.
-struct Held<'l> {
+struct SyncGuard<'l> {
     sync: &'l SyncLock,
     /// [`FREE`] or [`ABANDONED`].
     left: u32,
 }
 
-impl Drop for Held<'_> {
+impl Drop for SyncGuard<'_> {
     fn drop(&mut self) {
         self.sync.0.store(self.left, Ordering::Release);
     }
 }
 
-/// Has the waits in the global space one after the other. One for each SMMU; all its context banks
-/// share it.
+/// Lets the waits in the global space come one after the other. One for each SMMU; all its context
+/// banks share it.
 #[derive(Debug)]
 pub struct GlobalSync(SyncLock);
 

@@ -71,7 +71,8 @@ pub struct Prediction {
     pub refill_ps: u64,
 }
 
-/// What [`Strategy::Adaptive`](super::Strategy::Adaptive) decided, and the costs it compared.
+/// The decision of [`Strategy::Adaptive`](super::Strategy::Adaptive), and the costs that it
+/// compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// The cheapest method. Of equals, the one that invalidates least.
@@ -103,8 +104,8 @@ impl Choice {
 }
 
 impl Costs {
-    /// Whether a run takes one command by page, and no other method is cheaper whatever stays mapped:
-    /// all wait alike.
+    /// Whether a run needs one command by page, and no other method can be cheaper for any number of
+    /// pages that stay mapped, because every method waits equally long.
     #[inline]
     pub(super) fn is_one_page(&self, run: &Run, facts: &Facts) -> bool {
         run.addresses(facts.page_shift) == 1

@@ -27,7 +27,7 @@ pub enum Strategy {
     ByPage,
     /// The fewest range commands that cover the runs. By page if the hardware has no ranges.
     ByRange,
-    /// The whole context at once, whatever was unmapped.
+    /// Always the whole context.
     ByContext,
     /// The cheapest of these, including the cost of refetching translations.
     Adaptive(Costs),
@@ -129,7 +129,8 @@ impl Method {
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
         match (self, runs) {
             (_, []) => Operations(List::None),
-            // Not the constant, all of whose room would be copied.
+            // Written out, because a constant of this type would be copied with all its unused
+            // room.
             (Self::Context, _) => Operations(List::One(Tlbi::Context)),
             (Self::Pages, [run]) => Operations(List::One(run.by_page(page_shift))),
             (Self::Ranges, [run]) => Operations(List::One(run.by_range(page_shift))),
@@ -166,7 +167,8 @@ impl Run {
         self.end.0.saturating_sub(self.start.0)
     }
 
-    /// The level hint. Only a run of leaves may have one, since walks have other levels.
+    /// The level hint. Only a run of leaves may have a hint, because walk entries are at other
+    /// levels.
     fn hint(&self) -> Option<u8> {
         match self.level {
             Some(level) if !self.tables => Some(level),

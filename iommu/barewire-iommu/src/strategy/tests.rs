@@ -205,13 +205,13 @@ fn enormous_runs_do_not_overflow() {
 }
 
 /// A clock that advances while it flushes.
-struct Clocked {
+struct ClockedStrategy {
     now_ps: Cell<u64>,
     seen: RefCell<Vec<Tlbi>>,
     fails: bool,
 }
 
-impl Invalidate for Clocked {
+impl Invalidate for ClockedStrategy {
     fn flush(&self, _: Context, operations: &[Tlbi]) -> Result<(), FlushError> {
         let ps: u64 = operations
             .iter()
@@ -235,7 +235,8 @@ impl Invalidate for Clocked {
 
 #[test]
 fn costs_are_measured() {
-    let clocked = |fails| Clocked { now_ps: Cell::new(0), seen: RefCell::new(vec![]), fails };
+    let clocked =
+        |fails| ClockedStrategy { now_ps: Cell::new(0), seen: RefCell::new(vec![]), fails };
     let smmu = clocked(false);
     let measured =
         Costs::default().measure(&smmu, Context::Asid(1), 12, || smmu.now_ps.get()).unwrap();

@@ -19,8 +19,8 @@ pub struct Mapping {
     pub attributes: Attributes,
 }
 
-/// The mappings in a range, in order. Leaves that continue each other are joined whatever their
-/// sizes. A leaf that extends beyond the range is cut.
+/// The mappings in a range, in order. Adjacent leaves whose physical addresses continue are joined,
+/// even if their sizes differ. A leaf that extends beyond the range is cut.
 #[derive(Debug)]
 pub struct Ranges<'t, P: Pool> {
     table: &'t PageTable<P>,
@@ -35,7 +35,7 @@ impl<'t, P: Pool> Ranges<'t, P> {
         Self { table, at, end: end.min(table.geometry.input_end()), open: None }
     }
 
-    /// The next leaf, cut to the range. Empty entries are skipped, whatever their level.
+    /// The next leaf, cut to the range. Empty entries of every level are skipped.
     fn leaf(&mut self) -> Option<Mapping> {
         let geometry = &self.table.geometry;
         'root: while self.at < self.end {

@@ -292,7 +292,7 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
         let filled = fresh.fill(self.table, |entries| {
             let first = geometry.index(self.iova, LAST);
             empty(&mut entries[..first]);
-            self.pages(&mut Unpublished(entries))?;
+            self.pages(&mut UnpublishedTable(entries))?;
             let end = first + ((self.iova - begin.0) >> geometry.page_shift()) as usize;
             empty(&mut entries[end..]);
             Ok(())
@@ -482,9 +482,9 @@ trait Sink {
 }
 
 /// A table that no walker can reach, written by plain stores.
-struct Unpublished<'e>(&'e mut [u64]);
+struct UnpublishedTable<'e>(&'e mut [u64]);
 
-impl Sink for Unpublished<'_> {
+impl Sink for UnpublishedTable<'_> {
     #[inline]
     fn entries(&self) -> usize {
         self.0.len()

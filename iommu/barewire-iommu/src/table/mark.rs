@@ -18,8 +18,8 @@
 //! - In an entry whose whole span a part covers, the mark is stored at once. No other call descends
 //!   through the entry before this one ends, and this one ends in a barrier. (Unless the pool
 //!   panics: then what the call had stored may not be visible.)
-//! - Unmapping needs none of this. It removes what an earlier call mapped, so that call, or one
-//!   before it, has made the way visible. If the way is not visible, the leaf is not reached either.
+//! - Unmapping needs none of this. The call that mapped the leaf, or one before it, made the entries
+//!   above it visible. If they are not visible, a walker does not reach the leaf either.
 //! - Pools that are [`COHERENT`](Pool::COHERENT) have no marks, and pay nothing.
 //!
 //! Without 64-bit atomics an entry changes in two stores, the first of which makes it invalid

@@ -21,18 +21,18 @@
 //!    (`publish` or `store` with release; `clean` and `barrier` between for walkers that do not
 //!    snoop).
 //! 2. One installer wins: where a part does not cover an entry's whole span, a table is installed
-//!    by compare-and-exchange. Of two parts below the same entry one wins, and the other uses its
-//!    table.
+//!    by compare-and-exchange. If two parts install a table at the same entry, one wins, and the
+//!    other uses the winner's table.
 //! 3. Unhook when alone: an entry that leads to a table is cleared only by a call whose range
 //!    covers the entry's span, so no other part is below it. The table goes to the gather, and
 //!    after the invalidation to the pool by [`PageTable::release`].
 //! 4. Barrier at the end: every call ends in [`Pool::barrier`]. A device that is started afterwards
 //!    sees all changes. Leaves are stored whole, but not in order: they lead to no contents that must
 //!    be seen first.
-//! 5. The way is visible: for walkers that do not snoop, a mapping leaves no entry on the way to its
-//!    leaves that is not clean, whichever thread stored it. An entry marked by bit 55 is clean; an
-//!    entry without the mark is cleaned by each mapping that descends through it. The mark is stored
-//!    after the barrier that completes the clean ([`mark`]).
+//! 5. The entries above are visible: for walkers that do not snoop, a mapping cleans every entry
+//!    above its leaves that is not clean, even if another thread stored it. An entry marked by bit
+//!    55 is clean; an entry without the mark is cleaned by each mapping that descends through it.
+//!    The mark is stored after the barrier that completes the clean ([`mark`]).
 //! 6. Empty is not unused: a table in which nothing is mapped may still be in a TLB's walks. It is
 //!    replaced or freed only when the walks through it have been invalidated, and only by a call
 //!    whose part covers its whole span (rule 3).
@@ -74,7 +74,7 @@ use crate::pool::Pool;
 use crate::tlbi::FlushError;
 use map::{Mapper, Never, Replace, WithInvalidation};
 use node::{Entry, Node};
-use split::{Cut, Exchange};
+use split::{CutBlock, Exchange};
 use unmap::Remover;
 
 /// A translation table and all tables below it.
@@ -518,7 +518,7 @@ impl<'t, P: Pool> Part<'t, P> {
             remover.pages(node, range.start, range.end);
         } else {
             if (range.start | range.end) & ((1 << node.shift()) - 1) != 0 {
-                let cuts = [range.start, range.end].map(|at| Cut::at(node, at));
+                let cuts = [range.start, range.end].map(|at| CutBlock::at(node, at));
                 if cuts.iter().any(Option::is_some) {
                     return self.split(node, range, cuts, exchange, gather);
                 }
@@ -535,7 +535,7 @@ impl<'t, P: Pool> Part<'t, P> {
         &mut self,
         node: Node<'t, P>,
         range: Range<u64>,
-        cuts: [Option<Cut<'t, P>>; 2],
+        cuts: [Option<CutBlock<'t, P>>; 2],
         exchange: Option<Exchange<'_>>,
         gather: &mut Gather,
     ) -> Result<u64, UnmapError> {

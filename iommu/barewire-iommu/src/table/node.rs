@@ -212,7 +212,7 @@ impl<'t, P: Pool> Node<'t, P> {
         valid
     }
 
-    /// The first valid one of some entries that no other thread writes meanwhile.
+    /// The first valid entry of several. No other thread may write them during the call.
     #[inline]
     pub(super) fn occupied(self, entries: Range<usize>) -> Option<(usize, Descriptor)> {
         assert!(entries.start <= entries.end && entries.end <= self.entries);

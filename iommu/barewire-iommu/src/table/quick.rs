@@ -41,8 +41,8 @@ impl<'t, P: Pool> Place<'t, P> {
     }
 
     /// The entry of `level` for `iova`, which is below the end of the input addresses, if all tables on
-    /// the way exist. If `visible`, walkers see the way to it: a way that this call would have to clean is
-    /// left to the general code (see [`mark`](super::mark)).
+    /// the way exist. If `visible`, walkers can reach the table. A path with entries that this call would
+    /// have to clean is left to the general code (see [`mark`](super::mark)).
     #[inline(always)]
     fn at(table: &'t PageTable<P>, level: u32, iova: u64, visible: bool) -> Option<Self> {
         let pool = &table.pool;

@@ -18,14 +18,14 @@ use crate::pool::{Chain, Pool};
 use crate::tlbi::FlushError;
 
 /// A block that is cut by an end of the range.
-pub(super) struct Cut<'t, P: Pool> {
+pub(super) struct CutBlock<'t, P: Pool> {
     node: Node<'t, P>,
     index: usize,
     base: u64,
     block: Descriptor,
 }
 
-impl<'t, P: Pool> Cut<'t, P> {
+impl<'t, P: Pool> CutBlock<'t, P> {
     /// The block at or below `node` that has bytes on both sides of `at`, if there is one.
     pub(super) fn at(mut node: Node<'t, P>, at: u64) -> Option<Self> {
         loop {
@@ -89,7 +89,7 @@ pub(super) fn remove<'t, P: Pool>(
     table: &'t PageTable<P>,
     node: Node<'t, P>,
     range: Range<u64>,
-    cuts: [Option<Cut<'t, P>>; 2],
+    cuts: [Option<CutBlock<'t, P>>; 2],
     exchange: &mut Exchange<'_>,
     gather: &mut Gather,
 ) -> Result<u64, UnmapError> {
@@ -126,7 +126,7 @@ pub(super) fn remove<'t, P: Pool>(
 
 fn prepare_and_replace<P: Pool>(
     table: &PageTable<P>,
-    cuts: [&Option<Cut<'_, P>>; 2],
+    cuts: [&Option<CutBlock<'_, P>>; 2],
     range: &Range<u64>,
     exchange: &mut Exchange<'_>,
     spare: &mut Chain,

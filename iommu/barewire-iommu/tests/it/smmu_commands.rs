@@ -1,4 +1,5 @@
-//! The command queue and what invalidations become, on a fake SMMU that is written from the manual.
+//! The command queue, and the commands of invalidations, on a fake SMMU that is written from the
+//! manual.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -104,7 +105,7 @@ fn operations_become_commands() {
         assert_eq!(two, [[va | 9 << 20, 0x20_0601], [va | 9 << 20, 0x40_0601]]);
         let two = flush(asid, blocks(0x2000_0000, 29, 2));
         assert_eq!(two, [[va | 13 << 20, 0x2000_0e01], [va | 13 << 20, 0x4000_0e01]]);
-        // Not where such a block may stand, or of no granule's: no hint.
+        // An address at which such a block cannot begin, or a size that no granule has: no hint.
         let two = flush(asid, blocks(0x20_1000, 21, 2));
         assert_eq!(two, [[va, 0x20_1001], [va, 0x40_1001]]);
         assert_eq!(flush(asid, blocks(0x20_0000, 20, 2))[0], [va, 0x20_0001]);
@@ -130,7 +131,7 @@ fn operations_become_commands() {
         assert_eq!(two, [[va | 10 << 20, 0x20_0601]]);
         let two = flush(asid, range(0x20_1000, 12, 1024, true, Some(2)));
         assert_eq!(two, [[va | 10 << 20, 0x20_1401]]);
-        // Nothing is nothing, not even a CMD_SYNC.
+        // An empty list of commands sends nothing, not even a CMD_SYNC.
         smmu.flush(asid, &[]).unwrap();
         assert!(fake.state().executed.is_empty());
     });
@@ -269,7 +270,7 @@ fn a_refused_command_becomes_a_sync_and_its_batch_s_error() {
         let mut expected: Vec<_> = batch.iter().map(|command| command.0).chain([SYNC]).collect();
         expected[at] = SYNC;
         assert_eq!(fake.state().executed, expected);
-        // The reason is still in CONS, and nobody takes it for a new error.
+        // The reason of the old error is still in CONS; it is not taken for a new error.
         assert_eq!(smmu.run(&[numbered(1)]), Ok(()));
         assert_eq!(fake.state().active_errors(), 0);
     }
@@ -298,13 +299,13 @@ fn an_aborted_fetch_is_tried_again() {
     });
 }
 
-/// An interrupt handler that has commands of its own, while a call waits: each is told its own error,
-/// whoever dealt with it.
+/// An interrupt handler issues commands while the interrupted call waits. Each call gets its own
+/// error, even if the other acknowledged it.
 #[test]
 fn calls_within_calls() {
-    /// The handler comes at the first look in vain.
-    struct Interrupted<'f, F: Fn()>(&'f F, AtomicBool);
-    impl<F: Fn()> Patience for Interrupted<'_, F> {
+    /// The handler runs when the first poll finds the command unfinished.
+    struct InterruptedWait<'f, F: Fn()>(&'f F, AtomicBool);
+    impl<F: Fn()> Patience for InterruptedWait<'_, F> {
         fn more(&self, _started: u64, looks: u32) -> bool {
             if !self.1.swap(true, Ordering::Relaxed) {
                 self.0();
@@ -326,7 +327,7 @@ fn calls_within_calls() {
             false => Ok(()),
         };
         let handler = || assert_eq!(smmu.run(&[inner]), expected(inner));
-        let interrupted = Interrupted(&handler, AtomicBool::new(false));
+        let interrupted = InterruptedWait(&handler, AtomicBool::new(false));
         let commands = std::iter::once(outer);
         let result = smmu.command_queue().run(&&fake, &interrupted, 1, commands);
         assert_eq!(result, expected(outer));
@@ -334,7 +335,7 @@ fn calls_within_calls() {
     }
 }
 
-/// An error is returned to the call that caused it, whichever CPU handled it.
+/// An error is returned to the call that caused it, even if another CPU handled it.
 #[test]
 fn errors_are_their_batch_s_alone() {
     with_smmu(Options::default(), settings(4, u32::MAX), |fake, smmu| {

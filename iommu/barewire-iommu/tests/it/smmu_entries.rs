@@ -1,5 +1,5 @@
-//! Stream table entries and context descriptors that change while the SMMU may read them: what it reads
-//! between any two stores.
+//! Stream table entries and context descriptors that change while the SMMU may read them. Checks the
+//! entry between any two stores.
 
 use barewire_iommu::FlushError;
 use barewire_iommu::smmu::v3::{SmmuError, Stream, StreamLayout};
@@ -68,8 +68,9 @@ fn combinations(words: &[Vec<u64>; 8]) -> Vec<Entry> {
     all
 }
 
-/// Checks that the SMMU saw the old entry or the new one, whenever and in whatever order it read, and
-/// between them an invalid one if and only if it may; and that it has agreed to the new one.
+/// Checks that at every moment, and for every order of reads, the SMMU saw the old entry or the new
+/// one, with an invalid one between them if and only if that is allowed; and that it has confirmed
+/// the new one.
 fn assert_replaced(
     fake: &Fake<'_>,
     ram: &Ram,
@@ -185,8 +186,8 @@ fn flaw_7_context_descriptors_change_without_a_gap_where_promised() {
     });
 }
 
-/// After a change that was not completed, the SMMU may use what is no longer in memory. The next change
-/// waits until it does not, before any store.
+/// After an unconfirmed change the SMMU may still use an entry that is no longer in memory. The next
+/// change waits for its end before it stores.
 #[test]
 fn a_change_after_one_that_timed_out_begins_with_an_agreement() {
     const CFGI_ALL: [u64; 2] = [0x04, 31];
@@ -218,7 +219,7 @@ fn a_change_after_one_that_timed_out_begins_with_an_agreement() {
         contexts.set(0, Some(&descriptor(0xc000, 2)), &[3]).unwrap();
         assert!(agreed_before_storing(contexts.at().0));
         let executed = fake.take_executed();
-        // One of the call that gave up on it.
+        // One of the three is from the call that timed out.
         assert_eq!(executed.iter().filter(|&&command| command == CFGI_ALL).count(), 3);
 
         streams.set(3, &Stream::Bypass).unwrap();

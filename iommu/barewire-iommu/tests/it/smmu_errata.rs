@@ -49,7 +49,8 @@ fn between_syncs(commands: &[[u64; 2]]) -> impl Iterator<Item = &[[u64; 2]]> {
     commands.split(|command| *command == SYNC)
 }
 
-/// Asserts what erratum 2812531 asks for: at most 63 commands between two CMD_SYNCs, all of one kind.
+/// Asserts the workaround of erratum 2812531: at most 63 commands between two CMD_SYNCs, all of one
+/// kind.
 fn assert_separate(commands: &[[u64; 2]]) {
     for batch in between_syncs(commands) {
         assert!(batch.len() <= 63, "{} commands without a CMD_SYNC", batch.len());
@@ -177,7 +178,7 @@ fn identity_and_errata_are_values() {
         (mmu_600(1, 0), "Arm MMU-600 r1p0", &[1_209_401]),
         (mmu_600(2, 0), "Arm MMU-600 r2p0", &[]),
         (0, "SMMU of implementer 0x0, product 0x0, r0p0", &[]),
-        // Another's product of the same number.
+        // A product of another vendor with the same number.
         (mmu_700(0, 0) ^ 1, "SMMU of implementer 0x43a, product 0x487, r0p0", &[]),
     ];
     for (iidr, name, errata) in cases {

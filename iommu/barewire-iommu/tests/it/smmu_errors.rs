@@ -89,7 +89,8 @@ fn flaw_6_every_error_is_a_value() {
     assert_eq!(GlobalErrors::NONE.to_string(), "no error");
 }
 
-/// A call that recovers from a refused command acknowledges what else is active. It is not lost.
+/// A call that recovers from a refused command also acknowledges the other active errors. It is not
+/// lost.
 #[test]
 fn flaw_6_an_error_that_a_flush_acknowledges_is_reported_later() {
     with_smmu(Options::default(), |fake, smmu| {
@@ -126,7 +127,7 @@ fn flaw_6_two_cpus_that_handle_errors() {
             (raised, reported + usize::from(!smmu.handle_errors().is_empty()))
         });
         assert_eq!(fake.state().active_errors(), 0);
-        // Two that were acknowledged before a report are one.
+        // If two errors are acknowledged before a report, they are reported as one.
         assert!(reported.1 >= 1 && reported.1 <= reported.0, "{reported:?}");
     });
 }

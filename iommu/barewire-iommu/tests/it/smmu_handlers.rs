@@ -116,8 +116,8 @@ fn flaw_7_a_handler_that_flushes_may_time_out_and_nothing_worse() {
     assert!(timeouts > 0 && timeouts < points, "{timeouts} of {points}");
 }
 
-/// A handler that interrupts a CPU at acknowledging leaves one more round to it: no error stays active
-/// that no interrupt will tell of again.
+/// A handler that interrupts a CPU in the middle of acknowledging asks that CPU for another round.
+/// Otherwise an error could stay active, for which no further interrupt is raised.
 #[test]
 fn flaw_7_a_handler_within_a_handler_leaves_no_error_active() {
     let mut points = 0;

@@ -10,7 +10,7 @@ use barewire_iommu::{Context, FlushError, Invalidate, Iova, PhysAddr, Pool, Tlbi
 
 /// The recorded events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Done {
+enum Event {
     Barrier,
     Write(u32, u64),
     /// A wait was found over.
@@ -24,11 +24,11 @@ struct File {
     /// Looks at a status until it is no longer active.
     busy: u32,
     left: RefCell<u32>,
-    done: RefCell<Vec<Done>>,
+    done: RefCell<Vec<Event>>,
 }
 
 impl File {
-    fn take(&self) -> Vec<Done> {
+    fn take(&self) -> Vec<Event> {
         self.done.take()
     }
 }
@@ -45,7 +45,7 @@ impl Registers for File {
             // The other bits say nothing.
             return 0xffff_ffff;
         }
-        self.done.borrow_mut().push(Done::Synced(offset));
+        self.done.borrow_mut().push(Event::Synced(offset));
         0xffff_fffe
     }
 
@@ -54,11 +54,11 @@ impl Registers for File {
         *self.left.borrow_mut() = self.busy;
         // Any value begins a wait.
         let value = if is_sync { 0 } else { value.into() };
-        self.done.borrow_mut().push(Done::Write(offset, value));
+        self.done.borrow_mut().push(Event::Write(offset, value));
     }
 
     fn write64(&self, offset: u32, value: u64) {
-        self.done.borrow_mut().push(Done::Write(offset, value));
+        self.done.borrow_mut().push(Event::Write(offset, value));
     }
 }
 
@@ -79,14 +79,14 @@ unsafe impl Pool for Barrier<'_> {
     }
 
     fn barrier(&self) {
-        self.0.done.borrow_mut().push(Done::Barrier);
+        self.0.done.borrow_mut().push(Event::Barrier);
     }
 }
 
 /// 4 KiB pages, 64 of them for the global space: context banks begin at 0x40000.
 const IDR1_4K: u32 = 5 << 28;
 
-fn check(context: Context, operations: &[Tlbi], expected: &[Done]) {
+fn check(context: Context, operations: &[Tlbi], expected: &[Event]) {
     let file = File { idr1: IDR1_4K, busy: 3, ..File::default() };
     let pool = Barrier(&file);
     let global = GlobalSync::new();
@@ -95,8 +95,8 @@ fn check(context: Context, operations: &[Tlbi], expected: &[Done]) {
     assert!(!bank.has_ranges());
     let done = file.take();
     assert_eq!(done, expected);
-    let operation = |done: &&Done| match done {
-        Done::Write(offset, _) => !matches!(offset & 0xfff, 0x7f0 | 0x70),
+    let operation = |done: &&Event| match done {
+        Event::Write(offset, _) => !matches!(offset & 0xfff, 0x7f0 | 0x70),
         _ => false,
     };
     let count = done.iter().filter(operation).count() as u64;
@@ -106,8 +106,8 @@ fn check(context: Context, operations: &[Tlbi], expected: &[Done]) {
 #[test]
 fn stage_1() {
     let asid = Context::Asid(0xbeef);
-    let (sync, synced) = (Done::Write(0x4_27f0, 0), Done::Synced(0x4_27f4));
-    check(asid, &[Tlbi::Context], &[Done::Barrier, Done::Write(0x4_2610, 0xbeef), sync, synced]);
+    let (sync, synced) = (Event::Write(0x4_27f0, 0), Event::Synced(0x4_27f4));
+    check(asid, &[Tlbi::Context], &[Event::Barrier, Event::Write(0x4_2610, 0xbeef), sync, synced]);
     let pages = |leaf| Tlbi::Pages {
         iova: Iova(0xffff_ffff_f000),
         stride: 12,
@@ -116,9 +116,10 @@ fn stage_1() {
         level: Some(3),
     };
     let va = 0xbeef_000f_ffff_ffff;
-    check(asid, &[pages(false)], &[Done::Barrier, Done::Write(0x4_2600, va), sync, synced]);
-    check(asid, &[pages(true)], &[Done::Barrier, Done::Write(0x4_2620, va), sync, synced]);
-    // 64 KiB apart, addresses in 4 KiB all the same; one wait for all.
+    check(asid, &[pages(false)], &[Event::Barrier, Event::Write(0x4_2600, va), sync, synced]);
+    check(asid, &[pages(true)], &[Event::Barrier, Event::Write(0x4_2620, va), sync, synced]);
+    // The pages are 64 KiB apart, but addresses are written in units of 4 KiB. One wait covers all
+    // of them.
     let range =
         Tlbi::Range { iova: Iova(0x1_0000), page_shift: 16, pages: 3, leaf: true, level: None };
     let tag = 0xbeef << 48;
@@ -126,11 +127,11 @@ fn stage_1() {
         asid,
         &[range, pages(false)],
         &[
-            Done::Barrier,
-            Done::Write(0x4_2620, tag | 0x10),
-            Done::Write(0x4_2620, tag | 0x20),
-            Done::Write(0x4_2620, tag | 0x30),
-            Done::Write(0x4_2600, va),
+            Event::Barrier,
+            Event::Write(0x4_2620, tag | 0x10),
+            Event::Write(0x4_2620, tag | 0x20),
+            Event::Write(0x4_2620, tag | 0x30),
+            Event::Write(0x4_2600, va),
             sync,
             synced,
         ],
@@ -142,12 +143,12 @@ fn stage_2() {
     let vmid = Context::Vmid(0xfe);
     let pages =
         |leaf| Tlbi::Pages { iova: Iova(0x8000_0000), stride: 21, count: 2, leaf, level: Some(2) };
-    let (sync, synced) = (Done::Write(0x4_27f0, 0), Done::Synced(0x4_27f4));
+    let (sync, synced) = (Event::Write(0x4_27f0, 0), Event::Synced(0x4_27f4));
     let both = |register| {
         [
-            Done::Barrier,
-            Done::Write(register, 0x8_0000),
-            Done::Write(register, 0x8_0200),
+            Event::Barrier,
+            Event::Write(register, 0x8_0000),
+            Event::Write(register, 0x8_0200),
             sync,
             synced,
         ]
@@ -155,20 +156,21 @@ fn stage_2() {
     check(vmid, &[pages(false)], &both(0x4_2630));
     check(vmid, &[pages(true)], &both(0x4_2638));
     // By VMID: the global space, and its own wait.
-    let global = [Done::Barrier, Done::Write(0x64, 0xfe), Done::Write(0x70, 0), Done::Synced(0x74)];
+    let global =
+        [Event::Barrier, Event::Write(0x64, 0xfe), Event::Write(0x70, 0), Event::Synced(0x74)];
     check(vmid, &[Tlbi::Context], &global);
     check(
         vmid,
         &[pages(true), Tlbi::Context],
         &[
-            Done::Barrier,
-            Done::Write(0x4_2638, 0x8_0000),
-            Done::Write(0x4_2638, 0x8_0200),
-            Done::Write(0x64, 0xfe),
+            Event::Barrier,
+            Event::Write(0x4_2638, 0x8_0000),
+            Event::Write(0x4_2638, 0x8_0200),
+            Event::Write(0x64, 0xfe),
             sync,
             synced,
-            Done::Write(0x70, 0),
-            Done::Synced(0x74),
+            Event::Write(0x70, 0),
+            Event::Synced(0x74),
         ],
     );
 }
@@ -215,7 +217,7 @@ fn pages_of_either_size() {
         let global = GlobalSync::new();
         let bank = ContextBank::new(&file, 3, &pool, &global, Polls(1));
         bank.flush(Context::Asid(5), &[Tlbi::Context]).unwrap();
-        assert_eq!(file.take()[1], Done::Write(at + 0x610, 5));
+        assert_eq!(file.take()[1], Event::Write(at + 0x610, 5));
     }
 }
 

@@ -62,7 +62,8 @@ impl Registers for File {
         }
         let wait = &mut self.waits.lock().unwrap()[wait_of(offset)];
         wait.begun += 1;
-        // Hardware that is busy does not begin anew: operations since then are not waited for.
+        // A sync in progress does not start over: it does not wait for operations issued after it
+        // began.
         if wait.left != 0 {
             wait.overlaps += 1;
         } else {

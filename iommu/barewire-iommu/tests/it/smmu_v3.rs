@@ -27,7 +27,7 @@ fn bring_up_in_order() {
         0xa0, 0x1_00a8, 0x1_00ac, 0x20, // the event queue, CR0
     ];
     assert_eq!(offsets, expected);
-    // Nothing passes any more before it is stopped.
+    // Accesses are aborted before the SMMU is stopped.
     assert_eq!(writes[0].1, 1 << 31 | 1 << 20);
     assert_eq!(writes[1].1, 0);
     // Inner shareable, write-back, both ways; PTM and RECINVSID.
@@ -118,7 +118,7 @@ fn registers_that_never_agree() {
     assert!(error.contains("0x24") && error.contains("patience"), "{error}");
 }
 
-/// The n-th allocation fails, whichever: nothing is lost, and the next try succeeds.
+/// For every n, the n-th allocation fails: nothing is lost, and the next try succeeds.
 #[test]
 fn no_memory_at_any_point() {
     for left in 0..7 {
@@ -151,7 +151,8 @@ fn no_memory_at_any_point() {
     }
 }
 
-/// A second level is complete when it is hooked in, and an SMMU that knew better is told.
+/// A second-level table is complete before it is hooked, and an SMMU that may have cached the empty
+/// entry gets an invalidation.
 #[test]
 fn second_levels_are_hooked_in_whole() {
     with_smmu(Options::default(), |fake, ram, smmu| {
@@ -240,7 +241,8 @@ fn lost_events_are_told() {
             }
             for number in 0..64 {
                 assert_eq!(u64::from(events.pop().unwrap().sid), round * 100 + number);
-                // Acknowledged at once: what is lost from here on would be told anew.
+                // The overflow is acknowledged at once: events lost from here on would be reported
+                // again.
                 assert_eq!(fake.state().eventq_cons >> 31, round as u32 % 2);
             }
             assert_eq!(events.pop(), None);

@@ -56,9 +56,9 @@ pub struct Link {
     socket: UnixStream,
     /// Commands not yet sent, and the expected answers of the posted ones among them.
     out: Vec<u8>,
-    queued: VecDeque<Wanted>,
+    queued: VecDeque<AnswerKind>,
     /// The expected answers of posted commands that were sent.
-    unanswered: VecDeque<Wanted>,
+    unanswered: VecDeque<AnswerKind>,
     lines: Lines,
     room: Box<[u8]>,
     /// The reported interrupt lines.
@@ -77,7 +77,7 @@ pub struct Irq {
 
 /// The expected kind of an answer.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum AnswerKind {
     Done,
     Value,
 }
@@ -140,18 +140,18 @@ impl Link {
         self.out.push(b' ');
         push_hex(&mut self.out, value);
         self.out.push(b'\n');
-        self.posted(Wanted::Done);
+        self.posted(AnswerKind::Done);
     }
 
     /// Posts a read and discards its value: it pops a FIFO.
     pub fn discard(&mut self, address: u32) {
         if self.error.is_none() {
             self.push_read(b"readl ", address);
-            self.posted(Wanted::Value);
+            self.posted(AnswerKind::Value);
         }
     }
 
-    fn posted(&mut self, answer: Wanted) {
+    fn posted(&mut self, answer: AnswerKind) {
         self.queued.push_back(answer);
         if self.queued.len() == BATCH {
             let sent = self.send();
@@ -184,7 +184,7 @@ impl Link {
         }
         self.push_read(b"readq ", address);
         let read = self.send().and_then(|()| self.drain(0));
-        let read = read.and_then(|()| self.answer(Wanted::Value, ANSWER_TIMEOUT));
+        let read = read.and_then(|()| self.answer(AnswerKind::Value, ANSWER_TIMEOUT));
         read.unwrap_or_else(|error| {
             self.keep(Err(error));
             0
@@ -202,7 +202,7 @@ impl Link {
     /// Waits at most `timeout` for QEMU's first answer, to a command that touches nothing.
     pub(crate) fn greet(&mut self, timeout: Duration) -> Result<(), QemuError> {
         self.transmit(b"endianness\n")?;
-        self.answer(Wanted::Done, timeout).map(|_| ())
+        self.answer(AnswerKind::Done, timeout).map(|_| ())
     }
 
     /// Sends a command that QEMU may refuse, after everything posted. Returns the refusal, if any.
@@ -215,7 +215,7 @@ impl Link {
             return Err(error.clone());
         }
         let done = self.transmit(format!("{command}\n").as_bytes());
-        match done.and_then(|()| self.answer(Wanted::Done, ANSWER_TIMEOUT)) {
+        match done.and_then(|()| self.answer(AnswerKind::Done, ANSWER_TIMEOUT)) {
             Ok(_) => Ok(None),
             Err(QemuError::Protocol { line }) if line.starts_with("FAIL") => Ok(Some(line)),
             Err(error) => {
@@ -245,7 +245,7 @@ impl Link {
         self.drain(0)?;
         for word in part {
             // QEMU answers with 64 bits; the upper half of a 32-bit read is zero.
-            *word = self.answer(Wanted::Value, ANSWER_TIMEOUT)? as u32;
+            *word = self.answer(AnswerKind::Value, ANSWER_TIMEOUT)? as u32;
         }
         Ok(())
     }
@@ -289,13 +289,13 @@ impl Link {
     }
 
     /// Waits for the next answer. Returns 0 for an answer that is only `OK`.
-    fn answer(&mut self, wanted: Wanted, timeout: Duration) -> Result<u64, QemuError> {
+    fn answer(&mut self, wanted: AnswerKind, timeout: Duration) -> Result<u64, QemuError> {
         let mut patience = None;
         loop {
             while let Some(line) = self.lines.next() {
                 match (parse(line), wanted) {
-                    (Reply::Ok, Wanted::Done) => return Ok(0),
-                    (Reply::Value(value), Wanted::Value) => return Ok(value),
+                    (Reply::Ok, AnswerKind::Done) => return Ok(0),
+                    (Reply::Value(value), AnswerKind::Value) => return Ok(value),
                     (Reply::Irq { line, raised }, _) => {
                         let irq = self.irqs.entry(line).or_default();
                         irq.raises += u64::from(raised && !irq.raised);

@@ -189,7 +189,7 @@ fn parse_lock(option: &'static str, value: Option<&str>) -> Result<LockAt, BusTe
         None => Ok(LockAt::Default),
         Some(path) if path.starts_with('/') => Ok(LockAt::File(path.into())),
         Some(path) => {
-            // Every process must name one file, in whatever directory it was started.
+            // The path must be absolute: every process must name the same file, from any directory.
             let expected =
                 "a path from the root: write one as /run/lock/spi.lock, or the option alone";
             Err(BusTextError::Value { option, value: path.to_owned(), expected })

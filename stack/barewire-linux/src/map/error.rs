@@ -200,7 +200,7 @@ pub enum MapError {
     },
     /// The range is empty, not a multiple of 4, or extends beyond the available bytes.
     Range {
-        /// Its address, relative to what is mapped.
+        /// The address, relative to the mapping.
         address: u64,
         /// Its length in bytes.
         len: u32,

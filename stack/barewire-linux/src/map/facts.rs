@@ -33,7 +33,7 @@ pub(super) struct Facts {
     /// Whether the bank has one data register for all pins, without set and clear registers, so
     /// that Linux's driver writes all pins at once.
     pub(super) written_whole: bool,
-    /// Whether its native line falls whichever chip is addressed, so that a chip on it must be the
+    /// Whether its native line falls for every chip's messages, so that a chip on it must be the
     /// only one.
     pub(super) native_exclusive: bool,
     /// Whether its clock is never gated.

@@ -50,19 +50,7 @@ impl<C> MappedBlock<C> {
 }
 
 impl<C: Controller> Layer for MappedBlock<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.controller
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.controller
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(controller: C);
 
     #[inline(always)]
     fn run_layer(

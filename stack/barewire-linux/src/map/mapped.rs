@@ -91,9 +91,9 @@ pub struct Mapped {
     /// Whether a watch was made, which may fail messages.
     pub(super) watched: Cell<bool>,
     shared_warning: Option<String>,
-    /// None once it was taken.
+    /// `None` after the lock was taken.
     pub(super) lock: Option<SharedLock>,
-    /// None if the lock is had alone.
+    /// `None` if the bus is exclusive.
     pub(super) chips: Option<ChipLocks>,
 }
 
@@ -117,7 +117,7 @@ impl FirstRead<'_> {
     }
 }
 
-/// Through what registers are mapped.
+/// The file through which registers are mapped.
 enum Access {
     /// A UIO device; `/dev/mem` too, if it is of use and may be opened.
     Uio(Uio, Option<DevMem>),
@@ -164,16 +164,17 @@ impl Mapped {
     /// * [`MapError::GpioBank`] if neither the UIO device nor `/dev/mem` provides the bank.
     /// * [`MapError::Gpio`] if a line of the kernel cannot be requested, or a bank may not be
     ///   written.
-    /// * [`MapError::Lock`] if the lock cannot be opened, another process has the bus alone, or this one
-    ///   wants it alone and others use it.
+    /// * [`MapError::Lock`] if the lock cannot be opened, another process holds the bus exclusively, or
+    ///   this one wants it exclusively and others use it.
     /// * [`MapError::Stranger`] if a process uses the controller without the lock.
     /// * Other errors of [`Uio`] and [`DevMem`].
     pub fn open(root: &Root, spec: &MapSpec) -> Result<Self, MapError> {
         Self::open_with(root, spec, &CharacterDevices)
     }
 
-    /// [`Mapped::open`] beside a process that has the controller open already and looked for processes
-    /// without the lock: this one, such as a child, does not look again, which takes milliseconds.
+    /// As [`Mapped::open`], for a controller that a related process, such as the parent, has open
+    /// already. That process searched for users without the lock; this one skips the search, which
+    /// takes milliseconds.
     ///
     /// # Errors
     /// As [`Mapped::open`], without [`MapError::Stranger`].

@@ -94,7 +94,7 @@ pub struct MapSpec {
     pub poll_limit_us: Option<u32>,
     /// The lock between processes. Each message holds it, unless the bus is `exclusive`.
     pub lock: LockAt,
-    /// Have the lock alone for as long as the bus is open: no other process can open the bus, and no message
+    /// Hold the lock exclusively while the bus is open: no other process can open the bus, and no message
     /// needs the lock.
     pub exclusive: bool,
     /// Write GPIO banks' registers even if others use the bank. The user asserts that no other
@@ -125,7 +125,7 @@ pub enum SpecError {
         /// The last one.
         last: u8,
     },
-    /// The controller's native line falls whichever chip is addressed, and another chip is on the
+    /// The controller's native line falls for every chip's messages, and another chip is on the
     /// bus.
     NativeAlone {
         /// The controller.

@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_word_that_changed_is_not_slept_on() {
         let word = AtomicU32::new(1);
-        // A sleep would not end: nobody wakes it.
+        // A sleep would not end, because no thread wakes it.
         FUTEX.wait((&word).into(), 0);
     }
 
@@ -119,7 +119,7 @@ mod tests {
                     }
                 });
             }
-            // Long enough for some of them to sleep; right however many do.
+            // Long enough for some threads to sleep. The test is right for any number of sleepers.
             thread::sleep(Duration::from_millis(20));
             word.store(1, Ordering::Release);
             FUTEX.wake(&word);

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::error::SharedError;
 use super::lock::{Holder, NO_USER, OnWait, SharedLock};
 use crate::sys;
-use crate::sys::robust::{Held, MutexState};
+use crate::sys::robust::{HeldMutex, MutexState};
 
 /// A controller that other processes use too.
 pub struct ProcessShared<C> {
@@ -43,7 +43,7 @@ enum Waiting {
     Waits,
     /// It asks every 100 ms whether to wait longer.
     Asks(OnWait),
-    /// It does not wait; what it does otherwise.
+    /// It does not wait now. The field keeps the callback for calls that may wait.
     Not(Option<OnWait>),
 }
 
@@ -112,7 +112,7 @@ impl Opener {
 
     /// Acquires the lock; waits as [`SharedLock::on_wait`] says.
     #[inline]
-    fn acquire<'l>(&mut self, lock: &'l SharedLock) -> Result<(Held<'l>, MutexState), Errno> {
+    fn acquire<'l>(&mut self, lock: &'l SharedLock) -> Result<(HeldMutex<'l>, MutexState), Errno> {
         match &mut self.waiting {
             Waiting::Waits => lock.mutex().acquire(),
             Waiting::Asks(tell) => acquire_while(lock, tell),
@@ -168,7 +168,7 @@ impl Opener {
 fn acquire_while<'l>(
     lock: &'l SharedLock,
     tell: &mut dyn FnMut(Holder) -> ControlFlow<()>,
-) -> Result<(Held<'l>, MutexState), Errno> {
+) -> Result<(HeldMutex<'l>, MutexState), Errno> {
     let mut begun = None;
     lock.mutex().acquire_while(&mut |thread| {
         let begun: Instant = *begun.get_or_insert_with(Instant::now);
@@ -212,7 +212,7 @@ impl<C> ProcessShared<C> {
         acquire: impl for<'l> FnOnce(
             &mut Opener,
             &'l SharedLock,
-        ) -> Result<(Held<'l>, MutexState), Errno>,
+        ) -> Result<(HeldMutex<'l>, MutexState), Errno>,
     ) -> Result<Self, SharedError> {
         let mut opener = Opener::new(&mut lock);
         let (held, found) = acquire(&mut opener, &lock).map_err(|errno| lock.mutex_error(errno))?;
@@ -255,7 +255,7 @@ impl<C: Controller> ProcessShared<C> {
     /// step 4.
     // Takes no closure with the message in it: with two callers the compiler would not inline that.
     #[inline(always)]
-    fn locked(&mut self) -> Result<(Held<'_>, &mut C), Unfinished> {
+    fn locked(&mut self) -> Result<(HeldMutex<'_>, &mut C), Unfinished> {
         let Self { lock, opener, inner } = self;
         // Step 1: acquire the lock.
         let (held, found) = opener.acquire(lock).map_err(refused)?;
@@ -269,19 +269,7 @@ impl<C: Controller> ProcessShared<C> {
 
 /// Methods that do not access the block need no lock.
 impl<C: Controller> Layer for ProcessShared<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: C);
 
     /// Runs a planned message; waits for other processes' messages first.
     ///

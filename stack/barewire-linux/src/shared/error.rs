@@ -45,7 +45,7 @@ pub enum SharedError {
         path: PathBuf,
         /// The device it is for.
         like: PathBuf,
-        /// What is wrong with it.
+        /// The reason why the file cannot be used.
         why: &'static str,
     },
     /// The file is not a lock.
@@ -80,7 +80,7 @@ pub enum SharedError {
         /// The right length in bytes.
         expected: u64,
     },
-    /// Another opener has the bus alone.
+    /// Another opener holds the bus exclusively.
     Exclusive {
         /// The file.
         path: PathBuf,

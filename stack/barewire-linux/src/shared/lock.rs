@@ -53,7 +53,7 @@ const LAYOUT_AT: usize = 16;
 const HEADER_BYTES: usize = 64;
 /// The index of a 4-byte word.
 pub(super) const ORIGIN_AT: usize = HEADER_BYTES / 4;
-/// What stays as it is while the file is in use.
+/// The bytes of the file that do not change while it is in use.
 const KEPT_BYTES: usize = HEADER_BYTES + ORIGIN_WORDS * 4;
 /// Words beside the lock, counted from the end of its page.
 const LAST_USER_FROM_END: usize = 3;
@@ -109,7 +109,7 @@ impl LockFile {
         Ok(Self { path: path.to_owned(), id: (metadata.dev(), metadata.ino()), kept })
     }
 
-    /// Fails if another opener would not find this file, or not as it was.
+    /// Fails if the path no longer leads to this file, or if the file's header has changed.
     ///
     /// # Errors
     /// [`SharedError::Replaced`].
@@ -161,7 +161,8 @@ impl SharedLock {
     /// lock for each message.
     ///
     /// # Errors
-    /// [`SharedError::InUse`] if anybody else has it open; those of [`SharedLock::open`] about the file.
+    /// [`SharedError::InUse`] if another opener has it open; the errors of [`SharedLock::open`] about
+    /// the file.
     pub fn open_exclusive(path: &Path, like: &Path) -> Result<Self, SharedError> {
         Self::enter(path, like, true)
     }
@@ -187,7 +188,7 @@ impl SharedLock {
             let mutex = SharedMutex::map(&file).map_err(os("mapped"))?;
             let kept = mutex.words().words();
             let origin = &kept[ORIGIN_AT..][..ORIGIN_WORDS];
-            // Step 2: reset the file if nobody has it.
+            // Step 2: reset the file if no opener has it.
             let alone = gate.try_lock(true).map_err(os("locked"))?;
             if alone {
                 mutex.reset();
@@ -205,7 +206,8 @@ impl SharedLock {
             if !exclusive && !gate.try_lock(false).map_err(os("locked"))? {
                 return Err(SharedError::Exclusive { path: path.to_owned(), users: users() });
             }
-            // Step 4: compare the origin. One who is alone compares it with nobody's.
+            // Step 4: compare the origin. A process that is alone has no other origin to compare it
+            // with.
             let there = Origin::load(origin);
             match here {
                 Ok(here) if here.boot != there.boot => {

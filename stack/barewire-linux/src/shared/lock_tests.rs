@@ -168,7 +168,7 @@ fn it_shares_the_threads_list_with_mutexes_of_libcs() {
     }
 }
 
-/// The one who repairs may end too: the next one is told again.
+/// The process that repairs may die too. Then the next owner is told again.
 #[test]
 fn whoever_ends_while_repairing_is_an_owner_that_died() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,7 +1,7 @@
 //! Whose thread ids a lock has: the boot and the PID namespace of those who have its file open, and their first user.
 //!
-//! The first opener of several writes it. Another namespace's thread ids name other threads here, or none; so do another
-//! boot's, of another machine that shares the file system.
+//! The first opener of several writes it. Thread ids of another PID namespace name other threads here, or none. The
+//! same holds for ids of another boot, for example of another machine that shares the file system.
 
 use std::fs;
 use std::io;

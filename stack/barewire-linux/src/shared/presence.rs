@@ -127,7 +127,7 @@ fn processes(table: &str, dev: u64, ino: u64) -> Vec<u32> {
     let place = format!("{:02x}:{:02x}:{ino}", major(dev), minor(dev));
     let holder = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
-        // One that waits has an arrow here.
+        // A waiting lock has an arrow (`->`) here.
         (words.next() == Some("FLOCK")).then_some(())?;
         let process = words.nth(2)?.parse().ok().filter(|&process| process != 0)?;
         (words.next() == Some(&place)).then_some(process)

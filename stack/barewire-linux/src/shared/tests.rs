@@ -257,7 +257,7 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
         .expect_err("no lock");
     assert!(matches!(&error, SharedError::Mutex { errno: Errno::SRCH, .. }), "{error}");
     assert!(error.to_string().contains("end all processes"), "{error}");
-    // Nobody has it open: the next one repairs it.
+    // No process has it open, so the next opener repairs it.
     drop(lock);
     assert_eq!(bus.into_inner().inner().bytes(), 0);
     one_message(&Bus::new(ProcessShared::new(open(), Null::new())));
@@ -327,7 +327,7 @@ fn try_calls_do_not_wait_for_another_process_and_count_nothing() {
         assert_eq!(prepared.try_run().map(drop), busy.map(drop));
         assert_eq!(bus.statistics(), Default::default(), "nothing was on the wire");
         assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 0, "nothing waited");
-        // The next that may wait does, and asks as it was told.
+        // The next call that may wait waits, and calls the function that it was given.
         let releases = thread::spawn(move || {
             while asked.load(std::sync::atomic::Ordering::Relaxed) == 0 {
                 thread::yield_now();
@@ -338,7 +338,7 @@ fn try_calls_do_not_wait_for_another_process_and_count_nothing() {
         releases.join().expect("it ends");
     });
     assert_eq!(device.try_sync(&mut [Transfer::write(&[1])]), Ok(1));
-    // One that ended with it is nobody to wait for.
+    // If that holder has ended too, there is no process to wait for.
     thread::scope(|scope| {
         let end = || std::mem::forget(lock.mutex().acquire().expect("free"));
         // To its very end, which the scope alone does not wait for.
@@ -428,7 +428,8 @@ fn another_namespace_or_boot_is_refused_while_it_is_there_and_leaves_nothing() {
         let origin = &theirs.mutex().words().words()[ORIGIN_AT..][..6];
         let ours = origin[at].load(Relaxed);
         origin[at].store(ours ^ 1, Relaxed);
-        // One that waits for thread 1, which was another's there: nobody gives this back.
+        // The lock's word names thread 1, which belonged to the other boot: no thread will release
+        // it.
         words(&theirs)[0].store(0x8000_0001, Relaxed);
         let error = place.open().expect_err("thread ids of others");
         drop(theirs);
@@ -460,7 +461,8 @@ fn a_held_lock_s_file_that_outlives_its_boot_has_a_dead_holder() {
         let place = Place::new();
         let lock = place.open().expect("made");
         let later = place.directory.path().join("later");
-        // As the next opener's: its number alone would not tell.
+        // Numbers as of the next opener, so that the holder's number alone does not show that it is
+        // dead.
         lock.last_user().store(2, Relaxed);
         lock.new_user();
         words(&lock)[0].store(holder, Relaxed);

@@ -131,7 +131,7 @@ pub(super) fn configure(
         asks: true,
         poll_bytes_max: usize::MAX,
         poll_limit_ns: ALWAYS_POLL,
-        // The kernel splits or refuses, and counts that itself.
+        // No limit here: the kernel splits or refuses transfers itself.
         max_transfer_bytes: usize::MAX,
         regs,
         cs_mask: 0,

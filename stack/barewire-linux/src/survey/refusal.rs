@@ -54,7 +54,7 @@ pub enum BadEntry {
         /// The node's name.
         node: String,
     },
-    /// The property ends in it.
+    /// The property ends in the middle of this entry.
     CutOff,
 }
 

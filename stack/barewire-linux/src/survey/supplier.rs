@@ -5,9 +5,9 @@
 //! `sysfs-devices-waiting_for_supplier`, `sysfs-devices-supplier` and `sysfs-class-devlink`.
 //!
 //! # How it works
-//! A supplier that is a device has a link to each of its consumers, with the link's state. Of one that is no device
-//! yet the consumer has `waiting_for_supplier` alone; debugfs has the name, for root. Until all are there, each
-//! attempt to bind a driver ends with `EPROBE_DEFER`, which a write to `bind` reports as "Resource temporarily
+//! A supplier that is a device has a link to each of its consumers, with the link's state. If a supplier is no
+//! device yet, the consumer has only `waiting_for_supplier`; its name is in debugfs, for root. Until all are there,
+//! each attempt to bind a driver ends with `EPROBE_DEFER`, which a write to `bind` reports as "Resource temporarily
 //! unavailable".
 
 use crate::root::Root;

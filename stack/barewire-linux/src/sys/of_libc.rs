@@ -51,7 +51,8 @@ impl OfLibc {
         std::ptr::from_ref(&*self.0).cast_mut()
     }
 
-    /// Acquires it. `EOWNERDEAD` if its owner ended with it: it is held then, and whole again.
+    /// Acquires it. `EOWNERDEAD` if its owner died holding it. The caller then holds it, and it is
+    /// consistent again.
     pub(crate) fn lock(&self) -> Result<(), Errno> {
         // SAFETY: module, Safety.
         let locked = check(unsafe { libc::pthread_mutex_lock(self.raw()) });

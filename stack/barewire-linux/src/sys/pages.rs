@@ -76,7 +76,7 @@ impl SharedWords {
         // Dropped if the file cannot be mapped.
         let this = Self { base, count, len };
         let flags = MapFlags::SHARED | MapFlags::FIXED;
-        // SAFETY: it replaces the first of the two pages, of which nobody knows yet.
+        // SAFETY: it replaces the first of the two pages, which no other code knows yet.
         unsafe { mmap(base, page, access, flags, file, 0) }?;
         Ok(this)
     }

@@ -1,5 +1,5 @@
 //! Which process this is: a number that differs in each child with memory of its own, and whether the memory is
-//! borrowed. What is cached for a process or a thread is wrong in such a child.
+//! borrowed. In such a child, values cached for the process or the thread are wrong.
 //!
 //! # How it works
 //! One page holds the number. The kernel clears it in every child that gets a copy of the memory (madvise(2),
@@ -32,19 +32,19 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use rustix::process::getpid;
 
-/// What is kept of the process; zeros until it is asked for.
-struct Known {
+/// The record of a process; zeros until the first call asks for it.
+struct KnownProcess {
     number: AtomicU32,
     /// The kernel's id.
     id: AtomicU32,
 }
 
 /// Its place; null until it is asked for.
-static KNOWN: AtomicPtr<Known> = AtomicPtr::new(ptr::null_mut());
+static KNOWN: AtomicPtr<KnownProcess> = AtomicPtr::new(ptr::null_mut());
 /// The last number that was given in this process or in those it comes from.
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 /// The place where the kernel clears no page.
-static COUNTED: Known = Known { number: AtomicU32::new(1), id: AtomicU32::new(0) };
+static COUNTED: KnownProcess = KnownProcess { number: AtomicU32::new(1), id: AtomicU32::new(0) };
 
 /// The calling process's id.
 fn id() -> u32 {
@@ -81,12 +81,12 @@ fn ask() -> u32 {
     }
 }
 
-/// What is kept, whose place is made if it is missing.
-fn known() -> &'static Known {
+/// The process's record, which is allocated if there is none yet.
+fn known() -> &'static KnownProcess {
     let mut place = KNOWN.load(Ordering::Acquire);
     if place.is_null() {
         let new = cleared_page().unwrap_or_else(counted);
-        // Another thread's, if it was faster: a page is lost then.
+        // If another thread was faster, its record is used, and this page is lost.
         let set = KNOWN.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
         place = set.map_or_else(|other| other, |_| new);
     }
@@ -95,18 +95,18 @@ fn known() -> &'static Known {
 }
 
 /// A page that holds zeros, and does again in each child. `None` if the kernel has none.
-fn cleared_page() -> Option<*mut Known> {
+fn cleared_page() -> Option<*mut KnownProcess> {
     // The kernel makes whole pages of it.
-    let (len, rights) = (size_of::<Known>(), ProtFlags::READ | ProtFlags::WRITE);
+    let (len, rights) = (size_of::<KnownProcess>(), ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: a new mapping, where the kernel wants it.
     let page = unsafe { mmap_anonymous(ptr::null_mut(), len, rights, MapFlags::PRIVATE) }.ok()?;
-    // SAFETY: the page, of which nobody knows yet.
+    // SAFETY: the page, which no other code knows yet.
     unsafe { madvise(page, len, Advice::LinuxWipeOnFork) }.ok()?;
     Some(page.cast())
 }
 
 /// The place that a handler changes in each child of fork.
-fn counted() -> *mut Known {
+fn counted() -> *mut KnownProcess {
     COUNTED.id.store(id(), Ordering::Relaxed);
     // SAFETY: the handler is a function of this program (module, Safety). Twice does no harm.
     let errno = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
@@ -119,13 +119,13 @@ const NEAR_BYTES: usize = 2_048;
 
 /// When and where on its stack a thread was seen.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Sighting {
     ticks: u64,
     stack: usize,
 }
 
 thread_local! {
-    static SEEN: Cell<Seen> = const { Cell::new(Seen { ticks: 0, stack: 0 }) };
+    static SEEN: Cell<Sighting> = const { Cell::new(Sighting { ticks: 0, stack: 0 }) };
 }
 
 /// The processor's counter, where a program may read it at the cost of some instructions; and the ticks within which no
@@ -154,7 +154,7 @@ fn clock() -> Option<(u64, u64)> {
 }
 
 /// Whether the caller is a child that shares its parent's memory (vfork, `CLONE_VM`), which is then in use by two
-/// processes at once. Such a child must use no bus: what it holds when it ends would be held for ever.
+/// processes at once. Such a child must not use a bus: a lock that it holds at its end would be held for ever.
 ///
 /// Calls that follow each other within microseconds cost some instructions, others a system call.
 #[inline]
@@ -162,7 +162,7 @@ fn clock() -> Option<(u64, u64)> {
 pub fn is_memory_borrowed() -> bool {
     let here = 0_u8;
     let (ticks, soon) = clock().unwrap_or_default();
-    let seen = Seen { ticks, stack: (&raw const here).addr() };
+    let seen = Sighting { ticks, stack: (&raw const here).addr() };
     let before = SEEN.get();
     let is_near = seen.stack.abs_diff(before.stack) < NEAR_BYTES;
     // Without a clock nothing is soon.
@@ -175,7 +175,7 @@ pub fn is_memory_borrowed() -> bool {
 
 #[cold]
 #[inline(never)]
-fn ask_whose(seen: Seen) -> bool {
+fn ask_whose(seen: Sighting) -> bool {
     process_number();
     let owner = known().id.load(Ordering::Relaxed);
     // 0 while another thread is about to write it.
@@ -217,7 +217,7 @@ mod tests {
         let ours = process_number();
         assert_eq!(ours, process_number());
         let fork = || {
-            // SAFETY: the child makes no call that another thread could keep from it.
+            // SAFETY: the child makes no call for which it would need a lock of another thread.
             unsafe { libc::fork() }
         };
         let differs =
@@ -248,7 +248,8 @@ mod tests {
         assert_eq!(in_child(fork, differs), 1);
     }
 
-    /// What `says` returns in a child that shares the memory, and goes on at once or when the child has ended.
+    /// Returns the result of `says` in a child that shares the memory. Depending on `flags`, the parent
+    /// continues at once or when the child has ended.
     fn in_borrower(flags: i32, says: fn() -> i32) -> i32 {
         extern "C" fn run(says: *mut libc::c_void) -> i32 {
             // SAFETY: the function below.

@@ -16,14 +16,15 @@
 //! acquire the lock is told [`MutexState::OwnerDied`], and clears the mark; if that one ends before it released the lock, the kernel marks it
 //! again. The list has libc's own entries too.
 //!
-//! The word is at the end of a file's first page ([`FROM_END`]), so the entry lies in the next page, which is not the file's
-//! but the process's own. Whatever another program writes to the file, it cannot change a list.
+//! The word is at the end of a file's first page ([`FROM_END`]), so the entry lies in the next page, which is not the
+//! file's but the process's own. Another program may write anything to the file; it cannot change a list.
 //!
 //! # Ordering
 //! The kernel reads the list when the thread ends, at whatever instruction:
 //! 1. Name the lock as the one that is being acquired or released (`pending`).
 //! 2. Change the word; enter the lock in the list, or take it out before the word is changed.
-//! 3. Name what was named before: another lock, if this is a signal handler that tries one.
+//! 3. Restore the previous value of `pending`. It names another lock if this code runs in a signal
+//!    handler.
 //!
 //! Nothing else reads the list, so fences for the compiler are enough.
 //!
@@ -32,12 +33,12 @@
 //! it costs nothing to know ([`super::is_memory_borrowed`]), and must not acquire a lock elsewhere.
 //!
 //! # Safety
-//! 1. The list belongs to the calling thread. [`Own`] is read from thread-local storage, and never leaves its thread. A signal
+//! 1. The list belongs to the calling thread. [`OwnList`] is read from thread-local storage, and never leaves its thread. A signal
 //!    handler that uses robust mutexes or tries a lock in the middle finds a list that is whole, and leaves it as it was.
 //! 2. A lock's entry is in the page behind the file's, which lives as long as the lock and which no other process has.
 //! 3. An entry may lie at a multiple of 4 and not of 8: it is read and written unaligned. The kernel reads it so too, which the
 //!    architectures here allow.
-//! 4. A held lock is in its thread's list, so that thread must release it before it is unmapped: [`Held`] borrows the
+//! 4. A held lock is in its thread's list, so that thread must release it before it is unmapped: [`HeldMutex`] borrows the
 //!    lock and cannot leave its thread.
 #![allow(unsafe_code, reason = "the list of robust futexes, which libc and the kernel share")]
 
@@ -76,7 +77,8 @@ const ENTRY_BEHIND: usize = match (cfg!(target_env = "musl"), POINTER) {
     (false, 8) => 32,
     (false, _) => 20,
 };
-/// Whether an entry has a pointer to the previous one too, before that to the next. glibc's of 32 bits has not.
+/// Whether an entry has a pointer to the previous entry before the one to the next. On 32-bit glibc it does
+/// not.
 const HAS_PREVIOUS: bool = cfg!(target_env = "musl") || POINTER == 8;
 /// The mark of an entry whose lock has priority inheritance. musl sets none, and would take it for a part of the address; the
 /// kernel needs none to mark the word, and wakes the waiters of such a lock by itself.
@@ -108,17 +110,17 @@ struct Head {
 
 /// The calling thread's id, and the place of its list. It stays in that thread.
 #[derive(Clone, Copy, Debug)]
-struct Own {
+struct OwnList {
     head: NonNull<Head>,
     thread: u32,
     process: u32,
 }
 
 thread_local! {
-    static OWN: Cell<Option<Own>> = const { Cell::new(None) };
+    static OWN: Cell<Option<OwnList>> = const { Cell::new(None) };
 }
 
-impl Own {
+impl OwnList {
     #[inline(always)]
     fn get() -> Result<Self, Errno> {
         match OWN.get() {
@@ -159,7 +161,8 @@ impl Own {
         Ok(own)
     }
 
-    /// Steps 1 and 3: names the entry that is being changed. Returns what was named before; null for none.
+    /// Steps 1 and 3: names the entry that is being changed. Returns the previous value; null if no lock
+    /// was named.
     #[inline]
     fn name(self, entry: *mut c_void) -> *mut c_void {
         let pending = self.end().wrapping_byte_add(offset_of!(Head, pending));
@@ -186,8 +189,8 @@ impl Own {
         compiler_fence(Ordering::SeqCst);
         set(self.end(), tagged(entry));
         compiler_fence(Ordering::SeqCst);
-        // Last: a handler that entered another and took it out before this line has left the head here. musl's head
-        // has none.
+        // Stored last, because a signal handler that entered and removed another lock has stored the head here.
+        // musl's head has no such pointer.
         if HAS_PREVIOUS && untagged(next) != self.end() {
             set(before(untagged(next)), entry);
         }
@@ -259,7 +262,7 @@ fn get(place: *mut c_void) -> *mut c_void {
 /// How many robust futexes the calling thread holds, by its list: locks and mutexes of libc's.
 #[cfg(test)]
 pub(crate) fn held_here() -> Result<usize, Errno> {
-    Own::get().map(Own::count)
+    OwnList::get().map(OwnList::count)
 }
 
 /// A lock at the end of a file's first page. Zeros are a free one.
@@ -303,8 +306,8 @@ impl SharedMutex {
         word & FUTEX_OWNER_DIED == 0 && word & FUTEX_TID_MASK != 0
     }
 
-    /// Frees the lock, whatever its last users left in it. No process may use it meanwhile. If it is held, its holder is gone,
-    /// with its boot or its PID namespace: the next one to acquire it is told so.
+    /// Frees the lock, in any state that its last users left. No process may use it meanwhile. If it is held, its
+    /// holder's boot or PID namespace has ended. The next thread to acquire it is told so.
     pub(crate) fn reset(&self) {
         let is_held =
             self.word().load(Ordering::Relaxed) & (FUTEX_TID_MASK | FUTEX_OWNER_DIED) != 0;
@@ -317,7 +320,7 @@ impl SharedMutex {
     /// `EDEADLK` if the calling thread holds it; `ENOSYS` if the thread has no list of robust futexes; `ECHILD` in a child that
     /// borrows its parent's memory, unless it costs a system call to know; otherwise futex(2)'s.
     #[inline]
-    pub(crate) fn acquire(&self) -> Result<(Held<'_>, MutexState), Errno> {
+    pub(crate) fn acquire(&self) -> Result<(HeldMutex<'_>, MutexState), Errno> {
         self.acquire_by(|word| wait(word, None))
     }
 
@@ -329,7 +332,7 @@ impl SharedMutex {
     pub(crate) fn acquire_while(
         &self,
         go_on: &mut dyn FnMut(u32) -> ControlFlow<()>,
-    ) -> Result<(Held<'_>, MutexState), Errno> {
+    ) -> Result<(HeldMutex<'_>, MutexState), Errno> {
         self.acquire_by(|word| wait(word, Some(go_on)))
     }
 
@@ -338,7 +341,7 @@ impl SharedMutex {
     /// # Errors
     /// `EAGAIN` if one does, or the calling thread; otherwise as [`SharedMutex::acquire`].
     #[inline]
-    pub(crate) fn try_acquire(&self) -> Result<(Held<'_>, MutexState), Errno> {
+    pub(crate) fn try_acquire(&self) -> Result<(HeldMutex<'_>, MutexState), Errno> {
         self.acquire_by(take_from_dead)
     }
 
@@ -346,9 +349,9 @@ impl SharedMutex {
     fn acquire_by(
         &self,
         wait: impl FnOnce(&AtomicU32) -> Result<MutexState, Errno>,
-    ) -> Result<(Held<'_>, MutexState), Errno> {
-        let (own, word) = (Own::get()?, self.word());
-        let held = Held { word, own };
+    ) -> Result<(HeldMutex<'_>, MutexState), Errno> {
+        let (own, word) = (OwnList::get()?, self.word());
+        let held = HeldMutex { word, own };
         let before = own.name(tagged(held.entry()));
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         let found = match word.compare_exchange(0, own.thread, acquire, relaxed) {
@@ -429,13 +432,13 @@ fn ask_again_at() -> [c_long; 2] {
 
 /// The lock, held by this thread; released when dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'m> {
+pub(crate) struct HeldMutex<'m> {
     word: &'m AtomicU32,
     /// Its pointer keeps this in its thread (Safety 4).
-    own: Own,
+    own: OwnList,
 }
 
-impl Held<'_> {
+impl HeldMutex<'_> {
     #[inline]
     fn entry(&self) -> *mut c_void {
         // In the page behind the word's (Safety 2).
@@ -443,7 +446,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldMutex<'_> {
     #[inline]
     fn drop(&mut self) {
         let (own, entry) = (self.own, self.entry());
@@ -502,7 +505,7 @@ mod tests {
             drop(nested);
             lock.word().store(0, Ordering::Relaxed);
         }
-        assert_eq!(Own::get().expect("a list").count(), 0);
+        assert_eq!(OwnList::get().expect("a list").count(), 0);
     }
 
     #[test]
@@ -545,13 +548,13 @@ mod tests {
         assert_eq!(lock.word().load(Ordering::Relaxed), 0);
     }
 
-    /// As a handler would that interrupts its thread between two steps.
+    /// Does what a signal handler does that interrupts its thread between two steps.
     #[test]
     fn a_handler_s_lock_leaves_the_list_as_it_was() {
         let [(_, oldest), (_, outer), (_, inner)] = [lock(), lock(), lock()];
         let (oldest, _) = oldest.acquire().expect("free");
-        let own = Own::get().expect("a list");
-        let entry = Held { word: outer.word(), own };
+        let own = OwnList::get().expect("a list");
+        let entry = HeldMutex { word: outer.word(), own };
         let entry = std::mem::ManuallyDrop::new(entry).entry();
         assert_eq!(own.name(entry), ptr::null_mut());
         drop(inner.try_acquire().expect("free"));
@@ -568,7 +571,7 @@ mod tests {
         let nowhere = ptr::null_mut();
         let mut head = [nowhere; 3];
         let place: NonNull<Head> = NonNull::from(&mut head).cast();
-        let own = Own { head: place, thread: 1, process: 1 };
+        let own = OwnList { head: place, thread: 1, process: 1 };
         let first = own.end();
         set(first, first);
         // Two pointers each, of which the second is the next; nothing else may be written.

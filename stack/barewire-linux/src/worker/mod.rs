@@ -84,8 +84,8 @@ impl Stop {
 /// many messages it ran, except in calls that panicked.
 ///
 /// # Panics
-/// With the first panic of a message that it ran, after it was asked to end. It continues to serve
-/// until then.
+/// With the first panic of a message that the worker ran, after the worker has ended. It continues
+/// to serve until then.
 pub fn serve<C: Controller + ?Sized>(bus: &Bus<C>, stop: &Stop) -> u64 {
     let mut ran = 0;
     let mut first_panic = None;

@@ -1,7 +1,8 @@
-//! Messages that say whose they are, and what must be true of a record of them.
+//! Messages that name their sender, and the rules that a record of them must keep.
 //!
 //! A message is its context's number, its own number in four bytes, a few bytes that follow from
-//! both, and a checksum over all before it. So no half of one, and no two halves, pass as a whole.
+//! both, and a checksum over all before it. So half a message, or two halves, cannot pass for a
+//! whole one.
 
 use crate::recorder::Entry;
 
@@ -15,7 +16,7 @@ pub(crate) fn message(context: u8, number: u32) -> Vec<u8> {
 }
 
 fn checksum(bytes: &[u8]) -> u8 {
-    // Position matters: exchanged bytes are told from good ones.
+    // The position is part of the sum, so exchanged bytes are noticed.
     bytes.iter().fold(0x5a, |sum: u8, byte| sum.rotate_left(3) ^ byte.wrapping_add(1))
 }
 
@@ -42,9 +43,9 @@ pub(crate) struct Counts {
 /// The first thing that should not be there, with its place.
 pub(crate) fn check(entries: impl Iterator<Item = Entry>) -> Result<Counts, String> {
     let mut counts = Counts::default();
-    // The message CS is active for: the configuration, and its bytes.
+    // The message that runs while CS is active: its configuration, and its bytes so far.
     let mut open: Option<(u32, Vec<u8>)> = None;
-    // A half message must be followed by a reclaim, and that by the news of it.
+    // After half a message there must be a reclaim, and after that a report of the recovery.
     let mut owed = false;
     let mut after_reclaim = false;
     for (at, entry) in entries.enumerate() {

@@ -101,7 +101,8 @@ impl Record {
     }
 }
 
-/// The controller. Like a real one it remembers what it configured, and does not write it again.
+/// The controller. Like a real driver it remembers the settings that it wrote, and does not write
+/// them again.
 pub(crate) struct Recorder {
     record: Record,
     configured: Option<u32>,
@@ -129,7 +130,7 @@ impl Wire for Recorder {
             self.record.word(CONFIG_AT).store(config, Ordering::Relaxed);
             self.configured = Some(config);
         }
-        // What the block does depends on its register, not on what the driver believes of it.
+        // The block acts on its register's value, not on the value that the driver remembers.
         self.record.push(Entry::Select(self.record.word(CONFIG_AT).load(Ordering::Relaxed)));
     }
 

@@ -39,7 +39,7 @@ fn pi3() -> Tree {
         .compatible("platform", "3f204000.spi", "brcm,bcm2835-spi\0")
         .platform("3f200000.gpio", Some("pinctrl-bcm2835"));
     let memory = Registers::of(&tree, "/dev/mem");
-    // Pins 7 to 9 and 10 to 11 have ALT0, pin 0 is somebody's output.
+    // Pins 7 to 9 and 10 to 11 have ALT0, pin 0 is another user's output.
     memory.set(GPIO + GPFSEL0, 0x2480_0001 | 0b100 << 21);
     memory.set(GPIO + GPFSEL1, 0b100_100);
     tree
@@ -80,7 +80,7 @@ fn a_message_runs_on_the_mapped_registers() {
     let bus = Bus::new(open(&tree, CE0_BY_GPIO).expect("mapped").start());
     let device = bus.device(&Settings::new(0, 1_000_000)).expect("settings");
     assert_eq!(device.effective().speed_hz, 1_000_000);
-    // No byte ever comes: a file clocks none.
+    // No byte is ever received, because the registers are a file.
     let timed_out = device.sync(&mut [Transfer::write(&[0x9f])]).expect_err("no byte");
     assert!(matches!(timed_out.error, Error::Timeout { .. }), "{timed_out}");
     assert_eq!(memory.get(SPI0 + FIFO), 0x9f);

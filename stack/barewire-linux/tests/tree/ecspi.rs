@@ -407,7 +407,8 @@ fn a_driver_that_comes_back_is_seen_and_fails_the_next_message() {
     drop(tree);
 }
 
-/// Who opens the bus afterwards has another lock: of the two, one must not go on.
+/// A process that opens the bus after the replacement uses another lock, so the first one must
+/// stop.
 #[test]
 fn a_lock_that_is_replaced_is_seen_and_fails_the_next_message() {
     type Change = fn(&std::path::Path);
@@ -650,7 +651,7 @@ fn a_process_that_maps_the_controller_without_the_lock_is_refused() {
         maps(&tree, "/dev/null");
         let watch = open().expect("none is there").watch();
         watch.final_check().expect("nor at the end");
-        // One that came later, and is still there.
+        // A process that mapped the registers after the bus was opened, and still does.
         maps(&tree, "/dev/mem");
         let error = watch.final_check().expect_err("a stranger");
         assert!(matches!(error, MapError::Stranger { .. }), "{error:?}");

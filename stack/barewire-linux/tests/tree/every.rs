@@ -114,7 +114,7 @@ impl Case {
         self.open(tree, options).expect("mapped").start()
     }
 
-    /// A device of which every block can take it.
+    /// Settings that every block accepts.
     fn settings() -> Settings {
         Settings::new(0, 1_000_000)
     }

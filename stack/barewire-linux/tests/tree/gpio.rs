@@ -86,10 +86,10 @@ fn a_bank_that_the_kernel_uses_is_refused_and_untouched() {
     assert!(text.contains("native0") && text.contains("gpio@0x30240000:PIN"), "{text}");
     assert_eq!(memory.nonzero(&[GPIO5]), before, "nothing is written");
     assert_eq!(kernel.take_log(0), [""; 0], "nothing is requested");
-    // Its own line is another matter, and so is the other bank.
+    // A native line is allowed, and so is a pin of another bank.
     assert!(open(&tree, &kernel, "cs=native0").is_ok());
     assert!(open(&tree, &kernel, "cs=gpio@0x30230000.9").is_ok());
-    // Nor is a chip select that somebody has.
+    // A pin that the kernel uses as a chip select is refused too.
     let (tree, _, kernel) = board();
     let kernel = kernel.used_by(0, CS, "", "spi0 CS0");
     assert!(matches!(refused(&tree, &kernel, DIRECT), GpioError::BankInUse { .. }));
@@ -116,7 +116,7 @@ fn a_free_bank_is_held_while_the_bus_is_open() {
     assert_eq!(memory.get(GPIO5 + DR), 1 << CS);
     drop(bus);
     assert!((0..32).all(|line| !kernel.is_used(0, line)), "released");
-    // What the kernel remembers is what we left: its next write moves nothing of ours.
+    // The kernel's copy has the levels that we left, so its next write does not move our lines.
     kernel.drives(0, LED, true);
     kernel.turns(0, LED, true);
     assert_eq!(memory.get(GPIO5 + DR), 1 << CS | 1 << LED);
@@ -330,7 +330,7 @@ fn an_edge_that_fails_fails_its_message() {
         let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("nothing was selected");
         assert_eq!(error.error, Error::Os { errno: Errno::NODEV.raw_os_error() });
     }
-    // What fails at the start fails the first message.
+    // A line that cannot be driven at the start makes the first message fail.
     let (tree, _, kernel) = board();
     let mapped = open(&tree, &kernel, KERNEL).expect("opens");
     kernel.breaks(0, Errno::IO);
@@ -376,7 +376,7 @@ fn an_int_line_is_slept_for_only_at_rest() {
     let (tree, _, kernel) = board();
     let mut int = int_line(&tree, &kernel, "gpio@pca9535:7");
     assert_eq!(kernel.take_log(2), ["request [7]", "edges Low"]);
-    // Low before anybody looked: no edge will come, and none is waited for.
+    // The line was low before the first wait, so no edge will come: the wait returns at once.
     assert_eq!(int.wait(Duration::from_secs(9)), Ok(Sensed::Active));
     assert_eq!((kernel.slept(2), int.last_edge()), (0, None));
 
@@ -389,7 +389,7 @@ fn an_int_line_is_slept_for_only_at_rest() {
     assert_eq!(int.last_edge(), Some(edge(2, false)), "with the kernel's time");
     assert!(int.is_at_rest().expect("asked"));
 
-    // A level that stays is told again and again, without sleep, until the chip is served.
+    // While the level stays active, each wait returns at once, until the chip is served.
     kernel.moves(2, 7, false, edge(3, false));
     let slept = kernel.slept(2);
     for _ in 0..2 {

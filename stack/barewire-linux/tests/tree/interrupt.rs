@@ -26,7 +26,7 @@ fn device() -> (Tree, Uio) {
     (tree, uio)
 }
 
-/// A block whose words come back some looks after they were sent.
+/// A block that receives each word only after the driver has polled a few times.
 #[derive(Default)]
 struct Slow {
     sent: VecDeque<u32>,
@@ -72,7 +72,7 @@ impl GpioBank for NoPins {
 #[test]
 fn a_message_sleeps_until_the_interrupt_and_looks_again_if_it_was_none() {
     let (_tree, uio) = device();
-    // What masked it is in the FIFO, as an interrupt that came before anybody waited.
+    // The interrupt came, and was masked, before the first wait: its count is in the FIFO.
     let interrupt = MappedInterrupt::of(uio).expect("can be masked");
     let pin = CsLine::Gpio { bit: 0, active_high: false };
     let config = EcspiConfig {

@@ -156,7 +156,7 @@ impl FakeKernel {
         });
     }
 
-    /// How often somebody waited for an edge.
+    /// How often a caller waited for an edge.
     pub(crate) fn slept(&self, chip: usize) -> u32 {
         self.on(chip, |chip| chip.slept)
     }

@@ -63,7 +63,7 @@ fn its_clock_is_what_its_node_says() {
     assert!(error.contains("(clk_enable_count of sspgate is 0)"), "{error}");
     let mapped = open(&gated("1\n"), PIN_OF_BANK).expect("on");
     assert_eq!(mapped.clock().to_string(), "clk_enable_count of sspgate is 1");
-    // A Highbank gates none, whatever the node says of clocks.
+    // Highbank never gates the clock, so the node's `clocks` do not matter.
     let soc = gated("0\n").file("/proc/device-tree/compatible", "calxeda,highbank\0");
     assert_eq!(open(&soc, PIN_OF_BANK).expect("ungated").clock(), ClockState::Always);
     // debugfs is not mounted.
@@ -122,7 +122,8 @@ fn a_message_runs_on_the_mapped_registers() {
     assert_eq!(memory.get(GPIO + PIN_3), 1 << 3, "CS is inactive again");
     assert_eq!(memory.get(SSP + SSPCR1), 0, "and the block disabled");
 
-    // A word is there: a file's data register gives back what it was given.
+    // The status says that a word was received. The registers are a file, so the data register
+    // returns the word written to it.
     memory.set(SSP + SSPSR, RNE);
     let mut bytes = [0x05];
     assert_eq!(device.sync(&mut [Transfer::in_place(&mut bytes)]), Ok(1));

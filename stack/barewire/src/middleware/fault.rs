@@ -117,19 +117,7 @@ impl<C: Controller> FaultInjector<C> {
 }
 
 impl<C: Controller> Layer for FaultInjector<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    crate::wrapped_controller!(inner: C);
 
     fn run_layer(
         &mut self,

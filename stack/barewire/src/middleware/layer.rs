@@ -80,6 +80,48 @@ pub trait Layer {
     }
 }
 
+/// The methods of a [`Layer`](crate::middleware::Layer) that name the wrapped controller, by the field that has it. The
+/// layer must call no code of the user's: its
+/// [`may_use_its_bus_layer`](crate::middleware::Layer::may_use_its_bus_layer) is the wrapped controller's answer.
+///
+/// ```
+/// use barewire::controller::{Controller, Preset, Unfinished};
+/// use barewire::middleware::Layer;
+/// use barewire::spi::Transfer;
+///
+/// struct Counter<C> {
+///     inner: C,
+///     messages: u64,
+/// }
+///
+/// impl<C: Controller> Layer for Counter<C> {
+///     barewire::wrapped_controller!(inner: C);
+///
+///     fn run_layer(&mut self, preset: &Preset, message: &mut [Transfer<'_>]) -> Result<usize, Unfinished> {
+///         self.messages += 1;
+///         self.inner.run(preset, message)
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! wrapped_controller {
+    ($field:tt: $inner:ty) => {
+        type Inner = $inner;
+
+        fn inner(&self) -> &$inner {
+            &self.$field
+        }
+
+        fn inner_mut(&mut self) -> &mut $inner {
+            &mut self.$field
+        }
+
+        fn may_use_its_bus_layer(&self) -> bool {
+            $crate::controller::Controller::may_use_its_bus($crate::middleware::Layer::inner(self))
+        }
+    };
+}
+
 /// Each method is one call, which is compiled into its caller.
 impl<L: Layer + ?Sized> Controller for L {
     fn limits(&self) -> Limits {

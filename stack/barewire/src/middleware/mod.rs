@@ -5,7 +5,8 @@
 //! * [`Pointer`] is a controller behind a pointer.
 //!
 //! The first two handle whole messages, which every controller accepts, and can be stacked in any order. To
-//! write another wrapper, implement [`Layer`].
+//! write another wrapper, implement [`Layer`]; [`wrapped_controller!`](crate::wrapped_controller) writes a
+//! part of it.
 
 mod fault;
 mod layer;

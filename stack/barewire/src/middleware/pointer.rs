@@ -19,19 +19,7 @@ impl<P> fmt::Debug for Pointer<P> {
 }
 
 impl<P: DerefMut<Target: Controller>> Layer for Pointer<P> {
-    type Inner = P::Target;
-
-    fn inner(&self) -> &P::Target {
-        &self.0
-    }
-
-    fn inner_mut(&mut self) -> &mut P::Target {
-        &mut self.0
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    crate::wrapped_controller!(0: P::Target);
 
     fn run_layer(
         &mut self,

@@ -23,9 +23,9 @@ const MTIME_HI: u32 = 0x4;
 /// A timer that counts the processor's cycles: Arm's SysTick or DWT.
 ///
 /// The register wraps, SysTick's after 2^24 cycles (0.1 s at 168 MHz), CYCCNT after 2^32 (25 s
-/// there). Time between two looks that are further apart is lost in whole wraps: the counter is slow
-/// then, and a wait that began before is longer than asked, never shorter. Waits themselves look
-/// all the time.
+/// there). If more time passes between two reads, whole wraps are lost: the timer falls behind, and
+/// a wait that began before takes longer than asked, never shorter. A wait itself reads the register
+/// continuously.
 ///
 /// ```no_run
 /// use barewire::reg::{CycleCounter, MmioBlock};

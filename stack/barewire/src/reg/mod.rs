@@ -107,8 +107,8 @@ pub trait Registers {
         while places.len() > 0 {
             let words = &mut chunk[..places.len().min(CHUNK_WORDS)];
             self.read_n(offset, words);
-            // `words` comes first in the zip: otherwise it would take one place too many and lose
-            // it.
+            // `words` comes first in the zip: otherwise the zip would take a place after the last
+            // word, and that place would be lost.
             for (&mut word, place) in words.iter_mut().zip(places.by_ref()) {
                 put(place, word);
             }

@@ -17,7 +17,7 @@ pub enum Event<'e> {
         /// The number of its transfers.
         transfers: usize,
     },
-    /// One of its transfers, reported after the message: the data sent and received.
+    /// A transfer of the message, reported after the message has ended: the data sent and received.
     Transfer {
         /// The index, from 0.
         index: usize,

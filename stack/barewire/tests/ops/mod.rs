@@ -134,7 +134,7 @@ pub(crate) struct Operation<'b, C: Controller + ?Sized> {
     pub(crate) waker: Option<Waker>,
     /// What went wrong first.
     wrong: Option<String>,
-    /// Whether it runs before whatever its client gives later.
+    /// Whether it runs before all messages that its client gives later.
     keeps_its_place: bool,
 }
 
@@ -255,7 +255,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
             }
             Op::Async => self.submit(true),
             Op::Enqueue => self.submit(false),
-            // On a free bus it is left for the next to call back.
+            // On a free bus the callback is left to the next operation.
             Op::Callback | Op::Again => self.submit(locked),
             Op::Wait => {
                 self.submit(true);
@@ -280,7 +280,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         }
     }
 
-    /// What was planned, unless that panicked.
+    /// The planned message, unless planning panicked.
     fn take_planned(&mut self) -> Option<Message<'b, C>> {
         match mem::replace(&mut self.state, State::NotRun) {
             State::Planned(queued) => Some(queued),
@@ -303,7 +303,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         let (Some(queued), Some(waker)) = (self.take_planned(), self.waker.take()) else { return };
         let mut future = Box::pin(run_queued(queued, self.byte));
         let polled = caught(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
-        // Dropped before it ended, it ran or not.
+        // A future that is dropped before its end may have run or not.
         self.state = match polled {
             Ok(Poll::Ready((_, result))) => State::Ended(result),
             _ => State::Lost,
@@ -334,7 +334,8 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         }
     }
 
-    /// Waits for what was submitted. A hook may panic on the way, several may; the message remains.
+    /// Waits for the submitted messages. A hook may panic on the way, several may; the message
+    /// remains.
     fn fetch(&mut self) {
         for _ in 0..100 {
             let State::Submitted(queued) = &mut self.state else { return };
@@ -374,7 +375,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
     }
 }
 
-/// What is expected of an operation on the wire.
+/// The bytes of an operation that are expected on the wire.
 pub(crate) struct Record {
     op: Op,
     bytes: Vec<u8>,
@@ -397,7 +398,8 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
         Self { ops: ops.collect(), order: Vec::new() }
     }
 
-    /// Plans what is planned before it is given, with these callbacks.
+    /// Plans the operations whose messages are planned before they are given to the bus, with these
+    /// callbacks.
     pub(crate) fn plan(&mut self, callback: impl Fn(Op) -> Option<Callback>) {
         self.ops.iter_mut().for_each(|op| op.plan(callback(op.op)));
     }
@@ -429,7 +431,7 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
         self.ops.iter_mut().for_each(Operation::fetch);
     }
 
-    /// What it expects on the wire, where `times` says how often; or what is wrong already.
+    /// The bytes expected on the wire, `times` each, or an error that is known already.
     pub(crate) fn records(
         &self,
         times: impl Fn(&Operation<'b, C>) -> Result<Times, String>,
@@ -446,8 +448,8 @@ impl<'b, C: Controller + Send + ?Sized> Client<'b, C> {
     }
 }
 
-/// Whether each client's bytes came as often as it expects, in its own order, and what it locked
-/// together; and nothing else. Says what is not so.
+/// Whether each client's bytes were sent as often as it expects and in its order, bytes under one
+/// lock were sent together, and no others were sent. The error says which rule is broken.
 pub(crate) fn judge(clients: &[Vec<Record>], sent: &[u8]) -> Result<(), String> {
     for Record { op, bytes, times, .. } in clients.iter().flatten() {
         for byte in bytes {
@@ -470,7 +472,7 @@ pub(crate) fn judge(clients: &[Vec<Record>], sent: &[u8]) -> Result<(), String> 
 
 fn judge_order(client: &[Record], sent: &[u8]) -> Result<(), String> {
     let place = |byte: &u8| sent.iter().position(|sent| sent == byte);
-    // Where `before` was expected, and what came first instead.
+    // Whether `after` was sent before `before`.
     let is_swapped = |before: &u8, after: &u8| {
         place(before).zip(place(after)).is_some_and(|(before, after)| before > after)
     };

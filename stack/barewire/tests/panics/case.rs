@@ -24,7 +24,7 @@ use crate::wire::{ASKING, Hook, PLAIN};
 pub(crate) enum Meeting {
     /// One after the other, on a free bus.
     InTurn,
-    /// All are given while their thread has the bus locked, as far as that can be.
+    /// Operations are given while their thread has the bus locked, if they allow that.
     BehindALock,
     /// As `BehindALock`, but another thread gives the first message.
     AcrossThreads,
@@ -112,7 +112,7 @@ fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// One thread's operations, and what drives them.
+/// One thread's operations, and the driver that runs them.
 struct Executor<'b> {
     bus: &'b Bus<Any>,
     run: Arc<Run>,
@@ -161,7 +161,7 @@ impl<'b> Executor<'b> {
 
     /// Delivers what interrupts come. Whether there were any.
     fn interrupted(&self) -> bool {
-        // One that panicked was one.
+        // An interrupt that panicked counts as one.
         self.run.case.pump == Pump::Interrupt && caught(|| self.bus.interrupt()).unwrap_or(true)
     }
 
@@ -190,7 +190,8 @@ impl<'b> Executor<'b> {
         }
     }
 
-    /// Locks the bus, gives what can be given, and unlocks it when `then` has returned.
+    /// Locks the bus, gives all operations that can be given under a lock, and unlocks it when
+    /// `then` has returned.
     fn give_behind_a_lock(&mut self, then: impl FnOnce()) {
         self.plan();
         let lock = loop {
@@ -217,7 +218,7 @@ impl<'b> Executor<'b> {
     }
 }
 
-/// How often an operation came over the wire, given what panicked; or how it failed.
+/// How often an operation must be on the wire after these panics, or how it failed.
 fn times(log: &Log, operation: &Operation<'_, Any>) -> Result<Times, String> {
     let (op, byte) = (operation.op, operation.byte);
     match operation.result() {
@@ -243,7 +244,7 @@ fn work(bus: &Bus<Any>, run: &Arc<Run>, stop: &AtomicBool) {
     while caught(|| bus.serve(stop)).is_err() {}
 }
 
-/// Runs a case. Returns what became of its fuse, or which promise is broken.
+/// Runs a case. Returns the outcome of its fuse, or the broken promise.
 pub(crate) fn run_case(case: Case) -> Result<Arc<Run>, String> {
     let run = Run::new(case);
     let said = |payload: Box<dyn std::any::Any + Send>| {

@@ -27,7 +27,7 @@ pub(crate) struct Fuse {
     pub(crate) ever_after: bool,
 }
 
-/// What happened in a run.
+/// The record of a run.
 #[derive(Default)]
 pub(crate) struct Log {
     /// The calls that panicked, each with its message's byte; 0 if the hook does not know.

@@ -16,7 +16,7 @@ use crate::ops::Op;
 use crate::platform::{Interpose, Threads};
 use crate::wire::{Hook, Script, ScriptedController};
 
-/// What every device here is.
+/// The settings of every device in these tests.
 pub(crate) type Any = dyn Controller + Send;
 
 /// A controller and platforms, any of whose calls may panic.
@@ -118,7 +118,7 @@ impl Wake for Signal {
 fn call_back(completed: &Completed<'_>) -> (usize, bool) {
     let good = completed.result().is_ok();
     let byte = completed.rx(0).and_then(|rx| rx.first().copied()).map_or(0, |rx| !rx);
-    // What came in of a message that was aborted is not known.
+    // The received bytes of an aborted message are not defined.
     let byte = if good { byte } else { 0 };
     let run = run();
     let before = run.log().times_called_back(byte);

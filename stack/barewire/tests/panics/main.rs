@@ -80,7 +80,7 @@ const OWNERS: &[Op] = &[Sync, Async, Cancel, Transact, Await];
 const HOOKS: &[Hook] =
     &[Plan, Run, Start, Resume, Arm, Hook::Callback, Waker, PlatformWake, PlatformWait, Sink];
 
-/// Those whose callers, or whom they call, may free a message.
+/// Paths whose callers or callbacks may free a message.
 const FREEING: &[Hook] = &[Run, Resume, Hook::Callback, Waker, PlatformWake, PlatformWait];
 
 /// Which mixes are run, and which hooks panic.
@@ -100,7 +100,7 @@ impl Sweep {
         Self { kinds: KINDS, meeting, paths: PATHS, len: 2, hooks: HOOKS, ever_after: false }
     }
 
-    /// Of a tracer's calls triples say nothing that pairs do not.
+    /// For panics in a tracer's calls, triples find nothing beyond pairs.
     const fn triples(meeting: Meeting) -> Self {
         Self {
             kinds: SLEEPING,
@@ -121,7 +121,7 @@ impl Sweep {
     }
 
     /// All mixes, unless `BAREWIRE_WHOLE` is set: in a debug build every seventh of three paths, under Miri every
-    /// third of two. Neither has a common divisor with the number of paths, so each path still comes at each place.
+    /// third of two. Neither 7 nor 3 divides the number of paths, so each path still occurs at each position.
     fn run(self, what: &str) {
         let is_whole = std::env::var_os("BAREWIRE_WHOLE").is_some();
         let step = match self.len {

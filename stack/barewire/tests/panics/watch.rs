@@ -1,4 +1,4 @@
-//! Watches that cases go on, and keeps what they break.
+//! Watches that cases make progress, and collects the promises that they break.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock};
@@ -19,7 +19,7 @@ const SHOWN_MAX: usize = 20;
 /// of each. Parts are separated by commas.
 const CHOICE: &str = "BAREWIRE_PANICS";
 
-/// What was run, and what is.
+/// The cases that have run, and those that run now.
 #[derive(Default)]
 pub(crate) struct Watch {
     current: Mutex<Option<Case>>,
@@ -29,7 +29,7 @@ pub(crate) struct Watch {
     failures: Mutex<Vec<String>>,
 }
 
-/// What was chosen, if anything was.
+/// The chosen case, if one was chosen.
 pub(crate) fn choice() -> Option<&'static str> {
     static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
     CHOSEN.get_or_init(|| env::var(CHOICE).ok()).as_deref()

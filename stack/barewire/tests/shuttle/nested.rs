@@ -15,7 +15,7 @@ pub(crate) struct Task {
 }
 
 struct Slot {
-    /// Away while it is polled, and gone when it has ended.
+    /// `None` while it is polled, and after its end.
     future: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     woken: bool,
 }

@@ -34,8 +34,8 @@ fn take_sleepers(is_it: impl Fn(&Sleeper) -> bool) -> Vec<Sleeper> {
     SLEEPERS.with_borrow_mut(|sleepers| sleepers.extract_if(.., |sleeper| is_it(sleeper)).collect())
 }
 
-/// Sleeps as on a futex: nothing comes between the look at the word and a wake-up that is for it.
-/// Needs no lock, which an interrupt handler that wakes could find taken.
+/// Sleeps as on a futex: checking the word and going to sleep is one step, so no wake-up is lost
+/// between them. Needs no lock, which an interrupt handler that wakes could find taken.
 pub(crate) fn sleep_while(word: WaitWord<'_>, expected: u32) {
     let (bell, rung) = channel();
     let sleeper = Sleeper { at: word.as_ptr().addr(), thread: me(), bell };

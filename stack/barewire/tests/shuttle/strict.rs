@@ -110,7 +110,7 @@ impl Processor {
         self.armed.get() && self.is_done() && self.masked.get() == 0
     }
 
-    /// When the line goes up, if nothing but time is missing.
+    /// The time at which the line rises, if only time has to pass for that.
     fn interrupts_at(&self) -> Option<u64> {
         match self.transfer.get() {
             Transfer::DoneAt(at) if self.armed.get() && self.masked.get() == 0 => Some(at),
@@ -119,8 +119,8 @@ impl Processor {
     }
 }
 
-/// The running thread's message is on the wire: lower threads may run. Under other schedulers
-/// a yield.
+/// The running thread's message is on the wire: lower threads may run. Under other schedulers this
+/// only yields.
 pub(crate) fn pause() {
     PROCESSOR.with(|processor| processor.pausing.set(!processor.handling.get()));
     thread::yield_now();
@@ -283,7 +283,7 @@ impl Strict {
         self.below(max) + 1
     }
 
-    /// For how long a thread is held back: half the time not at all.
+    /// For how many steps a thread is held back; in half of the cases not at all.
     fn hold(&mut self) -> u64 {
         match self.below(2) {
             0 => 0,
@@ -441,7 +441,7 @@ impl Scheduler for Strict {
                 }
                 // All are held back: time goes by.
                 Err(Some(next)) => now = next,
-                // Only the handler is left, which is told so by being run.
+                // Only the handler's thread is left. Running it tells it so.
                 Err(None) => return Some(runnable[0].id()),
             }
         }

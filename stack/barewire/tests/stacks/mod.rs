@@ -21,7 +21,7 @@ use std::sync::PoisonError;
 /// As many stacks as the threads of all models that run at once; loom allows five threads a model.
 const KEPT_MAX: usize = 64;
 
-/// A stack that is kept, or in use and to be kept.
+/// A stack that is kept, or that is in use and will be kept.
 #[derive(Clone, Copy)]
 struct Stack {
     at: usize,

@@ -10,7 +10,7 @@ use crate::threads::lock;
 
 pub(crate) use std::thread::yield_now;
 
-/// One condition for all words: it wakes too often, never too seldom.
+/// One condition variable for all words: threads wake too often, but no wake-up is lost.
 static SLEEP: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 
 /// Sleeps as on a futex.

@@ -64,10 +64,10 @@ pub(crate) trait Script {
         0
     }
 
-    /// What ends in an interrupt begins.
+    /// Begins a transfer that an interrupt will end.
     fn begin(&mut self) {}
 
-    /// Whether what was begun is done.
+    /// Whether the begun transfer has ended.
     fn is_done(&self) -> bool {
         true
     }
@@ -75,7 +75,7 @@ pub(crate) trait Script {
     fn reclaim(&mut self) {}
 }
 
-/// A controller that does what its script says.
+/// A controller that follows a script.
 pub(crate) struct ScriptedController<S> {
     pub(crate) script: S,
     progress: Progress,

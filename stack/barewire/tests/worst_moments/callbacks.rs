@@ -107,7 +107,7 @@ fn a_bus_that_lends_priorities_runs_submitted_messages_after_a_callback_panicked
         assert_eq!(bad.as_mut().result(), Some(Ok(1)));
         after.as_mut().submit().expect("is free");
         assert_eq!(after.as_mut().result(), Some(Ok(1)), "run by its submitter, as ever");
-        // And inside a sync call, which runs what its context submitted before.
+        // Also inside a sync call, which first runs the messages that its context submitted before.
         bad.as_mut().enqueue().expect("is free");
         assert!(panics(|| {
             let _ = device.sync(&mut [Transfer::write(&[3])]);
@@ -139,8 +139,8 @@ fn several_callbacks_that_panic_in_one_release_lose_nothing() {
     });
 }
 
-/// What a panic carries, and what panics when it is dropped. Without a size, so that leaking it is
-/// not told as a leak.
+/// A panic payload that panics when it is dropped. Without a size, so that leaking it is not told
+/// as a leak.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -167,7 +167,7 @@ fn what_later_panics_carry_may_panic_when_it_is_dropped() {
     });
 }
 
-/// What a panic carries, and what uses the bus when it is dropped.
+/// A panic payload that uses the bus when it is dropped.
 struct Using(Device<'static, Wired>);
 
 impl Drop for Using {

@@ -106,7 +106,7 @@ fn dropping_a_future_behind_an_idle_lock_does_not_wait_for_it() {
     });
 }
 
-/// What is cancelled from the middle of the queue leaves its neighbours where they are.
+/// Cancelling a message in the middle of the queue does not move its neighbours.
 #[test]
 fn cancelling_behind_an_idle_lock_leaves_the_others_queued() {
     on_each_bus(&[1, 3], |bus, device| {

@@ -31,7 +31,7 @@ enum Raises {
 
 /// One core and one interrupt line.
 struct Core {
-    /// How often it calls what it is to call with the interrupt masked.
+    /// How often it calls the function that must run once with the interrupt masked.
     calls: usize,
     bus: OnceLock<&'static Bus<Block>>,
     masked: AtomicBool,
@@ -158,7 +158,8 @@ fn a_flight_and_then(
         flying.as_mut().submit().expect("is free");
         waits(bus);
         assert_eq!(flying.as_mut().wait(), Some(Ok(1)));
-        // Who does not mask has a handler that finds nothing to attend to, and the line stays up.
+        // If a platform does not mask, the handler runs, finds nothing to do, and the line stays
+        // high.
         let livelock = core.livelock.load(Ordering::Relaxed);
         assert!(!livelock || core.calls == 0, "the line stays up, whatever is handled");
         assert!(bus.try_lock().is_some(), "the bus is idle");

@@ -47,7 +47,7 @@ type Sent = Arc<Mutex<Vec<u8>>>;
 type Hook = Box<dyn FnMut(&[u8]) + Send>;
 type Message<'b> = Pin<Box<Queued<'b, Wired, Exchange<1>>>>;
 
-/// Keeps what is sent, after it did what a hook says.
+/// Runs a hook, and then records the sent bytes.
 struct Keeper {
     sent: Sent,
     hook: Hook,

@@ -79,7 +79,7 @@ impl Interpose for Moments {
 }
 
 /// A message is on the wire, another thread drops it and has to wait, and the platform panics then:
-/// its bytes must not go before the wire is done with them.
+/// its bytes must not be freed before the wire has sent them.
 #[test]
 fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
     static PLATFORM: Panicking = panicking();
@@ -112,7 +112,7 @@ fn a_message_on_the_wire_is_not_freed_by_a_wait_that_panics() {
 }
 
 /// While another message is on the wire a thread drops its own that is queued behind, and the
-/// platform panics if asked to wait. Whether it is asked is the bus's affair.
+/// platform panics if asked to wait. The bus may or may not call it.
 fn queued_behind_the_wire_and_dropped(platform: &'static Panicking, borrowed: bool) {
     let at = &platform.interposed;
     let (bus, sent) = wired(platform, Pump::Caller, |bytes| {

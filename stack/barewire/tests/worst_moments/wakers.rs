@@ -100,14 +100,15 @@ fn a_waker_may_free_its_message_and_panic() {
     });
 }
 
-/// A waker that nobody wakes, and whose last handle owns another message.
+/// A waker that is never woken, and whose last handle owns another message.
 struct Owning(#[allow(dead_code, reason = "dropped")] Mutex<Message<'static>>);
 
 impl Wake for Owning {
     fn wake(self: Arc<Self>) {}
 }
 
-/// The owner of a cancelled message drops its waker, and what that owns leaves the queue as well.
+/// The owner of a cancelled message drops its waker. A message that the waker owns leaves the queue
+/// too.
 #[test]
 fn a_waker_may_own_another_message_of_the_queue() {
     on_each_platform(|platform| {

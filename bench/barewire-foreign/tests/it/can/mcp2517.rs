@@ -29,7 +29,7 @@ type ChipRig = Rig<Mcp2518Fd>;
 
 /// Below the errata's 17 MHz.
 const SPEED_HZ: u32 = 16_000_000;
-/// Both parts: nothing of theirs that this driver uses differs.
+/// Both parts, because they do not differ in anything that this driver uses.
 const PARTS: [PartKind; 2] = [PartKind::Mcp2517Fd, PartKind::Mcp2518Fd];
 
 /// The board's time, in microseconds.
@@ -272,7 +272,7 @@ fn its_filters_let_through_what_they_say() {
     let rig = rig(PartKind::Mcp2517Fd, 250_000);
     let mut ours = rig.ours(classic(250_000));
     let mut foreign = foreign(&rig, &classic_configuration());
-    // Filter 0 lets all pass until it is told otherwise.
+    // Filter 0 accepts every frame until the test changes it.
     let mut exact = Filter::new(standard(0x123), 0).expect("a filter");
     exact.set_mask_standard_id(0x7ff);
     exact.match_standard_only();
@@ -392,7 +392,7 @@ fn it_loops_back_within_the_chip() {
     rig.assert_no_violations_but(|_| false);
 }
 
-/// Number 1 of the list above, and that nothing else is read so.
+/// Tests number 1 of the list above, and that no other register is read that way.
 #[test]
 fn it_reads_parts_of_words_from_the_message_memory() {
     for len in 0..=8 {

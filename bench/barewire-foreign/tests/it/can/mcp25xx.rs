@@ -186,7 +186,7 @@ fn order_is_kept_in_both_directions_at_once() {
         (0..100_u8).map(|index| (frame(0, index), frame(1, index))).unzip();
     let (mut heard_by_ours, mut heard_by_foreign) = (Vec::new(), Vec::new());
     for (mine, theirs) in by_ours.iter().zip(&by_foreign) {
-        // Both want the bus at once; one of each at a time.
+        // Both nodes send at the same time, one frame each.
         ours.transmit(mine).expect("goes out");
         assert!(transmit(&mut foreign, theirs));
         for _ in 0..20 {
@@ -326,7 +326,7 @@ fn it_reads_the_wrong_buffer_for_rxb1() {
     let flags: EFLG = foreign.read_register().expect("goes through");
     assert!(flags.rx1ovr() && !flags.rx0ovr());
     assert_eq!(receive(&mut foreign), Some(frames[0]));
-    // The crate's own way to any register has the second.
+    // The second frame can be read through the crate's access to any register.
     let mut bytes = [0; 13];
     foreign.read_registers(0x71, &mut bytes).expect("goes through");
     assert_eq!(bytes[..7], [0x20, 0x40, 0, 0, 8, 2, 2]);

@@ -16,7 +16,7 @@ const SPEED_HZ: u32 = 2_000_000;
 fn bench(board: &str, part: AdcPart) -> Bench<Adc> {
     let mut adc = Adc::new(part, 5_000, 4_096).expect("within the datasheet's limits");
     for channel in 0..part.channels() {
-        // The half keeps rounding out of it.
+        // Half a step is added, so that rounding does not matter.
         let level_uv = i64::from(channel) * 500_000 + 7_500;
         adc.set_input(channel, Signal::Constant { level_uv });
     }

@@ -17,7 +17,8 @@ fn it_shows_what_it_is_told_on_the_display_it_is_told() {
         display.write_raw(0, &picture).expect("runs");
         display.set_intensity(1, 9).expect("runs");
         display.set_decode_mode(1, DecodeMode::CodeBDigits7_0).expect("runs");
-        // What is sent first goes farthest: the driver's display 0 is the chain's last.
+        // The word sent first moves to the end of the chain: the driver's display 0 is the chain's
+        // last chip.
         let chip = bench.chip.borrow();
         let [near, far] = chip.registers() else { panic!("two chips") };
         assert_eq!(far.segments(), picture);

@@ -19,7 +19,7 @@ const CS_BIT: u8 = 9;
 
 fn bench(board: &str) -> Bench<Nor> {
     let part = Part::w25q32jv();
-    // Nothing is erased that the driver does not erase.
+    // Only the blocks that the driver erases are blank.
     let content = vec![0; part.size];
     Bench::new(board, Nor::new(part, content).expect("the part's size"))
 }

@@ -59,8 +59,8 @@ pub(crate) fn exists(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Whether the process is gone before `timeout`. One that only waits to be reaped is gone: its
-/// parent may be a test environment's first process, which takes its time.
+/// Whether the process is gone before `timeout`. A zombie counts as gone: its parent may be the
+/// first process of a test environment, which may reap it late.
 pub(crate) fn ends(pid: u32, timeout: Duration) -> bool {
     let begun = Instant::now();
     loop {

@@ -458,8 +458,8 @@ fn on_the_wire_both_modes_read_the_same_and_the_complaint_is_the_wire_s() {
 }
 
 proptest! {
-    /// Whatever the alignment, the channel, the words and the signal, the code clocked out is the
-    /// signal's at the moment of sampling.
+    /// For every alignment, channel, word length and signal, the code clocked out is the signal's
+    /// at the moment of sampling.
     #[test]
     fn the_code_is_the_signal_s(
         part in prop::sample::select(AdcPart::ALL.to_vec()),
@@ -483,7 +483,7 @@ proptest! {
         adc.set_input(channel as u8 ^ 1, Signal::Constant { level_uv: other_uv });
 
         let (bits, count) = request(part, single, channel, junk & 1);
-        // What follows the configuration is a don't care.
+        // Bits after the configuration are ignored.
         let clocks = 32;
         let mosi = bits << (clocks - count) | u64::from(junk) >> count;
         let miso = clock(&mut adc, mode, mosi, zeros + clocks, width);

@@ -225,7 +225,7 @@ fn a_full_rx_fifo_stalls_the_clock_and_loses_nothing() {
     assert!(rig.stat(RXF) && !rig.stat(DONE) && rig.stat(TXD));
     assert_eq!(rig.wire.wire_use(rig.now).bits, 64 * 8);
     assert_eq!(rig.block.due(), Ps::MAX);
-    // One read lets one byte go, at once.
+    // Reading one byte from the full FIFO lets the next byte start at once.
     let begin = rig.now;
     assert_eq!(rig.read(FIFO), 0);
     assert!(!rig.stat(RXF));

@@ -62,10 +62,10 @@ pub const KIND: ControllerKind = ControllerKind {
     exchange: tests::exchange,
 };
 
-/// What becomes of the FIFOs while the block is disabled: the manual does not say.
+/// What happens to the FIFOs while the block is disabled. The manual does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Disabled {
-    /// They keep what they hold.
+    /// They keep their bytes.
     #[default]
     Keeps,
     /// They are emptied.

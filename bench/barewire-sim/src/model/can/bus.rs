@@ -16,7 +16,7 @@ use super::traffic::Traffic;
 use super::{BitTimes, Script};
 use crate::chip::Ps;
 
-/// What is called after a change.
+/// The functions to call after a change.
 type Notify = Box<dyn Fn()>;
 
 /// A CAN bus: a handle, all clones one bus.
@@ -116,7 +116,7 @@ impl CanBus {
 
     fn advance(&self, now: Ps) -> Ps {
         let mut inner = self.inner.borrow_mut();
-        // Nothing was due until then, so a change since then came no earlier.
+        // No event was due before that time, so a change of the state cannot have come earlier.
         inner.now = inner.now.max(self.asked.get());
         let due = inner.advance(now);
         self.due.set(due);

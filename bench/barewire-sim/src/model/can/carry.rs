@@ -485,7 +485,8 @@ impl Bus {
         self.phase = Phase::Held { next: next.min(until), counts: 0, until };
     }
 
-    /// Six dominant bits, then a count every eight bits: all flags are followed by dominant bits.
+    /// The bus is held dominant. After the first six bits every eight further bits raise the error
+    /// counters, as for dominant bits after an error flag.
     fn held(&mut self, at: Ps) {
         let Phase::Held { counts, until, .. } = self.phase else { return };
         if at >= until {

@@ -82,7 +82,8 @@ impl Ecspi {
                 self.burst.loaded = self.take();
             }
         } else if by_xch && !self.xch() && !self.has_more() {
-            // XCH that reads 1 is set already, so the write is lost. One that reads 0 is not.
+            // If XCH reads 1, it is set already and the write is lost. If it reads 0, the write
+            // counts.
             self.burst.asked_again = true;
         }
     }

@@ -63,7 +63,7 @@ impl OmapGpio {
 impl GpioBlock for OmapGpio {
     fn read(&self, offset: u32) -> Result<u32, NoRegister> {
         Ok(match offset {
-            // Scheme 1 and the function of GPIO. Nothing is said of the rest.
+            // Scheme 1 and the function of GPIO. The manual does not define the other bits.
             REVISION => 0x5060_0000,
             OE => self.oe,
             DATAIN => self.levels(),

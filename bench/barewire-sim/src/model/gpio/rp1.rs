@@ -16,7 +16,7 @@
 //!
 //! # Not supported
 //! Interrupts (INTR, PROC0_INTE and the events in GPIOn_STATUS) and SYNC_IN: accesses to no register.
-//! What functions other than SYS_RIO drive: their pins have the level the surroundings give them.
+//! Outputs of functions other than SYS_RIO: such a pin has the level that its surroundings give it.
 //! Pulls, drive strength, slew rate and VOLTAGE_SELECT are kept and do nothing.
 
 use super::{GpioBlock, GpioKind, NoRegister};
@@ -133,7 +133,7 @@ impl Rp1Gpio {
         }
     }
 
-    /// What pin `pin` drives, if it drives.
+    /// The level that pin `pin` drives, if it is driven.
     fn driven(&self, pin: usize) -> Option<bool> {
         let ctrl = self.ctrl[pin];
         let own = ctrl & FUNCSEL == SYS_RIO;
@@ -194,7 +194,7 @@ impl GpioBlock for Rp1Gpio {
             Register::Oe => self.oe = value & ALL,
             Register::VoltageSelect => self.voltage_select = value & 1,
             Register::Pad(pin) => self.pad[pin] = value & 0xff,
-            // What comes in cannot be written.
+            // Registers that show the level of a pin are read-only.
             Register::Status(_) | Register::In => return Err(NoRegister),
         }
         Ok(())

@@ -47,8 +47,8 @@ pub(super) struct TxBuffer {
     pub(super) bytes: [u8; BUFFER],
     /// The earliest time at which it may be on the bus.
     pub(super) ready_at: Ps,
-    /// The transmission was aborted, and ends if the frame on the bus fails. The value: whether
-    /// ABTF is set.
+    /// Set if an abort was requested: the transmission ends if the frame on the bus fails. The
+    /// value says whether ABTF is set then.
     pub(super) aborting: Option<bool>,
 }
 

@@ -17,7 +17,7 @@ use crate::model::can::{CanFrame, Counters, ErrorState};
 const INTEGRATION_BITS: u64 = 11;
 /// How long the oscillator takes to be stable.
 pub(super) const OSCILLATOR_STARTS_PS: Ps = 3_000_000_000;
-/// Complaints kept until somebody takes them.
+/// Complaints, kept until the wire takes them.
 const COMPLAINTS_MAX: usize = 64;
 /// Bytes of message RAM.
 pub(super) const RAM_BYTES: usize = 2048;
@@ -59,7 +59,7 @@ impl Mode {
 
 /// A frame under way in internal loopback.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Looped {
+pub(super) struct LoopedFrame {
     pub(super) frame: CanFrame,
     pub(super) sof: Ps,
     pub(super) fdf_ps: Ps,
@@ -116,7 +116,7 @@ pub(super) struct Core {
     pub(super) current: Option<CanFrame>,
     pub(super) attempts_left: u8,
     pub(super) bandwidth_until: Ps,
-    pub(super) looped: Option<Looped>,
+    pub(super) looped: Option<LoopedFrame>,
     loop_free_at: Ps,
     pub(super) last_sent: Option<CanFrame>,
     pub(super) taken: u64,

@@ -1,6 +1,6 @@
 //! The chip as a node: chooses the message to send, handles the result, and stores received frames.
 
-use super::core::{Core, Looped, Mode};
+use super::core::{Core, LoopedFrame, Mode};
 use super::filter::identifier;
 use super::options::PartKind;
 use super::regs::{con, fifocon, int, object, sta, tscon};
@@ -336,11 +336,11 @@ impl Core {
         self.in_frame = true;
         let eof = at + shape.duration(times);
         let fdf_ps = u64::from(shape.fdf_end) * times.nominal_ps;
-        self.looped = Some(Looped { frame, sof: at, fdf_ps, eof });
+        self.looped = Some(LoopedFrame { frame, sof: at, fdf_ps, eof });
     }
 
-    pub(super) fn loop_ends(&mut self, at: Ps, looped: Looped) {
-        let Looped { frame, sof, fdf_ps, eof } = looped;
+    pub(super) fn loop_ends(&mut self, at: Ps, looped: LoopedFrame) {
+        let LoopedFrame { frame, sof, fdf_ps, eof } = looped;
         self.take_frame(at, &frame, sof, fdf_ps, eof);
         self.message_sent(at, sof, fdf_ps, eof);
         self.frame_over(at);

@@ -134,7 +134,7 @@ impl Core {
     fn read_vec(&self) -> u32 {
         let lowest = |bits: u32| if bits == 0 { NONE_PENDING } else { bits.trailing_zeros() };
         let (rx, tx) = (self.sfr(C1RXIF), self.sfr(C1TXIF));
-        // One code for each flag that is not a FIFO's, in the order of the codes.
+        // The interrupt codes other than those of FIFOs, in ascending order, each with its flag.
         let codes = [
             (int::CERRIF, 0x41),
             (int::WAKIF, 0x42),

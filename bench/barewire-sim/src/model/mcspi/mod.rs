@@ -346,7 +346,7 @@ impl RegisterBlock for Mcspi {
 
     fn get(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> Option<u32> {
         Some(match offset {
-            // Scheme 1 and the function of McSPI. Nothing is said of the rest.
+            // Scheme 1 and the function of McSPI. The manual does not define the other bits.
             regs::REVISION => 0x4030_0000,
             regs::SYSCONFIG => self.sysconfig,
             // The reset is done.

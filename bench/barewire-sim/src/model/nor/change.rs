@@ -77,7 +77,7 @@ impl Nor {
     }
 
     pub(super) fn erase(&mut self, opcode: u8, unit: EraseUnit, at: Ps) {
-        // A 4 KiB sector where there is none: not executed, and WEL stays.
+        // A 4 KiB erase in a region without 4 KiB sectors is not executed, and WEL stays set.
         let target = self.at;
         let Some(range) = self.erased_by(unit, target) else {
             return self.complain(format_args!(

@@ -1,4 +1,5 @@
-//! What a test may ask of a flash chip and no driver can, and a chip as somebody else left it.
+//! State of a flash chip that a test can inspect and a driver cannot, and chips in the state that
+//! an earlier user left.
 //!
 //! Every answer is what the chip does, never what its SFDP says.
 
@@ -8,7 +9,7 @@ use super::part::{EraseUnit, Op};
 use super::{Nor, WEL};
 use crate::chip::Ps;
 
-/// A state in which an earlier user left a chip. What is `None` or 0 stays as it is.
+/// A state in which an earlier user left a chip. Fields that are `None` or 0 change nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// 4-byte mode entered or left.

@@ -117,10 +117,10 @@ enum Source {
     DeviceId,
 }
 
-/// What keeps the array beside the chip.
+/// The callback that stores changes of the array, for example in a file.
 struct Keeper(Option<Box<Keep>>);
 
-/// Takes bytes that changed, and where they begin.
+/// Gets the changed bytes, and the address of the first.
 type Keep = dyn FnMut(usize, &[u8]);
 
 impl fmt::Debug for Keeper {

@@ -7,7 +7,7 @@
 //! parameter headers at 0, the basic table at 80h, and the 4-byte table, if any, at D0h. Bytes in
 //! between read FFh. Every field is computed from the description; none is copied as a word.
 //!
-//! Parts whose SFDP somebody published have it as bytes instead ([`placed`]).
+//! Parts whose SFDP was published have those bytes instead ([`placed`]).
 //!
 //! Not supported in a computed block: other tables (sector map, vendor's own), other addresses for these two.
 
@@ -226,7 +226,8 @@ pub(super) fn w25q32jv(size_bytes: usize) -> Sfdp {
     }
 }
 
-/// Bytes in hexadecimal at their places, everything between them FFh. Whatever is no digit is skipped.
+/// Bytes in hexadecimal at their places, everything between them FFh. Characters other than hex digits
+/// are skipped.
 pub(super) fn placed(pieces: &[(usize, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for &(at, hex) in pieces {

@@ -612,7 +612,7 @@ fn each_change_is_kept_when_it_is_made_and_nothing_else() {
     b.wait();
     let page = told();
     assert_eq!((page[0].0, page[0].1.len(), page[0].1[0], page[0].1[255]), (0xf00, 256, 1, 0));
-    // Erasing what is erased and programming ones change nothing.
+    // Erasing an erased block, or programming ones, changes nothing.
     b.enabled(&[0x20, 0x00, 0x50, 0x00]);
     b.wait();
     b.enabled(&[0x02, 0x00, 0x60, 0x00, 0xff]);

@@ -83,7 +83,7 @@ pub const UNDEFINED_RXDATA: u32 = 0xa5;
 
 /// The select line that was taken, and the level that makes it active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Taken {
+struct ActiveLine {
     line: u32,
     active: bool,
 }
@@ -108,9 +108,9 @@ pub struct SiFive {
     ie: u32,
     tx: Fifo,
     rx: Fifo,
-    /// SCKDIV and SCKMODE as they were taken over.
+    /// SCKDIV and SCKMODE as the shifter has taken them over.
     clock: Clock,
-    taken: Option<Taken>,
+    taken: Option<ActiveLine>,
     /// The block is to be released after the frame.
     release: bool,
     /// The frame is received.

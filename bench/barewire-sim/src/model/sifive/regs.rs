@@ -72,7 +72,7 @@ impl Fmt {
         self.0 & 1 << 2 != 0
     }
 
-    /// DIR is Rx: what comes is received.
+    /// DIR is Rx: received bytes go to the receive FIFO.
     pub(super) fn receives(self) -> bool {
         self.0 & 1 << 3 == 0
     }

@@ -3,7 +3,7 @@
 //! *Read first*: the module page of [`super`], whose *Ordering* this file implements.
 
 use super::regs::{AUTO, Clock, FIFO_BYTES, Fmt, OFF};
-use super::{SiFive, Taken};
+use super::{ActiveLine, SiFive};
 use crate::check::Rule;
 use crate::chip::{PS_PER_S, Ps};
 use crate::model::block::sck_period;
@@ -26,15 +26,15 @@ impl SiFive {
     }
 
     /// The line that CSID and CSDEF name now.
-    fn named(&self) -> Taken {
-        Taken { line: self.csid, active: self.csdef >> self.csid & 1 == 0 }
+    fn named(&self) -> ActiveLine {
+        ActiveLine { line: self.csid, active: self.csdef >> self.csid & 1 == 0 }
     }
 
     fn has_work(&self) -> bool {
         !self.tx.is_empty() && self.fctrl == 0
     }
 
-    /// A byte, CSMODE or FCTRL was written: an event follows where none was due.
+    /// A byte, CSMODE or FCTRL was written. If no event was due, this schedules one.
     pub(super) fn wake(&mut self, now: Ps) {
         if self.shifter.due != Ps::MAX {
             return;
@@ -71,7 +71,7 @@ impl SiFive {
     }
 
     fn drive(&self, selected: bool, at: Ps, wire: &mut Wire) {
-        if let Some(Taken { line, active }) = self.taken {
+        if let Some(ActiveLine { line, active }) = self.taken {
             wire.drive(Driver::Native(line as u8), active == selected, at);
         }
     }

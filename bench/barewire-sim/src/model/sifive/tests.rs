@@ -36,7 +36,7 @@ impl Rig {
         rig
     }
 
-    /// At this time, with what was due before.
+    /// Moves to `now` and processes all events due by then.
     fn by(&mut self, now: Ps) -> &mut Self {
         self.at(now).catch_up();
         self

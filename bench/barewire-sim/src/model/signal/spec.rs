@@ -172,7 +172,7 @@ impl FromStr for SignalSpec {
     }
 }
 
-/// What follows the first colon.
+/// The text after the first colon.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     form: &'static str,

@@ -100,7 +100,7 @@ impl Panel {
         self.across(pen) < PEN_IRQ_MAX_OHMS
     }
 
-    /// Lets `elapsed` pass, with the pen as at its end.
+    /// Lets `elapsed` pass. The pen is taken to have had its final position all the time.
     pub(super) fn pass(&mut self, elapsed: Ps, pen: Option<Pen>) {
         let tau_ps = self.tau_ps.max(1);
         let left = decay(elapsed as f64 / tau_ps as f64);

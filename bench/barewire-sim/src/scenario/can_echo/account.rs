@@ -1,4 +1,4 @@
-//! What was on the CAN bus and on SPI's wire, held against what was to be.
+//! Compares the frames on the CAN bus, and the accesses on the wire, with the expected ones.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ impl Spread {
     }
 }
 
-/// What became of the frames.
+/// The outcome of the frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The far node's frames that were acknowledged.
@@ -46,7 +46,7 @@ pub struct Tally {
     pub dropped: u64,
 }
 
-/// What was on the wires.
+/// The records of the wires.
 pub(super) struct Heard {
     pub(super) records: Vec<Record>,
     /// The node that sends the frames to echo.
@@ -114,7 +114,7 @@ fn first_gaps(selections: &[Selection], services: &[Ps]) -> Vec<Ps> {
     gaps
 }
 
-/// The whole account; `kernel_ps` of an interrupt are the processor's and no thread's.
+/// The whole account. `kernel_ps` of each interrupt are charged to the processor, not to a thread.
 pub(super) fn account(
     heard: &Heard,
     ran: &Ran,

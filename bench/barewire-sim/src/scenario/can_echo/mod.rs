@@ -4,10 +4,10 @@
 //! linux-spi, 2022: the same chip, SoC and frames, and figures to hold these against.
 //!
 //! # How it works
-//! A far node sends generated frames; the board's chip receives each, and its data goes back under
-//! the identifier before: the same one would collide with the next frame, a higher one would starve
-//! on a full bus. [`Who`] names the code that echoes; each is charged the costs of the board's profile and its
-//! own [counted](INSTRUCTIONS_PER_RECEIVED) instructions.
+//! A far node sends generated frames; the board's chip receives each, and its data goes back under the
+//! identifier minus one. The same identifier would collide with the next frame, and a higher one would never
+//! win arbitration on a full bus. [`Who`] names the code that echoes; each is charged the costs of the board's
+//! profile and its own [counted](INSTRUCTIONS_PER_RECEIVED) instructions.
 //!
 //! Everything is on one processor, so that its time adds up: a thread of lowest priority takes what
 //! the others leave.
@@ -15,8 +15,8 @@
 //! # Ordering
 //! 1. The driver joins the CAN bus; everything before the far node's first frame counts nowhere.
 //! 2. Frames are echoed until all are, none was received for [`STALL_PS`], or the caller wants no more.
-//! 3. The last echo leaves, the chip is stopped, and what was on the CAN bus is held against what was
-//!    sent.
+//! 3. The last echo leaves, the chip is stopped, and the frames on the CAN bus are compared with
+//!    those sent.
 //!
 //! # Not supported
 //! SocketCAN: the sockets here are a pair of processes' own. Other work on the processor.
@@ -153,7 +153,7 @@ pub struct Echoed {
     pub accesses: u64,
     /// The SPI accesses for receiving.
     pub receive_accesses: u64,
-    /// Looks at the chip that found something else than a frame alone.
+    /// How often the driver looked at the chip and found something other than one frame.
     pub strange: u64,
     /// Wake-ups, or hard interrupts.
     pub interrupts: u64,
@@ -197,8 +197,8 @@ impl fmt::Display for EchoError {
 
 impl std::error::Error for EchoError {}
 
-/// Runs the scenario; `carry_on` is told of each received frame's number, and of the last one's again
-/// while none comes, and says whether to.
+/// Runs the scenario. `carry_on` is called with the number of each received frame, and with the last
+/// number again while no frame comes; it returns whether to continue.
 ///
 /// # Errors
 /// The driver's: the chip, left stopped as far as it answers, cannot be used.
@@ -231,7 +231,7 @@ pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed
         stall_ps: STALL_PS.saturating_add(setup.gap_ps),
         last_ps: LAST_BITS * setup.times.nominal_ps,
     };
-    // Joining interrupts too, which is not what is looked for.
+    // Joining the bus raises an interrupt too, which must not be counted.
     drop(chip.borrow().take_int_lows());
     let ran = threads::run(&bench, setup.who, setup.frames, &mut driver, carry_on);
     // Leaving the bus interrupts too.

@@ -3,8 +3,8 @@
 //! # How it works
 //! A service is: the interrupt, looks at the chip while its pin is low, sleep. A process sleeps in a
 //! poll, reads UIO's node, and writes to it to let the interrupt come again before it sleeps: three
-//! system calls. With sockets it has a second thread, of the same priority, that sends what comes
-//! back from the other process, which has a lower one.
+//! system calls. With sockets, a second thread of the same priority sends the frames that come back
+//! from the other process, whose priority is lower.
 //!
 //! The lowest thread gets the remaining time; its begin and end delimit the measurement.
 
@@ -32,8 +32,9 @@ type Forward<'f, 'b, C> = dyn Fn(&mut Driver<'b, C>, Frame) -> Result<(), CanErr
 const IDLE_QUANTUM_PS: Ps = 100_000_000;
 /// Quanta after which the caller is asked whether to carry on.
 const QUANTA_TO_ASK: u64 = 100;
-/// An uncontended lock and unlock, for two threads that share a driver. Assumption: what a
-/// compare-and-swap and an exchange add to a call in the bench, floor less bare.
+/// An uncontended lock and unlock, for two threads that share a driver. Assumption: the difference
+/// that a compare-and-swap and an exchange make in `barewire bench` (its row `floor` less its row
+/// `bare`).
 const INSTRUCTIONS_PER_LOCK: u64 = 10;
 /// Priorities of the service and of the other process.
 const SERVICE: u8 = 9;
@@ -54,13 +55,13 @@ pub(super) struct Bench<'a> {
 
 /// Time and accesses that a part of the code used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Used {
+pub(super) struct Usage {
     pub(super) time_ps: Ps,
     pub(super) wire_ps: Ps,
     pub(super) accesses: u64,
 }
 
-impl Used {
+impl Usage {
     fn add(&mut self, since: Self, now: Self) {
         self.time_ps += now.time_ps - since.time_ps;
         self.wire_ps += now.wire_ps - since.wire_ps;
@@ -74,16 +75,16 @@ pub(super) struct Ran {
     pub(super) elapsed_ps: Ps,
     pub(super) idle_ps: Ps,
     /// All services, from the interrupt's end of its wait to the next, what they send included.
-    pub(super) serving: Used,
+    pub(super) serving: Usage,
     /// Sending by services.
-    pub(super) sending: Used,
+    pub(super) sending: Usage,
     /// Sending by other code.
-    pub(super) others: Used,
+    pub(super) others: Usage,
     /// When services began.
     pub(super) services: Vec<Ps>,
     /// Frames for which the chip had no free place to send from.
     pub(super) dropped: u64,
-    /// Looks that found something else than a frame.
+    /// How often a look at the chip found something other than a frame.
     pub(super) strange: u64,
     pub(super) interrupted: bool,
 }
@@ -117,9 +118,9 @@ fn before(id: Id) -> Id {
 }
 
 impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
-    fn used(&self) -> Used {
+    fn used(&self) -> Usage {
         let board = self.bench.board;
-        Used {
+        Usage {
             time_ps: board.engine().now_ps(),
             wire_ps: board.wire_use().clock_ps,
             accesses: self.bench.chip.borrow().instructions(),
@@ -148,7 +149,7 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
             }
             self.bench.board.cpu_work(INSTRUCTIONS_PER_RECEIVED);
             self.received.set(self.received.get() + 1);
-            // A frame alone puts the stall off: errors may go on for ever.
+            // Only a frame restarts the stall timer, because errors may repeat for ever.
             self.last_seen_ps.set(self.bench.board.engine().now_ps());
             self.ask_to_carry_on();
             forward(driver, received.frame)
@@ -158,7 +159,7 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
             self.fail(error);
         }
         let now = self.used();
-        self.ran.borrow_mut().serving.add(since, Used { time_ps: since.time_ps, ..now });
+        self.ran.borrow_mut().serving.add(since, Usage { time_ps: since.time_ps, ..now });
     }
 
     /// Ends it if the caller wants no more.

@@ -17,7 +17,7 @@ use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::random::Asks;
 pub(crate) use rows::*;
-pub(crate) use watched::{Access, Claim, Taped};
+pub(crate) use watched::{Access, Claim, TapedBoard};
 
 /// Starts a driver; with a limit in nanoseconds, transfers that take longer on the wire wait by interrupt.
 pub(crate) type Start = fn(&Board, Option<u32>) -> Box<dyn Controller>;
@@ -27,7 +27,8 @@ pub(crate) type Start = fn(&Board, Option<u32>) -> Box<dyn Controller>;
 pub(crate) struct Way {
     pub name: &'static str,
     pub start: Start,
-    /// The same block, built otherwise. It has lengths and words of its own, so no random messages.
+    /// The same block, built otherwise. It supports only certain lengths and words, so random
+    /// messages are not run on it.
     pub kind: Option<&'static ControllerKind>,
     pub options: fn() -> BlockOptions,
     /// The longest that an access may take longer in random messages, in nanoseconds.
@@ -145,16 +146,16 @@ impl Block {
     }
 
     /// A board whose controller's accesses are on a tape.
-    pub(crate) fn taped(&'static self, way: &Way) -> Taped {
-        Taped::new(self.spec(way), (way.options)())
+    pub(crate) fn taped(&'static self, way: &Way) -> TapedBoard {
+        TapedBoard::new(self.spec(way), (way.options)())
     }
 
     /// The same, with other chip selects: a driver and whether it is active high.
-    pub(crate) fn taped_with(&'static self, lines: &[(Driver, bool)]) -> Taped {
+    pub(crate) fn taped_with(&'static self, lines: &[(Driver, bool)]) -> TapedBoard {
         let line = |&(driver, active_high): &_| CsSpec { name: "a line", driver, active_high };
         let cs: Vec<CsSpec> = lines.iter().map(line).collect();
         let spec = BoardSpec { cs: cs.leak(), ..self.spec(self.usual()).clone() };
-        Taped::new(Box::leak(Box::new(spec)), (self.usual().options)())
+        TapedBoard::new(Box::leak(Box::new(spec)), (self.usual().options)())
     }
 
     /// The pin of chip select 0.

@@ -160,7 +160,7 @@ pub(crate) static ATMEL: Block = Block {
         word_delay_ns: ATMEL_WORD_DELAYS_NS,
         own_word_delay_ns: ATMEL_WORD_DELAYS_NS,
         setup_is_first_half: true,
-        // The block does, before it selects again.
+        // The driver does not wait here: the block itself waits before it selects again.
         waits_inactive: false,
         ..USUAL
     },
@@ -659,7 +659,7 @@ pub(crate) static PL022: Block = Block {
 pub(crate) static SIFIVE: Block = Block {
     name: "sifive",
     board: "unleashed",
-    // A read of rxdata both asks and takes: its values are told.
+    // A read of rxdata both polls the block and takes a byte, so the values are in the script.
     data_in: NONE,
     data_out: 0x48,
     long: |board, _| {
@@ -690,7 +690,8 @@ pub(crate) static SIFIVE: Block = Block {
     early: None,
     loops: false,
     slow_hz: 62_000,
-    // The flash interface on, as boot code leaves it, and each CSMODE, without bytes and with.
+    // With the flash interface on, as boot code leaves it, and with each CSMODE; each without bytes
+    // in the FIFO and with some.
     left: &[
         &[(0x60, 1), (0x00, 100), (0x18, 0), (0x70, 3), (0x50, 7)],
         &[(0x60, 1), (0x00, 100), (0x18, 0), (0x48, 0x80), (0x48, 0x81), (0x48, 0x82)],

@@ -1,7 +1,7 @@
 //! A controller block whose register accesses are on a tape, and whose clock can be stopped.
 //!
-//! The block is the board's own, wrapped: it answers every access as before. While its clock is stopped no
-//! time passes for it: registers keep what is written, and no word gets on.
+//! The block is the board's own, wrapped: it answers every access as before. While its clock is stopped,
+//! no time passes for the block: registers store writes, and no word moves.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -89,12 +89,12 @@ impl Tape {
         self.state().dies_after = Some(sleeps);
     }
 
-    /// Lets the caller live. Returns whether it was to die still.
+    /// Cancels the caller's panic. Returns whether it had not happened yet.
     pub(crate) fn live_on(self) -> bool {
         self.state().dies_after.take().is_some()
     }
 
-    /// Counts a sleep. Returns whether the caller dies in it.
+    /// Counts a sleep. Returns whether the caller must panic in this sleep.
     fn dies(self) -> bool {
         let mut state = self.state();
         match state.dies_after {
@@ -139,12 +139,12 @@ struct Watch {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedBlock {
     inner: Box<dyn ControllerBlock>,
     tape: Tape,
 }
 
-impl ControllerBlock for Watched {
+impl ControllerBlock for WatchedBlock {
     fn read(&mut self, offset: u32, now: Ps, wire: &mut Wire) -> u32 {
         let mut value = self.inner.read(offset, self.tape.access(now), wire);
         let (stopped_at, claim) = {
@@ -182,17 +182,17 @@ impl ControllerBlock for Watched {
 }
 
 fn watched(reference_hz: u64, options: &BlockOptions) -> Box<dyn ControllerBlock> {
-    let Watch { kind, tape } = options.get::<Option<Watch>>().expect("made by `Taped`");
-    Box::new(Watched { inner: (kind.model)(reference_hz, options), tape })
+    let Watch { kind, tape } = options.get::<Option<Watch>>().expect("made by `TapedBoard`");
+    Box::new(WatchedBlock { inner: (kind.model)(reference_hz, options), tape })
 }
 
 /// A board with a watched block.
-pub(crate) struct Taped {
+pub(crate) struct TapedBoard {
     pub board: Board,
     pub tape: Tape,
 }
 
-impl Taped {
+impl TapedBoard {
     pub(super) fn new(spec: &'static BoardSpec, options: BlockOptions) -> Self {
         let tape = Tape(Box::leak(Box::default()));
         let ControllerKind { name, bytes, registers, .. } = *spec.kind;
@@ -289,7 +289,7 @@ struct Word {
     like: String,
 }
 
-/// The words, with cycles that come more than three times told once.
+/// The words, with cycles that repeat more than three times shown once.
 fn folded(words: &[Word]) -> Vec<String> {
     let mut told = Vec::new();
     let mut at = 0;

@@ -23,19 +23,7 @@ pub(crate) struct ByHandler<C> {
 }
 
 impl<C: Controller> Layer for ByHandler<C> {
-    type Inner = C;
-
-    fn inner(&self) -> &C {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut C {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: C);
 
     fn run_layer(
         &mut self,
@@ -75,7 +63,7 @@ impl<C: Controller> Layer for ByHandler<C> {
                 SimPlatform.wait((&done).into(), 0);
             }
         });
-        // The caller goes first: of equals the one given first.
+        // The caller goes first: of threads with equal times, the one listed first runs first.
         board.engine().run(vec![caller.on(0, 2), waiter.on(0, 1), handler.interrupt(0)]);
         self.interrupts += interrupts.get();
         match result.get() {

@@ -8,7 +8,7 @@ use barewire_sim::model::can::Fault;
 use barewire_sim::model::mcp2518fd::Errata;
 
 use super::*;
-use crate::recorded::{Messages, Recorded};
+use crate::recorded::{Messages, RecordedController};
 
 fn every(n: u32) -> Option<NonZeroU32> {
     NonZeroU32::new(n)
@@ -83,7 +83,7 @@ fn another_chip() {
         rig.board.attach(CS, Rc::new(RefCell::new(Impostor(byte))));
         rig.driver(&spi, classic()).expect_err("refuses")
     };
-    // OSCRDY is set in the one, clear in the other.
+    // OSCRDY is set in one of the values, and clear in the other.
     let expected = 0x0498_0760;
     assert_eq!(answer(0xa5), CanError::UnexpectedId { expected, actual: 0xa5a5_a5a5 });
     assert!(matches!(answer(0x22), CanError::OscillatorNotReady { osc: 0x2222_2222, .. }));
@@ -126,7 +126,8 @@ fn a_corrupt_read_is_read_again() {
     for _ in 0..40 {
         rig.works(&mut driver);
     }
-    // In the middle of it: what was not read is there afterwards, and once.
+    // A failure in the middle of a service: the frames that were not read yet are reported later,
+    // each once.
     rig.send((0..5).map(|index| CanFrame::new(0x40, &[index])));
     rig.pass(5 * MS);
     rig.set_faults(corrupt(every(1)));
@@ -233,12 +234,13 @@ fn a_set_up_that_arrives_corrupt_is_done_again_or_refused() {
             }
         };
         rig.works(&mut driver);
-        // A corrupt write of OSC can halve the system clock, and with it what SPI may have.
+        // A corrupt write of OSC can halve the system clock, and so the highest SPI clock that is
+        // allowed.
         let others = |detail: &str| !detail.contains("the limit is 0.85 x SYSCLK / 2");
         let violations = rig.board.violations();
         assert!(!violations.iter().any(|one| others(&one.detail)), "{violations:#?}");
     }
-    // A dozen writes each: what is corrupt more often than that cannot be.
+    // Each start makes a dozen writes. With more of them corrupt, hardly any start would succeed.
     assert!(joined >= 15 && refused >= 10, "{joined} joined, {refused} refused");
 }
 
@@ -293,7 +295,7 @@ fn bus_off_and_back() {
             let told = rig.serve(&mut driver, 1_500 * BIT);
             let state = told.iter().rev().find_map(|(_, found)| found.state);
             assert_eq!(state, Some(ErrorState::Active), "{told:?}");
-            // What was to be sent when it went off may go out now.
+            // Frames that waited when the chip went bus-off may be sent now.
             rig.pass(2 * MS);
         }
         let counters = driver.error_counters().expect("goes through");
@@ -315,7 +317,7 @@ fn nobody_acknowledges() {
     let states: Vec<_> = told.iter().filter_map(|(_, found)| found.state).collect();
     assert_eq!(states, [ErrorState::Warning, ErrorState::Passive], "which is where it ends");
     assert_eq!(driver.error_counters().expect("goes through").transmit, 128);
-    // Somebody comes: the frame goes out as if nothing had been.
+    // Another node joins and acknowledges, so the frame is sent at last.
     rig.can.attach(rig.far.clone());
     rig.serve(&mut driver, 20 * MS);
     assert_eq!(rig.far.borrow().received_frames().len(), 1);
@@ -375,7 +377,7 @@ fn a_chip_that_goes_and_comes_back() {
     rig.set_faults(ChipFaults::default());
     driver.restart().expect("joins again");
     rig.works(&mut driver);
-    // Somebody resets it behind the driver's back.
+    // The chip is reset without the driver's knowledge.
     let device = spi.device(&Settings::new(CS, SPI_HZ)).expect("opens");
     rig.pass(3 * MS);
     let write = |bytes: &[u8]| {
@@ -406,8 +408,9 @@ fn a_bus_that_is_held_dominant() {
     rig.assert_clean();
 }
 
-/// Whichever message of a service fails, each frame is reported once, and each event at least once. A message that
-/// fails after it was clocked may have released its frame in the chip; that one is lost, and no other.
+/// Each message of a service fails in turn: every frame is still reported once, and every event at least once. A
+/// message that fails after it was clocked may have released its frame in the chip. That frame is lost, but no
+/// other.
 #[test]
 fn an_event_is_reported_even_if_a_message_of_its_service_fails() {
     let with_crc = Config { crc: true, ..classic() };
@@ -417,7 +420,7 @@ fn an_event_is_reported_even_if_a_message_of_its_service_fails() {
         for place in 0.. {
             let rig = Rig::new();
             let messages = Messages::default();
-            let bus = Bus::new(Recorded::new(&rig.board, &messages));
+            let bus = Bus::new(RecordedController::new(&rig.board, &messages));
             let device = bus.device(&Settings::new(CS, SPI_HZ)).expect("opens");
             let config = Config { rx_objects: 2, transmit_events: true, ..config };
             let mut driver = Mcp251xfd::new(device, rig.board.timer(), config).expect("is proved");

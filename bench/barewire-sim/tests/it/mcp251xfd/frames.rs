@@ -295,7 +295,7 @@ fn the_traits_of_embedded_can_block_and_do_not() {
     rig.send([CanFrame::new(0x13, &[3])]);
     rig.pass(2 * MS);
     echo(&mut driver);
-    // Without anybody who takes them the places are full at last.
+    // No node acknowledges, so the transmit FIFO fills up.
     let mut free = 0;
     while embedded_can::nb::Can::transmit(&mut driver, &frames[0]) != Err(nb::Error::WouldBlock) {
         free += 1;

@@ -1,9 +1,9 @@
 //! The judge of messages: every byte that the driver sends and receives while it does what is listed here, as a
 //! reviewed script.
 //!
-//! A line is a message: what was sent, `->` what came back, `|` where the chip select was released within it. A line
-//! with `=` says what the driver told its caller. Set `BAREWIRE_BLESS=1` to write the script anew; the difference is
-//! then for a reviewer.
+//! A line is a message: the bytes sent, `->` and the bytes received, `|` where the chip select was released within
+//! it. A line with `=` says what the driver told its caller. Set `BAREWIRE_BLESS=1` to write the script anew; the
+//! difference is then for a reviewer.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,17 @@ use barewire_sim::model::can::Fault;
 use barewire_sim::model::mcp2518fd::PartKind;
 
 use super::*;
-use crate::recorded::{Messages, Recorded};
+use crate::recorded::{Messages, RecordedController};
 use crate::snapshot;
 
-type Recording<'b> = Mcp251xfd<OnDevice<'b, Recorded, 6>, SimTimer>;
+type Recording<'b> = Mcp251xfd<OnDevice<'b, RecordedController, 6>, SimTimer>;
 
 /// A script being written.
 #[derive(Default)]
 struct Script(String);
 
 impl Script {
-    /// Writes what `act` does with a driver that was started, or that refused to.
+    /// Records the messages of `act`, which gets the started driver, or the error of starting it.
     fn write(
         &mut self,
         title: &str,
@@ -31,7 +31,7 @@ impl Script {
         act: impl FnOnce(&Rig, &Messages, &mut Recording<'_>),
     ) {
         let messages = Messages::default();
-        let bus = Bus::new(Recorded::new(&rig.board, &messages));
+        let bus = Bus::new(RecordedController::new(&rig.board, &messages));
         let device = bus.device(&Settings::new(CS, SPI_HZ)).expect("opens");
         let _ = writeln!(self.0, "{title}");
         match Mcp251xfd::new(device, rig.board.timer(), config) {
@@ -279,7 +279,7 @@ fn write_all(script: &mut Script) {
         },
     );
 
-    // What an access that fails costs: each of those that a frame and an overflow take, in turn.
+    // The cost of a failed access: each access that a frame and an overflow need fails in turn.
     for place in 0.. {
         let title = format!("message {place} of a service fails");
         let mut ended = false;

@@ -304,7 +304,7 @@ impl Message {
             "{took_ps} ps for {asked_ns} ns of delays and clocks"
         );
 
-        // The chip gives what it was sent a byte before.
+        // The chip sends each byte back one byte later.
         let (mut wire, mut held) = (Vec::new(), 0);
         for ((piece, tx), rx) in self.pieces.iter().zip(&sent).zip(&received) {
             let bits = self.bits_of(piece);

@@ -62,18 +62,18 @@ impl Messages {
 }
 
 /// The board's controller, its messages on a tape.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedController {
     inner: AnyController,
     messages: Messages,
 }
 
-impl Recorded {
+impl RecordedController {
     pub(crate) fn new(board: &Board, messages: &Messages) -> Self {
         Self { inner: any(board), messages: messages.clone() }
     }
 }
 
-impl Layer for Recorded {
+impl Layer for RecordedController {
     type Inner = AnyController;
 
     fn inner(&self) -> &AnyController {

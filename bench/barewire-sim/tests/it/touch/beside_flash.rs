@@ -2,12 +2,13 @@
 //!
 //! One processor. A thread of low priority reads a NOR flash in chunks, and now and then programs a
 //! page and reads it back; a thread of high priority is woken by PENIRQ and samples the pen through an
-//! urgent device. Both data are held against what they must be. The time from PENIRQ's fall to the
-//! sample is a reviewed table: with no thread at the flash, with both on one bus, with a bus for each.
+//! urgent device. The flash data and the pen positions are both checked. The time from PENIRQ's fall
+//! to the sample is a reviewed table: with no thread at the flash, with both on one bus, with a bus
+//! for each.
 //!
-//! On one bus a sample waits for the one message that is on the wire when it is asked for: the bus goes
-//! to an urgent device before anything else. So the worst case is the idle one's and the longest
-//! flash message, which is the chunk's clocks, and what the hand-over costs.
+//! On one bus a sample waits only for the message that is on the wire when the sample is requested: an
+//! urgent device gets the bus next. So the worst case is the idle one's and the longest flash message,
+//! which is the chunk's clocks, and what the hand-over costs.
 //!
 //! Set `BAREWIRE_BLESS=1` to write the table anew, then review the difference.
 
@@ -47,7 +48,7 @@ impl Load {
 }
 
 /// The result of a load.
-struct Measured {
+struct Measurement {
     /// From PENIRQ's fall to the sample, in order of size.
     latency_ps: Vec<Ps>,
     /// The longest flash call that is a single message, measured alone.
@@ -57,7 +58,7 @@ struct Measured {
     ps: Ps,
 }
 
-impl Measured {
+impl Measurement {
     fn p50_ps(&self) -> Ps {
         self.latency_ps[(self.latency_ps.len() - 1) / 2]
     }
@@ -107,7 +108,7 @@ fn check(touch: &Touch, stroke: &Stroke, now: Ps) {
     );
 }
 
-fn run(load: Load) -> Measured {
+fn run(load: Load) -> Measurement {
     let board = board();
     let other = board.beside(board.spec(), BoardOptions::default());
     let flash_board = if matches!(load, Load::TwoBuses { .. }) { &other } else { &board };
@@ -179,7 +180,7 @@ fn run(load: Load) -> Measured {
     });
     engine.run(vec![flash_thread.on(0, 1), touch_thread.on(0, 9)]);
 
-    // A polling thread that loses its processor in a burst lets the clock stand still: no harm.
+    // If a polling thread loses its processor in a burst, the SPI clock pauses, which does no harm.
     for board in [&board, &other] {
         let harm: Vec<_> = board.violations();
         let harm: Vec<_> = harm.iter().filter(|one| one.rule.harms()).collect();
@@ -193,7 +194,7 @@ fn run(load: Load) -> Measured {
     assert_eq!(latency_ps.len(), STROKES as usize, "no pen is missed");
     latency_ps.sort_unstable();
     let ps = engine.now_ps() - begun;
-    Measured {
+    Measurement {
         latency_ps,
         message_ps,
         flash_bytes: flash_bytes.get(),
@@ -214,9 +215,9 @@ fn hand_over_ps() -> Ps {
     costs.futex_call_ps + costs.wake_call_ps + 2 * costs.context_switch_ps
 }
 
-fn row(text: &mut String, name: &str, measured: &Measured, bound_ps: Ps) {
+fn row(text: &mut String, name: &str, measured: &Measurement, bound_ps: Ps) {
     let us = |ps: Ps| ps as f64 / US as f64;
-    let Measured { message_ps, flash_bytes, programs, ps, .. } = *measured;
+    let Measurement { message_ps, flash_bytes, programs, ps, .. } = *measured;
     let kib_per_s = flash_bytes as f64 / 1_024.0 / (ps as f64 / 1e12);
     let message = if flash_bytes == 0 { 0.0 } else { us(message_ps) };
     let (p50, max, bound) = (us(measured.p50_ps()), us(measured.max_ps()), us(bound_ps));

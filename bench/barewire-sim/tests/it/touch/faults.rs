@@ -104,7 +104,8 @@ fn service_follows_a_pen_until_it_is_up() {
         assert!(positions.iter().all(near), "{positions:?}");
         assert_eq!(served.still_down, more);
         if !more {
-            // 344 µs and 2 ms each in what is left of 9 ms, and one that finds nobody.
+            // In the remaining 9 ms there are four touches, one each 2.344 ms, and a last sample
+            // that finds the pen up.
             let Served { samples, touches, inconsistent, .. } = served;
             assert_eq!((samples, touches, inconsistent), (5, 4, 0));
         }
@@ -161,7 +162,7 @@ fn the_other_inputs_are_converted_with_the_reference_up() {
     assert!(mk.abs_diff(310_000) < 1_600, "{mk}: a code is 1.6 K");
     rig.pass(200 * US);
     assert!(!rig.line.is_high());
-    // The reference comes up while conversions are thrown away, which the model tells.
+    // The reference settles while conversions are discarded; the model reports those.
     let complaints = rig.board.violations();
     assert!(complaints.iter().all(|one| one.detail.contains("of reference")), "{complaints:#?}");
     assert_eq!(complaints.len(), 4 * 2, "the first of each, and the one that powers down");

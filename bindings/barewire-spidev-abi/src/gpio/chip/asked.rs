@@ -7,10 +7,10 @@ use super::super::edges::Now;
 use super::super::layout::{self, Fields, FilledStruct};
 use super::super::request::GpioRequest;
 use super::super::{LINES_MAX, Pins};
-use super::{Failed, GpioChip, Kind};
+use super::{GpioChip, GpioError, Kind};
 use crate::protocol::OpenId;
 
-/// Events kept for each line of a request that gives no number of its own.
+/// How many events are kept for each line, unless the request says how many.
 const EVENTS_A_LINE: usize = 16;
 
 impl<P: Pins> GpioChip<P> {
@@ -21,7 +21,7 @@ impl<P: Pins> GpioChip<P> {
         request: GpioRequest,
         fields: Fields<'_>,
         now: &Now,
-    ) -> Result<Vec<u8>, Failed> {
+    ) -> Result<Vec<u8>, GpioError> {
         let made = OpenId(fields.u32(request.argument().bytes));
         match request {
             GpioRequest::ChipInfo => {
@@ -92,7 +92,7 @@ impl<P: Pins> GpioChip<P> {
         (kind, request): (Kind, GpioRequest),
         fields: Fields<'_>,
         now: &Now,
-    ) -> Result<Vec<u8>, Failed> {
+    ) -> Result<Vec<u8>, GpioError> {
         let lines: Vec<u32> = match self.requests.get(&file) {
             Some(request) => request.lines.iter().map(|one| one.line).collect(),
             None => return Err(Errno::BADF.into()),

@@ -260,7 +260,7 @@ fn edges_are_events_in_order() {
         })
         .collect();
     assert_eq!(events, [(1_200, 1, 2, 1, 1), (1_300, 2, 2, 2, 2), (1_300, 1, 3, 3, 1)]);
-    // Only the edges that are asked for, by value, by the other clock.
+    // Only the requested edges are reported, with the line's value and the time of the other clock.
     let config = config(INPUT | EDGE_RISING | ACTIVE_LOW | REALTIME, &[]);
     assert_eq!(bench.ask(both, SET_CONFIG, &config.0), Ok(Vec::new()));
     bench.outside(0b1100);
@@ -283,7 +283,7 @@ fn the_oldest_event_is_lost() {
     let packets = bench.packets(file);
     let sequence: Vec<_> = packets.iter().map(|packet| Fields(packet).u32(16)).collect();
     assert_eq!(sequence, (5..=20).collect::<Vec<_>>());
-    // What could not be sent is kept.
+    // Events that could not be sent are kept.
     bench.outside(1 << 2);
     bench.chip.deliver(&mut |_, _| false);
     assert!(bench.chip.has_packets());

@@ -7,7 +7,7 @@ use super::super::config::{flag, told_1};
 use super::super::edges::Now;
 use super::super::layout::{self, FilledStruct};
 use super::queue::{LossOrder, Queue};
-use super::{Failed, GpioChip, Kind, LineState, User};
+use super::{GpioChip, GpioError, Kind, LineState, User};
 use crate::protocol::OpenId;
 
 /// Packets of a file that watches lines' states, as many as the kernel keeps.
@@ -30,7 +30,7 @@ pub(super) enum LineChange {
 
 impl<P: Pins> GpioChip<P> {
     /// A file of the chip watches a line's state from now on.
-    pub(super) fn watch(&mut self, file: OpenId, line: u32, version: u8) -> Result<(), Failed> {
+    pub(super) fn watch(&mut self, file: OpenId, line: u32, version: u8) -> Result<(), GpioError> {
         let queue = Queue::new(WATCHER_PACKETS);
         let watcher = self.watchers.entry(file).or_insert(Watcher { version, lines: 0, queue });
         if watcher.version != version {

@@ -176,7 +176,7 @@ impl Plan<'_> {
     }
 }
 
-/// Batches that tell what can be reached without pauses.
+/// The number of batches from which the rate without pauses is measured.
 const WARM_UP_BATCHES: usize = 64;
 /// A trial of a rate takes this share of a second: five of Linux's ticks at 250 Hz, which are what a rate
 /// fails by.
@@ -202,12 +202,12 @@ impl Capture {
         }
     }
 
-    /// Samples of every input a second: from the first one to the last, which is free of what comes
-    /// before and after.
+    /// Samples per second and input, from the first sample to the last. Work before the first and
+    /// after the last does not count.
     pub(super) fn samples_per_s(&self, plan: &Plan<'_>) -> f64 {
         let conversions = plan.conversions();
         let batches = self.codes.len() / conversions;
-        // Whole batches, each with what comes after it.
+        // Counts whole batches, each with the work that follows it, so not the last batch.
         match (batches, self.at_ns.get((batches.max(1) - 1) * conversions)) {
             (2.., Some(last_ns)) if *last_ns > 0.0 => {
                 ((batches - 1) * plan.batch) as f64 / (last_ns / 1e9)

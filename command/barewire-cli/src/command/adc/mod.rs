@@ -20,14 +20,8 @@ use crate::shared::session::{ChipRequest, EndState, Place, Request, Session, Tel
 use crate::shared::text::{near, number};
 
 /// `barewire adc`.
-#[derive(clap::Args, Debug)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 #[derive(clap::Subcommand, Debug)]
-enum Verb {
+pub(crate) enum Verb {
     /// Convert each input once
     Read(read::Args),
     /// Convert the inputs again and again, and tell how fast that went, what the time was made of,
@@ -92,19 +86,9 @@ fn millivolts(text: &str) -> Result<u32, String> {
     }
 }
 
-impl Args {
-    /// The command as typed, for errors.
-    pub(crate) fn name(&self) -> &'static str {
-        match self.verb {
-            Verb::Read(_) => "adc read",
-            Verb::Stream(_) => "adc stream",
-        }
-    }
-}
-
 /// Runs it.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    match &args.verb {
+pub(crate) fn run(verb: &Verb) -> Result<(), Failure> {
+    match verb {
         Verb::Read(args) => read::run(args),
         Verb::Stream(args) => stream::run(args),
     }

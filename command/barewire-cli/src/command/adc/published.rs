@@ -9,7 +9,7 @@ use super::Which;
 
 /// A row of the article.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Published {
+pub(super) struct PublishedRow {
     pub(super) batch: usize,
     /// With the unchanged kernel.
     pub(super) stock_samples_per_s: u32,
@@ -17,15 +17,15 @@ pub(super) struct Published {
     pub(super) patched_samples_per_s: u32,
 }
 
-const ROWS: [Published; 4] = [
+const ROWS: [PublishedRow; 4] = [
     row(1, 69_800, 69_600),
     row(10, 52_500, 98_300),
     row(100, 51_200, 105_200),
     row(500, 51_100, 105_500),
 ];
 
-const fn row(batch: usize, stock_samples_per_s: u32, patched_samples_per_s: u32) -> Published {
-    Published { batch, stock_samples_per_s, patched_samples_per_s }
+const fn row(batch: usize, stock_samples_per_s: u32, patched_samples_per_s: u32) -> PublishedRow {
+    PublishedRow { batch, stock_samples_per_s, patched_samples_per_s }
 }
 
 /// One transfer as his scope showed it: 7.2 µs of clocks, 1.6 of lead, 0.4 of lag.
@@ -40,7 +40,7 @@ const SPEED_HZ: RangeInclusive<u32> = 3_570_000..=3_600_000;
 
 /// The published figures for that many conversions a message, if `which` is the set-up they were
 /// measured on.
-pub(super) fn of(which: &Which, channels: usize, batch: usize) -> Option<Published> {
+pub(super) fn of(which: &Which, channels: usize, batch: usize) -> Option<PublishedRow> {
     let Which { place, chip, effective_speed_hz, .. } = which;
     let his_board = !place.simulated || place.bus == "sim:rpi3";
     let same =

@@ -10,7 +10,7 @@ use crate::shared::failure::Failure;
 use crate::shared::session::{self, Figures};
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     adc: AdcArgs,
 }

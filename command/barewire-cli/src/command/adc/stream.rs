@@ -26,18 +26,18 @@ use crate::shared::text::number;
 
 /// Conversions of a message: beyond this nothing is won any more.
 const BATCH_MAX: u64 = 10_000;
-/// Samples of a run: what fits memory with ease.
+/// The most samples of a run, a number that easily fits into memory.
 const SAMPLES_MAX: u64 = 100_000_000;
 /// Samples that a signal is judged by.
 const JUDGED: usize = 20_000;
 /// Rows of a histogram of intervals that differ little.
 const ROWS_MAX: u64 = 12;
-/// Three digits of an interval are kept, and a longer interval counts as this one: an hour.
+/// An interval is kept with three digits. Intervals above an hour count as an hour.
 const DIGITS: u8 = 3;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     adc: AdcArgs,
     /// Samples of every input, for each batch size; rounded up to whole batches
@@ -93,7 +93,8 @@ struct Report {
 /// The highest rate that the wire allows without any software: clocks, tSUCS and tCSH of every input.
 #[derive(Clone, Copy, Serialize)]
 struct Ceiling {
-    /// The clocks in which the controller rests after the last byte counted, and not.
+    /// The minimum counts the clocks for which the controller rests after the last byte; the
+    /// maximum does not.
     samples_per_s_min: f64,
     samples_per_s_max: f64,
 }
@@ -185,7 +186,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// The same, of which nothing is shown.
+    /// The same arguments, without the options that print samples.
     fn untold(&self) -> Self {
         Self { csv: false, plot: false, ..self.clone() }
     }
@@ -320,8 +321,8 @@ impl Interval {
 }
 
 impl Bucket {
-    /// Rows of equal width from the shortest to the longest: what came late stands apart. Where the longest
-    /// is many times the shortest, each row is a tenth wider than the one before.
+    /// Rows of equal width from the shortest interval to the longest, so that late samples stand apart.
+    /// Where the longest is many times the shortest, each row is a tenth wider than the one before.
     fn all(histogram: &Histogram<u64>) -> Vec<Self> {
         let (min_ns, max_ns) = (histogram.min(), histogram.max());
         let width_ns = (max_ns - min_ns + 1).div_ceil(ROWS_MAX);

@@ -1,5 +1,6 @@
-//! Whether the converter is the part of `--chip`. A code read as another part's is plausible and wrong: an MCP3008's,
-//! read as an MCP3208's, has two more bits, which are no measurement but the begin of its repetition.
+//! Whether the converter is the part of `--chip`. Reading a converter as another part gives values that look
+//! plausible and are wrong. For example, an MCP3008 sends 10 bits and then repeats them backwards; read as an
+//! MCP3208, the first two repeated bits count as data.
 //!
 //! # How it works
 //! A simulated board knows its converter. Any other is asked with `--probe`: see

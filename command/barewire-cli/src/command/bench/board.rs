@@ -34,7 +34,7 @@ pub(super) const ROUNDS: u32 = 7;
 const CALLS: u32 = 1_000;
 /// The longer read's.
 const READ_BYTES: usize = 1_024;
-/// JEDEC's read identification, and three bytes to come.
+/// JEDEC's read identification, and room for three bytes.
 const READ_ID: [u8; 4] = [0x9f, 0, 0, 0];
 
 /// A row of the table, and of the JSON: these names are an interface.
@@ -331,7 +331,8 @@ fn time_mapped(spec: &MapSpec, options: &Options) -> Result<Report, Failure> {
     let is_shared = lock.is_some();
     let watch = mapped.silent_watch();
     let timed = mapped.start_each(Timing { report: &mut report, settings, syscalls, lock });
-    // A kernel driver that came back is why messages failed, or what they were timed beside.
+    // If the kernel's driver came back, report that first: it explains failed messages, and it
+    // disturbs times.
     watch.final_check().map_err(failed).and(timed)?;
     if !is_shared {
         return Ok(report);
@@ -366,7 +367,7 @@ impl MappedUser for Timing<'_> {
     }
 }
 
-/// A lock of this process alone, in a directory that goes with it.
+/// A lock that no other process uses, in a temporary directory that is removed with it.
 fn own_lock() -> Result<(TempDir, SharedLock), Failure> {
     let place = tempfile::tempdir().map_err(|error| Failure::io("make a directory", &error))?;
     let device = place.path().join("device");
@@ -375,7 +376,8 @@ fn own_lock() -> Result<(TempDir, SharedLock), Failure> {
     Ok((place, lock))
 }
 
-/// Times reads of a flash through the kernel, which keeps nothing of an mtd character device.
+/// Times reads of a flash through the kernel. Each read reaches the chip, because the kernel does
+/// not cache an mtd character device.
 fn time_mtd(mut report: Report, path: &str) -> Result<Report, Failure> {
     let file = File::open(path).map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
     let mut bytes = [0; READ_BYTES];

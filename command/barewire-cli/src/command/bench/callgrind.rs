@@ -22,17 +22,18 @@ pub(super) fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Resul
 /// The same for each call of these functions apart, which must be `calls`; their names go on with `_` after `symbol`.
 ///
 /// # Errors
-/// As [`collect`], or if there was another number of calls.
+/// As [`collect`]; also if the number of calls differs.
 pub(super) fn collect_each(
     program: &Path,
     symbol: &str,
     arguments: &[&str],
     calls: usize,
 ) -> Result<Vec<u64>, String> {
-    // Not the pattern of `--toggle-collect` again: callgrind 3.19 keeps one option of a pattern.
+    // Another pattern than that of `--toggle-collect`, because callgrind 3.19 keeps only one option
+    // per pattern.
     let after = format!("--dump-after=*{symbol}_*");
     let mut profiles = profiles(program, symbol, arguments, Some(&after))?;
-    // The last is of what came after the last call.
+    // The last dump covers the instructions after the last call.
     profiles.pop();
     if profiles.len() != calls {
         return Err(format!("callgrind saw {} calls of {calls}: {NO_SYMBOL}", profiles.len()));

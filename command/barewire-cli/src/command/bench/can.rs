@@ -26,7 +26,7 @@ type Driver<'b, 'a> = Mcp251xfd<OnDevice<'b, Dyn<'a>, 6>, Still>;
 
 #[inline(never)]
 fn bench_op_can_receive(driver: &mut Driver<'_, '_>, received: &mut Received) {
-    // As a handler does: the frame goes on, an error goes back.
+    // Uses the frame, and returns an error to the caller, as a real handler would.
     if let Ok(found) = driver.service(received) {
         black_box(found);
         black_box(&received.frame);
@@ -38,8 +38,9 @@ fn bench_op_can_transmit(driver: &mut Driver<'_, '_>, frame: &Frame) {
     let _ = black_box(driver.transmit(frame));
 }
 
-/// The chip as far as the driver needs it: registers and memory that hold what is written, in the
-/// mode that is asked for, a frame always there, room always there.
+/// The chip as far as the driver needs it: registers and memory store what is written, the
+/// requested mode is entered at once, and there is always a received frame and room for one to
+/// send.
 struct Memory {
     inner: Null,
     bytes: Box<[u8; 4096]>,
@@ -111,19 +112,7 @@ fn bench_op_can_chip(bytes: &mut [u8; 4096], data: &mut Data<'_>) {
 }
 
 impl Layer for Memory {
-    type Inner = Null;
-
-    fn inner(&self) -> &Null {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut Null {
-        &mut self.inner
-    }
-
-    fn may_use_its_bus_layer(&self) -> bool {
-        self.inner().may_use_its_bus()
-    }
+    barewire::wrapped_controller!(inner: Null);
 
     fn run_layer(
         &mut self,

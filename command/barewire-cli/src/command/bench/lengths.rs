@@ -287,7 +287,7 @@ struct Cases<'c> {
 }
 
 impl Cases<'_> {
-    /// Makes a call, whose accesses are told.
+    /// Makes a call, and records how many register accesses it made.
     fn call(&mut self, call: impl FnOnce()) {
         let count =
             || self.registers.map(|it| it.accesses.load(Ordering::Relaxed)).iter().sum::<u32>();
@@ -298,7 +298,7 @@ impl Cases<'_> {
 
     fn prepared<C: Controller, const N: usize>(&mut self, device: &Device<'_, C>) {
         let mut prepared = device.prepare([0x9f; N]).expect("bytes are whole words");
-        // The first run sets the block up; only what every one costs is counted.
+        // The first run configures the block. Only the later ones are counted.
         prepared.run().expect("the registers are ready");
         self.call(|| bench_op_length_prepared(&mut prepared));
         black_box(&mut prepared);

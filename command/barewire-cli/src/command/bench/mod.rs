@@ -205,7 +205,7 @@ fn measure(args: &Args) -> Report {
             row(op.name(), times, &floor, instructions)
         })
         .collect();
-    // What takes tens of microseconds needs fewer rounds.
+    // Paths that take tens of microseconds need fewer rounds.
     let hops = hop::measure(rounds.div_ceil(4)).unwrap_or_else(|why| {
         note!("barewire: bench: the worker's hop is not timed: {why}");
         Default::default()
@@ -275,7 +275,7 @@ fn time_all(rounds: u32, progress: &Progress) -> [Vec<f64>; Op::ALL.len()] {
     times
 }
 
-/// A row of what was timed, in the same rounds as the floor or in others.
+/// A timed row. It was timed in the same rounds as the floor or in others.
 fn row(op: &'static str, ns: Vec<f64>, floor: &[f64], instructions: Option<u64>) -> Row {
     let mut row = Row {
         op,

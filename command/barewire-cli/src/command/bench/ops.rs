@@ -171,7 +171,7 @@ fn bench_op_prepared_6(prepared: &mut Prepared<'_, Dyn<'_>, 6>) {
 
 #[inline(never)]
 fn bench_op_regmap_read(registers: &mut RegMap<OnDevice<'_, Dyn<'_>, 6>, 6>) {
-    // As a driver does: the value goes on, an error goes back.
+    // Uses the value, and returns an error to the caller, as a driver would.
     if let Ok(value) = registers.read(&CONTROL) {
         black_box(value);
     }
@@ -214,7 +214,7 @@ fn run_map(op: Op, calls: u32) {
     let device = bus.device(&Settings::new(0, 16_000_000)).expect("the null controller takes all");
     let mut prepared = device.prepare([0x30, 0, 0, 0, 0, 0]).expect("six bytes are whole words");
     let frames = OnDevice::new(device).expect("six bytes are whole words");
-    // Hidden: a caller's map may be any.
+    // Hidden from the compiler, which must not optimise for this one map.
     let mut registers = RegMap::new(frames, black_box(&MAP));
     for _ in 0..calls {
         if op == Op::RegmapRead {
@@ -225,7 +225,7 @@ fn run_map(op: Op, calls: u32) {
     }
 }
 
-/// Registers of an ECSPI whose word is back as soon as it is asked for.
+/// Registers of an ECSPI that has received each word by the time it is read.
 struct Ready;
 
 impl Registers for Ready {
@@ -257,7 +257,7 @@ fn run_ecspi(op: Op, calls: u32) {
     let bus: &Bus<Dyn<'_>> = black_box(&bus);
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("the block can do it");
     let mut prepared = device.prepare([0x9f, 0, 0, 0]).expect("four bytes are whole words");
-    // The first message configures the block; only what every one costs is counted.
+    // The first message configures the block. Only the later ones are counted.
     prepared.run().expect("the registers are ready");
     for _ in 0..calls {
         bench_op_prepared(&mut prepared);

@@ -51,7 +51,7 @@ struct FileInterruption {
     keeps_us: u64,
 }
 
-/// Longer messages take longer to simulate than anybody waits.
+/// Longer messages would take too long to simulate.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Reads the traffic that `path` describes, for a board of `spec`.

@@ -43,7 +43,7 @@ pub(crate) struct Args {
 
 /// The worst that the adversary saw of a task.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct WorstTime {
     ps: u64,
     /// The seed of the slice that had it: `--schedules 500 --seed …` runs it again.
     seed: u64,
@@ -101,8 +101,8 @@ fn attack(
     traffic: &Traffic,
     board: &Board,
     analysis: &Analysis,
-) -> Result<(Vec<Seen>, u64), Failure> {
-    let mut seen = vec![Seen::default(); traffic.tasks.len()];
+) -> Result<(Vec<WorstTime>, u64), Failure> {
+    let mut seen = vec![WorstTime::default(); traffic.tasks.len()];
     let sum =
         |bound: &Bound| if let Bound::Within(terms) = bound { Terms::sum_ps(terms) } else { 0 };
     let meet_ps = analysis.bounds.iter().map(sum).max().unwrap_or(0).max(1);
@@ -114,7 +114,7 @@ fn attack(
             .map_err(|refused| Failure::Failed(told(&refused)))?;
         for (seen, &ps) in seen.iter_mut().zip(&worst.call_ps) {
             if ps > seen.ps {
-                *seen = Seen { ps, seed };
+                *seen = WorstTime { ps, seed };
             }
         }
         ran += slice;

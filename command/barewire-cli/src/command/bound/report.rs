@@ -9,7 +9,7 @@ use barewire_sim::bound::{Path, Traffic};
 use barewire_sim::{Board, BoardSpec};
 use serde::Serialize;
 
-use super::{Args, Seen};
+use super::{Args, WorstTime};
 use crate::shared::text::figure;
 
 /// The result. Scripts rely on its field names.
@@ -68,7 +68,7 @@ impl Report {
         board: &Board,
         analysis: &Analysis,
         changes: &[Option<Change>],
-        seen: &[Seen],
+        seen: &[WorstTime],
         schedules: u64,
     ) -> Self {
         let tasks = traffic.tasks.iter().zip(&analysis.calls).zip(&analysis.bounds);

@@ -12,7 +12,7 @@ use super::frame::{CanFrame, ERROR_FLAG, ErrorFrame, LogLine, id_of};
 use super::node::{Counters, Node};
 
 use crate::shared::failure::Failure;
-use crate::shared::files::{Named, Output};
+use crate::shared::files::{NamedFile, Output};
 use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::session::{self, Figures, Session};
@@ -29,7 +29,7 @@ const EXTENDED_FLAG: u32 = 1 << 31;
 const REMOTE_FLAG: u32 = 1 << 30;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     can: CanArgs,
     /// Take only frames whose identifier agrees with ID in the bits of MASK, both hex, as candump has
@@ -133,7 +133,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if !args.filter.is_empty() && filters == 0 {
         return Err(Failure::Usage("--filter: no identifier can pass".into()));
     }
-    let named = args.out.as_deref().map(|path| Named { by: "--out", path });
+    let named = args.out.as_deref().map(|path| NamedFile { by: "--out", path });
     let out = named.map(|out| Output::create(out, args.can.tell.json)).transpose()?;
     let mut request = args.can.request()?;
     if let Some(path) = args.far.replay() {
@@ -232,7 +232,7 @@ fn dump(args: &Args, far: &Far, out: Option<Output>, session: &Session) -> Resul
     printer.out.map_or(Ok(()), Output::commit)?;
     let lost = simulated.zip(before).map(|(can, (taken, dropped))| {
         let (now_taken, now_dropped) = can.chip.borrow().taken_and_dropped();
-        // What is in the chip when Ctrl-C or a timeout comes is not lost.
+        // Frames that are in the chip at Ctrl-C or at the timeout are still printed.
         let unread = (now_taken - taken).saturating_sub(came.frames);
         now_dropped - dropped + if interrupted || timed_out { 0 } else { unread }
     });
@@ -355,7 +355,8 @@ mod tests {
         let far = args.far.settle(false, Far::default()).expect("a far node");
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
-        let out = Some(Output::create(Named { by: "--out", path: &path }, false).expect("creates"));
+        let out =
+            Some(Output::create(NamedFile { by: "--out", path: &path }, false).expect("creates"));
         let mut printer = Printer { args: &args, out, before_us: None, first_us: 0 };
         let (mut came, mut start_us) = (Came::default(), 0);
         rig::on_bus(

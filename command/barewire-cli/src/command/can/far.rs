@@ -96,7 +96,7 @@ const FRAMES: &str = "Frames, as cangen's";
 /// How identifiers go on from frame to frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IdMode {
-    /// As the others go on.
+    /// Identifiers by a pattern: fixed, counted up, or at random.
     Like(Pattern<u32>),
     /// At random, all even.
     Even,
@@ -317,7 +317,7 @@ impl Far {
                 "{len} bytes: a classic frame has at most 8 (CAN FD: --fd -f)"
             ));
         }
-        // The shortest identifier that is one: lengths do not depend on it.
+        // Any valid identifier will do, because the allowed lengths do not depend on it.
         let id = id_of(0, false).expect("11 bits");
         if CanFrame::new(id, kind, &vec![0; len]).is_none() {
             return refused(format!("{len} bytes: a frame of CAN FD has {FD_LENGTHS_TEXT}"));

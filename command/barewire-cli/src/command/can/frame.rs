@@ -1,4 +1,4 @@
-//! A frame between the wire, logs, sockets and the chip's driver, and what tells of an error there.
+//! Converts frames between the wire, logs, sockets and the chip's driver, and makes error frames.
 //!
 //! *Read first*: `linux/can.h` and `linux/can/error.h`, whose classes and bytes [`ErrorFrame`] has: logs
 //! and sockets carry errors as frames whose identifier has bit 29 set.

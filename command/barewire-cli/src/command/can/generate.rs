@@ -1,9 +1,9 @@
 //! `barewire can gen`: sends frames, and sees that all of them arrive.
 //!
 //! # How it works
-//! Our chip is given frame after frame, each not before its time, and confirms each one that is on the bus
-//! and acknowledged. On a simulated board the far node keeps what it received, which is then held against
-//! what was sent, frame by frame.
+//! Our chip gets one frame after the other, none before its time. It confirms each frame that was sent and
+//! acknowledged. On a simulated board the far node keeps what it received, which is then held against what
+//! was sent, frame by frame.
 //!
 //! The bus load is the time of all frames, their three bits of intermission included, over the time from
 //! the first one's begin to the last one's end.
@@ -37,7 +37,7 @@ const DUE_SLICE_NS: u64 = 100_000_000;
 const STEP: u64 = 64;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     can: CanArgs,
     #[command(flatten)]
@@ -117,7 +117,7 @@ impl SentFrames {
     }
 }
 
-/// Lets the chip tell what went out.
+/// Reads from the chip which frames were sent.
 fn confirm(node: &mut Node<'_>, sent: &mut SentFrames) -> Result<(), Failure> {
     let clock = node.clock();
     let mut bus_off = false;

@@ -21,14 +21,8 @@ mod rig;
 use crate::shared::failure::Failure;
 
 /// `barewire can`.
-#[derive(clap::Args, Debug)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 #[derive(clap::Subcommand, Debug)]
-enum Verb {
+pub(crate) enum Verb {
     /// Print the frames that come, as candump does
     Dump(dump::Args),
     /// Echo the frames of another node on a simulated board, and report the time it takes
@@ -39,21 +33,9 @@ enum Verb {
     Bridge(bridge::Args),
 }
 
-impl Args {
-    /// The command as typed, for errors.
-    pub(crate) fn name(&self) -> &'static str {
-        match self.verb {
-            Verb::Dump(_) => "can dump",
-            Verb::Echo(_) => "can echo",
-            Verb::Gen(_) => "can gen",
-            Verb::Bridge(_) => "can bridge",
-        }
-    }
-}
-
 /// Runs it.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    match &args.verb {
+pub(crate) fn run(verb: &Verb) -> Result<(), Failure> {
+    match verb {
         Verb::Dump(args) => dump::run(args),
         Verb::Echo(args) => echo::run(args),
         Verb::Gen(args) => generate::run(args),

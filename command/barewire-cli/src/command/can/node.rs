@@ -45,7 +45,7 @@ const NS_PER_US: u64 = 1_000;
 /// The driver on any bus.
 pub(super) type CanChip<'s> = Mcp251xfd<OnDevice<'s, dyn Controller + 's, FRAME_BYTES>, BoxedTimer>;
 
-/// A session's timer for a driver that keeps it.
+/// A session's timer, owned, for a driver that must own its timer.
 pub(super) struct BoxedTimer(Box<dyn Timer>);
 
 impl Timer for BoxedTimer {
@@ -240,7 +240,7 @@ impl<'s> Node<'s> {
         }
     }
 
-    /// Lets `ns` pass, whatever the chip has to say.
+    /// Lets `ns` pass, even if the chip asserts its interrupt.
     pub(super) fn pass(&mut self, ns: u64) {
         self.timer.sleep_ns(ns);
     }

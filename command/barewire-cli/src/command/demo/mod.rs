@@ -188,7 +188,7 @@ impl CanTraffic {
 #[derive(Serialize)]
 struct PublishedTime {
     what: &'static str,
-    /// As the thread has it, "ca." included.
+    /// The figure as the thread's author wrote it, including "ca.".
     text: &'static str,
     cs_to_first_clock_ns: u64,
     source: &'static str,
@@ -214,7 +214,7 @@ const fn published(
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    // The text has the summary's figures already, each where it belongs.
+    // The text already contains the summary's figures at their places.
     let Args { json, costs } = *args;
     let tell = TellArgs { json, vcd: None, stats: false, latency: false, costs, quiet: true };
     let request = Request::named(BUS, &tell);

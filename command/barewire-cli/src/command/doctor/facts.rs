@@ -44,7 +44,7 @@ fn driver(controller: &Controller) -> Option<Finding> {
     if controller.device.driver.is_some() {
         return None;
     }
-    // It would be offered in vain.
+    // Offering it would not help.
     let hindrance = lines::held(controller)
         .or_else(|| (!controller.awaits.is_empty()).then(|| waits(&controller.awaits)));
     if let Some(why) = hindrance {
@@ -207,7 +207,7 @@ fn chip(child: &Child) -> String {
     text
 }
 
-/// Text that names the kernel's use of a chip, and the users of that.
+/// Text for what the kernel made of a chip (such as `mtd0`), and who uses that.
 pub(super) fn used(Use { class, name, used_by }: &Use) -> String {
     let name = if name.starts_with(class) { name.clone() } else { format!("{class} {name}") };
     match used_by.is_empty() {

@@ -167,7 +167,7 @@ impl Report {
                 )));
             }
         }
-        // What concerns the machine is told without a bus.
+        // Facts about the machine are printed even if no bus is named.
         report.findings.clear();
         report.sum_up();
         if report.controllers.is_empty() {

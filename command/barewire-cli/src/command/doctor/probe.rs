@@ -23,7 +23,7 @@ pub(super) fn known(report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sends 9F to whatever is there.
+/// Sends 9F to the chip, without knowing its kind.
 pub(super) fn anyway(bus: &str, chip_select: u8) -> Result<(), Failure> {
     let chip_select = chip_select.to_string();
     ask(["flash", "id", "--bus", bus, "--cs", &chip_select].into_iter())

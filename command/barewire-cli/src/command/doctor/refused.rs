@@ -15,8 +15,9 @@ pub(super) fn findings(controller: &Controller) -> Vec<Finding> {
     }
 }
 
-/// Closes the ways that are not to be offered. The kernel serves its other chips beside one that it refuses.
-/// On the registers barewire must keep every chip of the bus deselected, the refused ones too.
+/// Removes the ways that must not be offered. If the kernel refuses one chip, the controller's other chips
+/// still work through the kernel. Through registers they do not: barewire must keep every chip of the bus
+/// deselected, including the refused one.
 pub(super) fn close(controller: &Controller, ways: &mut [Way]) {
     let nodes: Vec<&str> = controller.refused.iter().map(|it| it.node.as_str()).collect();
     let obstacle = match &controller.fault {

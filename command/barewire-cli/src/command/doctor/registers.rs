@@ -147,7 +147,7 @@ fn by_memory(machine: &Machine, controller: &Controller, block: Block, rights: &
     way
 }
 
-/// The chips that drivers have: the controller cannot be taken from under them.
+/// The chips that are bound to drivers. While there are any, the controller must not be taken.
 fn rivals(controller: &Controller) -> Vec<String> {
     controller
         .rivals()

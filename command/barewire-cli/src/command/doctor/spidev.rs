@@ -79,7 +79,8 @@ fn hand_over(machine: &Machine, child: &Child, way: &mut Way) {
             return;
         }
     }
-    // A flash that nothing has mounted can be lent; what others use is left alone.
+    // A flash chip that is not mounted can be taken from its driver for a while. A chip in use is
+    // not touched.
     let busy = child.uses.iter().find(|it| it.class != "mtd" || !it.used_by.is_empty());
     if let (Some(driver), Some(busy)) = (child.rival(), busy) {
         let what = used(busy);

@@ -278,7 +278,8 @@ fn a_user_who_sees_no_counts_is_told_that_the_bus_keeps_another_clock() {
     assert!(report.ready.is_empty());
     let text = report.text();
     assert!(text.contains("keeps other clocks on than those of the controller's node"), "{text}");
-    // What another overlay would be written against is the first one's work.
+    // With this overlay loaded, a second one would be written against a changed tree, so it is
+    // refused.
     let survey = tree.survey();
     let again = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]);
     assert!(again.is_err_and(|error| error.to_string().contains("start without the overlay")));
@@ -480,8 +481,8 @@ fn device_tree_tool(dir: &std::path::Path, words: &str) -> Option<()> {
     }
 }
 
-/// The base has no symbols, as distributions build their trees. Of two overlays for one board neither replaces what is the
-/// other's.
+/// The base has no symbols, as distributions build their trees. Two overlays for one board do not replace each
+/// other's nodes.
 #[test]
 fn overlays_of_two_controllers_are_merged_by_the_device_tree_compiler() {
     let base = "/dts-v1/; / { soc@0 { bus@30800000 { #address-cells = <1>; #size-cells = <1>; spi@30820000 { status = \"okay\"; }; spi@30830000 { status = \"okay\"; }; }; }; };";

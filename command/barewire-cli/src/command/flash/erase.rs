@@ -11,7 +11,7 @@ use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
 #[command(group(clap::ArgGroup::new("extent").required(true).args(["length", "all"])))]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Where to begin: a multiple of the chip's smallest erase block
     #[arg(long, value_name = "N", default_value = "0", value_parser = number::bytes, conflicts_with = "all")]
     offset: u64,

@@ -16,7 +16,7 @@ use crate::shared::text::figure;
 const WEL: u8 = 1 << 1;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     flash: FlashArgs,
 }

@@ -32,14 +32,8 @@ pub(crate) const PIECE: usize = 64 << 10;
 const IDENTIFY_MAX_HZ: u32 = 20_000_000;
 
 /// `barewire flash`.
-#[derive(clap::Args, Debug)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 #[derive(clap::Subcommand, Debug)]
-enum Verb {
+pub(crate) enum Verb {
     /// Identify the chip: size, pages, erase types, addresses, protection
     Id(id::Args),
     /// Read the chip, or a part of it, into a file
@@ -76,22 +70,9 @@ fn flash_mode(text: &str) -> Result<Mode, String> {
     }
 }
 
-impl Args {
-    /// The command as typed, for errors.
-    pub(crate) fn name(&self) -> &'static str {
-        match self.verb {
-            Verb::Id(_) => "flash id",
-            Verb::Read(_) => "flash read",
-            Verb::Write(_) => "flash write",
-            Verb::Erase(_) => "flash erase",
-            Verb::Verify(_) => "flash verify",
-        }
-    }
-}
-
 /// Runs it.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    match &args.verb {
+pub(crate) fn run(verb: &Verb) -> Result<(), Failure> {
+    match verb {
         Verb::Id(args) => id::run(args),
         Verb::Read(args) => read::run(args),
         Verb::Write(args) => write::run(args),

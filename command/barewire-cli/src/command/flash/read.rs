@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use super::{FlashArgs, FlashChip, PIECE, Which, extent, with_chip};
 use crate::shared::failure::Failure;
-use crate::shared::files::{Named, Output};
+use crate::shared::files::{NamedFile, Output};
 use crate::shared::interrupt;
 use crate::shared::progress::Progress;
 use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The file to make; - is stdout. It gets its name only when it is whole
     out: PathBuf,
     /// Where to begin
@@ -38,7 +38,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    let out = Named { by: "OUT", path: &args.out };
+    let out = NamedFile { by: "OUT", path: &args.out };
     let request = Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash).writing(out);
     let out = Output::create(out, bus.tell.json)?;
     session::run(&request, |session| {

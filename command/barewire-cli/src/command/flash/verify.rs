@@ -13,7 +13,7 @@ use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Sess
 use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The file to compare with; - is stdin
     #[arg(value_name = "IN")]
     input: PathBuf,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use barewire_lab::{Lab, LabError};
 
 use crate::shared::failure::Failure;
-use crate::shared::files::{self, Named};
+use crate::shared::files::{self, NamedFile};
 use crate::shared::text::near;
 
 /// More names than these are not listed in an error.
@@ -38,9 +38,9 @@ impl Experiments {
     }
 
     /// Refuses an output that is one of the experiment files.
-    pub(super) fn check(&self, outputs: &[Named<'_>]) -> Result<(), Failure> {
-        let inputs: Vec<Named<'_>> =
-            self.files.iter().map(|path| Named { by: "--experiment", path }).collect();
+    pub(super) fn check(&self, outputs: &[NamedFile<'_>]) -> Result<(), Failure> {
+        let inputs: Vec<NamedFile<'_>> =
+            self.files.iter().map(|path| NamedFile { by: "--experiment", path }).collect();
         files::check(outputs, &inputs)
     }
 }

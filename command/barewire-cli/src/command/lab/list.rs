@@ -1,4 +1,5 @@
-//! `barewire lab list`: the experiments, or the published figures with what they are to the lab.
+//! `barewire lab list`: the experiments, or the published figures with their role in the lab
+//! (fitted, predicted, checked).
 
 use std::fmt::Write as _;
 
@@ -11,7 +12,7 @@ use crate::shared::failure::Failure;
 use crate::shared::output;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// List the published figures by id instead
     #[arg(long)]
     figures: bool,

@@ -15,14 +15,8 @@ mod sweep;
 use crate::shared::failure::Failure;
 
 /// `barewire lab`.
-#[derive(clap::Args, Debug)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 #[derive(clap::Subcommand, Debug)]
-enum Verb {
+pub(crate) enum Verb {
     /// List the experiments, or the published figures
     List(list::Args),
     /// Replay all experiments: published, simulated and barewire's figures, and the score
@@ -37,23 +31,9 @@ enum Verb {
     Report(page::Args),
 }
 
-impl Args {
-    /// The command as typed, for errors.
-    pub(crate) fn name(&self) -> &'static str {
-        match self.verb {
-            Verb::List(_) => "lab list",
-            Verb::Run(_) => "lab run",
-            Verb::Explain(_) => "lab explain",
-            Verb::Sweep(_) => "lab sweep",
-            Verb::Fit(_) => "lab fit",
-            Verb::Report(_) => "lab report",
-        }
-    }
-}
-
 /// Runs it.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    match &args.verb {
+pub(crate) fn run(verb: &Verb) -> Result<(), Failure> {
+    match verb {
         Verb::List(args) => list::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Explain(args) => explain::run(args),

@@ -8,11 +8,11 @@ use barewire_lab::report::{self, Page, TELLING};
 use super::given::Experiments;
 use super::run::outcome;
 use crate::shared::failure::Failure;
-use crate::shared::files::{Named, Output};
+use crate::shared::files::{NamedFile, Output};
 use crate::shared::output::note;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The page; - is stdout
     #[arg(long, value_name = "FILE.html")]
     out: PathBuf,
@@ -25,11 +25,11 @@ const DELAYS: u32 = 25;
 
 /// Writes it.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let out = Named { by: "--out", path: &args.out };
+    let out = NamedFile { by: "--out", path: &args.out };
     args.experiments.check(&[out])?;
     let out = Output::create(out, false)?;
     let lab = args.experiments.lab()?;
-    // What the page does without is said, not hidden.
+    // Reports each chart that is left out.
     let missing = |what: &str, error: &dyn std::fmt::Display| {
         note!("the page has no chart of {what}: {error}")
     };

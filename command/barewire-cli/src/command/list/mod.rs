@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let text = |bus: &Bus| match bus {
         Bus::Sim(entry) => Some(entry.text(args.costs)),
-        // What costs nothing that is known has nothing to say there.
+        // With `--costs` QEMU's boards are left out: their costs are not known.
         Bus::Qemu(entry) => (!args.costs).then(|| entry.text()),
     };
     let mut texts: Vec<String> = list.buses.iter().filter_map(text).collect();

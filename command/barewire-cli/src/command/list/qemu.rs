@@ -134,7 +134,7 @@ impl Program {
 fn ask_version(program: &QemuProgram) -> Option<String> {
     let named = std::env::var_os(program.variable).filter(|value| !value.is_empty());
     let command = named.unwrap_or_else(|| OsString::from(program.command));
-    // Not a pipe: reading it could not be given up.
+    // A file and not a pipe, because reading a pipe could not be stopped.
     let (ours, theirs) = UnixStream::pair().ok()?;
     ours.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
     let mut child = Command::new(command)
@@ -145,7 +145,7 @@ fn ask_version(program: &QemuProgram) -> Option<String> {
         .spawn()
         .ok()?;
     let mut line = String::new();
-    // Whatever did not come is not said.
+    // Values that QEMU did not report are left out.
     let _ = BufReader::new(ours).read_line(&mut line);
     let _ = child.kill();
     let _ = child.wait();

@@ -16,7 +16,7 @@ use crate::shared::text::figure;
 const RAW_LINE_BYTES: usize = 16;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     regs: RegsArgs,
     /// Print elements of arrays (FIFOs, filters) that are as after a reset, too
@@ -70,7 +70,7 @@ fn family(at: &Location<'_>) -> Option<(u16, u32, u16)> {
 }
 
 fn table(map: &Map, which: &Which, read: &[(Location<'_>, u32)], all: bool) -> String {
-    // Whether of an array's index anything is known to be otherwise than after a reset.
+    // Whether any register of this array index is known to differ from its reset value.
     let mut used = HashMap::new();
     for (at, value) in read {
         if let (Some(family), Some(reset)) = (family(at), at.register().reset_value()) {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::shared::session::Place;
 
-    /// As after a reset, what is not known then at 5, but for one register.
+    /// A dump of all registers at their reset values (5 if unknown), except one that is changed.
     fn dump(changed: &str, to: u32) -> String {
         let mut read: Vec<_> =
             MAP.locations().map(|at| (at, at.register().reset_value().unwrap_or(5))).collect();

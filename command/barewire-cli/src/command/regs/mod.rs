@@ -20,14 +20,8 @@ use chips::RegisterChip;
 use registers::Registers;
 
 /// `barewire regs`.
-#[derive(clap::Args, Debug)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 #[derive(clap::Subcommand, Debug)]
-enum Verb {
+pub(crate) enum Verb {
     /// Read registers, by name, address or field
     Read(read::Args),
     /// Write registers or fields of them, and read back
@@ -60,20 +54,9 @@ struct RegsArgs {
     tell: TellArgs,
 }
 
-impl Args {
-    /// The command as typed, for errors.
-    pub(crate) fn name(&self) -> &'static str {
-        match self.verb {
-            Verb::Read(_) => "regs read",
-            Verb::Write(_) => "regs write",
-            Verb::Dump(_) => "regs dump",
-        }
-    }
-}
-
 /// Runs it.
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    match &args.verb {
+pub(crate) fn run(verb: &Verb) -> Result<(), Failure> {
+    match verb {
         Verb::Read(args) => read::run(args),
         Verb::Write(args) => write::run(args),
         Verb::Dump(args) => dump::run(args),
@@ -155,7 +138,7 @@ impl Target<'_> {
             .for_chip(ChipRequest::Registers(chip.map.name()))
     }
 
-    /// The registers of a chip that is there.
+    /// Opens the chip's registers.
     fn open<'s>(&self, session: &'s Session) -> Result<(Box<dyn Registers + 's>, Which), Failure> {
         let Settings { chip_select, speed_hz, .. } = self.settings;
         let settings = self.settings.with_mode(self.settings.mode | session.mode(chip_select));

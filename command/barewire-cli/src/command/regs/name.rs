@@ -65,7 +65,7 @@ fn by_name(map: &'static Map, name: &str) -> Result<Vec<Location<'static>>, Stri
         ));
     }
     let names: Vec<&str> = map.registers().iter().map(Register::name).collect();
-    // A number behind the name is right or wrong by itself.
+    // A number behind the name is checked separately.
     let word = if base.is_empty() { name } else { base };
     Err(near::unknown("register", word, &names))
 }

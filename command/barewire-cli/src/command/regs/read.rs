@@ -9,7 +9,7 @@ use crate::shared::failure::Failure;
 use crate::shared::session::{self, Figures};
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     regs: RegsArgs,
     /// Registers: a name (C1CON; of an array, one as C1FIFOCON2, or all as C1FIFOCON), an address

@@ -14,7 +14,7 @@ use crate::shared::session::{self, Figures};
 use crate::shared::text::number;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     regs: RegsArgs,
     /// Do not read back
@@ -39,7 +39,7 @@ struct Report {
     #[serde(flatten)]
     which: Which,
     writes: Vec<Write>,
-    /// Whether all that was read back is as written, but for what the chip changes itself.
+    /// Whether all values read back are as written, except for bits that the chip changes itself.
     verified: Option<bool>,
     #[serde(skip)]
     hint: &'static str,
@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// Refuses what can be known to be wrong.
+/// Refuses values that are certainly wrong.
 fn parse(map: &'static Map, text: &str) -> Result<Assignment, String> {
     let Some((to, value)) = text.split_once('=') else {
         return Err("write REGISTER=VALUE or REGISTER.FIELD=VALUE".into());

@@ -3,9 +3,9 @@
 //! Read first: [`barewire_spidev_abi::direct`].
 //!
 //! # How it works
-//! A bus that several processes may use (`mem:…` without `exclusive`) has one more user then: the program. This process
-//! remains for what is not a plain message, and looks whether the controller is still ours; it ends the
-//! others' messages by the page, and by its own end, however that comes.
+//! A bus that several processes may use (`mem:…` without `exclusive`) has one more user then: the program. This
+//! process handles every other request, and checks that the controller is still ours. Through the page it stops the
+//! programs' messages; if this process ends for any reason, they stop too.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Direct {
         let file = File::options().read(true).write(true).create_new(true).open(&page);
         let file = file.map_err(failed)?;
         file.set_len(PAGE_BYTES).map_err(failed)?;
-        // A system without such locks serves.
+        // On a system without such locks, the server runs all messages.
         let Ok(lifeline) = Lifeline::hold(&file) else { return Ok(None) };
         let direct = Self { lifeline };
         direct.with(|page| page.make(chip.setup(), direct.lifeline.word()));

@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //! In a mount namespace of its own, a socket is mounted over each node: opening it fails with `ENXIO`,
-//! whichever way a program does it. Everyone else sees the nodes as before. That needs `CAP_SYS_ADMIN`;
-//! without it, a name that exists is refused.
+//! even by system calls that bypass the library. Everyone else sees the nodes as before. That needs
+//! `CAP_SYS_ADMIN`; without it, a name that exists is refused.
 #![allow(unsafe_code, reason = "unshare")]
 
 use std::os::unix::net::UnixListener;
@@ -29,7 +29,7 @@ pub(super) fn hide(paths: &[String], dir: &Path) -> Result<(), Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(failed)?;
     let cover = dir.join("hidden");
-    // Dropping it leaves the file, which nobody listens on.
+    // Dropping it leaves the socket's file, on which no server listens then.
     UnixListener::bind(&cover).map_err(|error| Failure::io("make a socket", &error))?;
     there.iter().try_for_each(|path| mount_bind(&cover, path.as_str())).map_err(failed)
 }

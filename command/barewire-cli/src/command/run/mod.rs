@@ -3,9 +3,8 @@
 //! # How it works
 //! 1. The buses of all `--map`s are opened, each once, and each node's chip select is tried.
 //! 2. The program is looked at: the library must be loadable into it ([`program`]). Nodes of the same name
-//!    that the kernel has are hidden from it ([`hide`]), so that whatever goes around the library reaches
-//!    no chip.
-//!    GPIO chips of `--map-gpio` are handled alike.
+//!    that the kernel has are hidden from it ([`hide`]), so that calls that bypass the library reach no
+//!    chip. GPIO chips of `--map-gpio` are handled alike.
 //! 3. The program is started with `libbarewire_spidev.so` loaded. Its calls on the nodes come here
 //!    ([`server`]), one at a time, and run on the bus ([`nodes`]) or the board's pins ([`gpio`]).
 //! 4. When the program has ended, the buses are closed and its exit code is this command's.
@@ -34,7 +33,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::shared::failure::Failure;
-use crate::shared::files::{Named, Output};
+use crate::shared::files::{NamedFile, Output};
 use crate::shared::output::note;
 use crate::shared::session::{
     EndState, Figures, Place, Report, Request, Session, StartedSession, TellArgs,
@@ -101,7 +100,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// As large as Linux lets a module's buffer be of use; the program's messages are copied.
+/// The largest buffer size that is of use with Linux's spidev. The program's messages are copied.
 const BUFSIZ_MAX: u32 = 16 << 20;
 
 fn bufsiz(text: &str) -> Result<u32, String> {
@@ -161,7 +160,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .map(|bus| Request::at(bus, 0, &tell, EndState::AsServed).that_changes_the_chip())
         .collect();
     signals::block_ends(true);
-    let report = args.report.as_deref().map(|path| Named { by: "--report", path });
+    let report = args.report.as_deref().map(|path| NamedFile { by: "--report", path });
     let mut report = report.map(|report| Output::create(report, false)).transpose()?;
     let mut open = Vec::new();
     let served = requests
@@ -228,7 +227,7 @@ fn serve(
     if args.report.is_some() {
         sessions.iter().for_each(|(_, session)| session.open.bus().set_counting(true));
     }
-    // What is counted or explained must come by here.
+    // Messages that are counted or explained must go through this process.
     let served = args.verbose || args.stats || args.report.is_some();
     let tree = (!served).then(|| dir.path());
     let clocks = Clock::of_all(sessions);
@@ -239,7 +238,7 @@ fn serve(
     let nodes = names.iter().map(|node| node.path());
     hide::hide(&nodes.chain(chips.iter().map(|chip| chip.path())).collect::<Vec<_>>(), dir.path())?;
     let child = start(args, library, program, dir.path(), server.name())?;
-    // Only now: a program inherits what is blocked.
+    // Only after the program was started, because a program inherits the blocked signals.
     let signals = signals::Signals::take()?;
     let status = server.serve_until_ended(child, &signals)?;
     if !server.was_reported_to() && !args.quiet {
@@ -259,7 +258,7 @@ fn start(
     tree: &Path,
     server: &str,
 ) -> Result<Child, Failure> {
-    // Other libraries that were to be loaded stay, behind this one.
+    // Other libraries to be preloaded are kept, after this one.
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         preload.push(":");

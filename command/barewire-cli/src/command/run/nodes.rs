@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use barewire_linux::shared::ChipLock;
 use barewire_spidev_abi::{
-    Chip, Errno, Failed, IocTransfer, NodeName, Request, Setup, TRANSFER_BYTES,
+    AbiError, Chip, Errno, IocTransfer, NodeName, Request, Setup, TRANSFER_BYTES,
 };
 
 use super::clock::Clock;
@@ -98,7 +98,7 @@ impl<'s> Nodes<'s> {
     /// Says that a write around the library was refused: its writer cannot be told.
     pub(super) fn refused_write(&self, index: usize, length: usize) {
         if let Some(node) = self.nodes.get(index) {
-            let refused = Err::<(), _>(Failed::from(Errno::MSGSIZE));
+            let refused = Err::<(), _>(AbiError::from(Errno::MSGSIZE));
             let _ = self.judged(node, format_args!("{length} bytes written"), refused);
         }
     }
@@ -216,7 +216,8 @@ impl<'s> Nodes<'s> {
 
     fn message_alone(&self, node: &Node<'_>, transfers: &[IocTransfer], tx: &[u8]) -> Answer {
         let bus = node.session.open.bus();
-        // One chip that a message left selected at most: this one's message goes on, another's ends it.
+        // At most one chip stays selected after a message. A message to that chip continues; a message
+        // to another chip deselects it first.
         let others =
             self.nodes.iter().filter(|other| other.bus == node.bus && other.name != node.name);
         others.for_each(|other| other.chip.borrow_mut().release(bus));
@@ -244,13 +245,13 @@ impl<'s> Nodes<'s> {
         &self,
         node: &Node<'_>,
         what: fmt::Arguments<'_>,
-        result: Result<T, Failed>,
+        result: Result<T, AbiError>,
     ) -> Result<T, Errno> {
-        let Failed { errno, why } = match result {
+        let AbiError { errno, why } = match result {
             Ok(value) => return Ok(value),
             Err(failed) => failed,
         };
-        // What lies behind it, if the bus itself is gone: the node then is, too.
+        // If the bus itself has failed, tell the cause; the node fails with it.
         let cause = node.session.open.cause();
         let errno = if cause.is_some() { Errno::SHUTDOWN } else { errno };
         if self.verbose || cause.is_some() {

@@ -53,7 +53,7 @@ enum State {
     Asking(Vec<u8>),
     /// A request that is complete: its head, and the body behind [`REQUEST_BYTES`].
     Asked(Head, Vec<u8>),
-    /// Its answer is on the way, sent so far.
+    /// The answer, and how many of its bytes were sent.
     Answered(Vec<u8>, usize),
     /// It will be an open file.
     Opening,
@@ -112,7 +112,7 @@ impl Connection {
             match send(&self.socket, packet, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN | Errno::NOBUFS) => return false,
-                // If it was closed, nobody reads it.
+                // If the connection was closed, the answer is not read.
                 Ok(_) | Err(_) => return true,
             }
         }
@@ -229,7 +229,7 @@ impl<'s> Server<'s> {
         let failed = |error: std::io::Error| Failure::io("wait for the program", &error);
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         loop {
-            // What it asked before it ended is done.
+            // Requests that the program sent before it ended are executed.
             let ended = child.try_wait().map_err(failed)?;
             self.round(signals, ended.is_none()).map_err(|errno| failed(errno.into()))?;
             if let Some(status) = ended {
@@ -436,7 +436,8 @@ fn accept(
     }
 }
 
-/// Which file of what a connection opens, if it has said so.
+/// Reads a connection's first request, which says which node it opens; `None` if that has not come
+/// yet.
 fn opened(
     nodes: &Nodes<'_>,
     gpio: &Gpio<'_>,

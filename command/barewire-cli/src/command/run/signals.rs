@@ -58,7 +58,7 @@ impl Signals {
         if fd < 0 {
             return Err(Failure::io("take signals", &std::io::Error::last_os_error()));
         }
-        // SAFETY: a descriptor that nobody else has.
+        // SAFETY: no other code has this descriptor.
         let file = unsafe { File::from_raw_fd(fd) };
         Ok(Self { file })
     }
@@ -68,7 +68,7 @@ impl Signals {
         self.file.as_fd()
     }
 
-    /// Passes on what other processes sent to this one.
+    /// Passes the signals that other processes sent to this one on to the program.
     pub(super) fn pass_on(&self, to: Pid) {
         const BYTES: usize = size_of::<libc::signalfd_siginfo>();
         let mut bytes = [0; BYTES];

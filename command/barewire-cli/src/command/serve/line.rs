@@ -19,7 +19,7 @@ use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
 
-/// How long one waits before it looks whether to stop.
+/// How long a wait lasts before it checks whether to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Where to listen.

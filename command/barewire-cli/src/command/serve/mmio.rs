@@ -24,12 +24,12 @@ use serde::Serialize;
 use super::Args;
 use crate::shared::bus_name::{self, BusName, SimOptions};
 use crate::shared::failure::Failure;
-use crate::shared::files::{Named, Output};
+use crate::shared::files::{NamedFile, Output};
 use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
 
-/// How long one waits before it looks whether to stop.
+/// How long a wait lasts before it checks whether to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The result. Scripts rely on its field names.
@@ -121,13 +121,13 @@ pub(super) fn serve(args: &Args, socket: &Path) -> Result<(), Failure> {
     let tell = &args.bus.tell;
     if let Some(path) = &args.device_tree {
         let source = tree::source(&machine).map_err(|no| Failure::Failed(no.to_string()))?;
-        Output::create(Named { by: "--device-tree", path }, tell.json)?.write(&source)?;
+        Output::create(NamedFile { by: "--device-tree", path }, tell.json)?.write(&source)?;
     }
-    let trace = args.trace.as_deref().map(|path| Named { by: "--trace", path });
+    let trace = args.trace.as_deref().map(|path| NamedFile { by: "--trace", path });
     let trace = trace.map(|trace| Output::create(trace, tell.json)).transpose()?;
     let listener = Listener::bind(socket)?;
     let mut server = Server::new(machine);
-    // Also for who wants no notes: a script waits for this line.
+    // Printed even with `--quiet`, because scripts wait for this line.
     output::stderr_line(format_args!("registers of {} at {}", args.bus.bus, socket.display()));
     let mut connections = 0;
     let begun_at = server.machine().board().engine().now_ps();

@@ -124,7 +124,7 @@ fn serve(args: &Args, serprog: &Where, session: &Session) -> Result<Report, Fail
     // A wrong chip select is an error of this command, not of the first program.
     session.open.bus().device(&settings)?;
     let mut listener = Listener::open(serprog)?;
-    // Also for who wants no notes: a script reads the port here.
+    // Printed even with `--quiet`, because scripts read the port from this line.
     note!("{}", listener.told());
     let mut report = Report {
         place: session.place.clone(),

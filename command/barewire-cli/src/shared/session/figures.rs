@@ -67,7 +67,7 @@ impl Figures {
         )
     }
 
-    /// How fast `bytes` went; nothing in no time.
+    /// The rate of `bytes`; empty if no time has passed.
     pub(crate) fn bytes_per_second(&self, bytes: u64) -> Option<f64> {
         (bytes > 0 && self.virtual_ns > 0).then(|| bytes as f64 / self.seconds_virtual)
     }

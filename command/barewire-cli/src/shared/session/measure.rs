@@ -99,7 +99,7 @@ pub(super) struct MeasuredCosts {
 }
 
 impl MeasuredCosts {
-    /// For people, lines without their last end; nothing if nothing was asked.
+    /// The text for people, without the last line end; empty if no measurement was asked for.
     pub(super) fn text(&self) -> Option<String> {
         let mut text = String::new();
         if let Some(statistics) = &self.statistics {

@@ -25,7 +25,7 @@ use barewire::middleware::{Fault, When};
 use barewire::spi::Mode;
 use barewire_linux::shared::ChipLock;
 pub(crate) use barewire_open::SimCan;
-use barewire_open::{Console, Fitted, Layers, LocalBus, OpenError, OpenOptions, is_stdout};
+use barewire_open::{Console, Fitting, Layers, LocalBus, OpenError, OpenOptions, is_stdout};
 use barewire_sim::vcd::Capture;
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub(crate) use request::{BusArgs, ChipRequest, EndState, Place, Request, TellArg
 use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
-use crate::shared::files::{self, Named, Output};
+use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
@@ -61,7 +61,7 @@ pub(crate) trait Report: Serialize {
     /// The report for people, lines with their ends; `figures` where the board is simulated.
     fn text(&self, figures: Option<&Figures>) -> String;
 
-    /// Bytes moved, where a rate is to be made of them.
+    /// The number of bytes moved, if a rate is to be printed.
     fn bytes(&self) -> Option<u64> {
         None
     }
@@ -88,7 +88,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Figures count from here: what identified the chip is not the transfer that was asked.
+    /// Figures count from here, without the messages that identified the chip.
     pub(crate) fn begin_figures(&self) {
         if let Some(simulated) = self.open.board() {
             simulated.board.reset_marks();
@@ -127,7 +127,8 @@ impl Session {
         Ok(self.open.chip_lock(chip_select)?.map(|lock| console.attend(lock)))
     }
 
-    /// The lock of a chip that is kept for the whole command: its driver's state is the chip's.
+    /// The lock of a chip that is held for the whole command, because the driver remembers the
+    /// chip's state between its operations.
     pub(crate) fn keep_chip(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
         let Some(mut lock) = self.chip_lock(chip_select)? else { return Ok(None) };
         let path = lock.path().display().to_string();
@@ -184,14 +185,14 @@ fn open(
     let options = OpenOptions {
         layers: Layers {
             fault: selftest.and_then(|selftest| selftest.fault),
-            // The suite cannot be stopped otherwise: its messages fail from then on.
+            // The suite has no other way to be stopped: after Ctrl-C its messages fail.
             stop: selftest.map(|_| interrupt::asked as fn() -> bool),
             trace: latencies.map(Latencies::sink),
         },
         fitted: match selftest {
-            None => Fitted::Chips(can),
-            Some(Selftest { wired: true, .. }) => Fitted::Jumpers,
-            Some(_) => Fitted::Nothing,
+            None => Fitting::Chips(can),
+            Some(Selftest { wired: true, .. }) => Fitting::Jumpers,
+            Some(_) => Fitting::Nothing,
         },
         linux_process,
         console: Some(CONSOLE),
@@ -252,7 +253,7 @@ impl StartedSession {
         for file in bus_name.files().into_iter().filter(|file| is_stdout(file.path)) {
             files::has_stdout(file, tell.json)?;
         }
-        let vcd = tell.vcd.as_deref().map(|path| Named { by: "--vcd", path });
+        let vcd = tell.vcd.as_deref().map(|path| NamedFile { by: "--vcd", path });
         let vcd = vcd.map(|vcd| Output::create(vcd, tell.json)).transpose()?;
         let latencies = tell.latency.then(Latencies::new).transpose()?;
         let session = Session {

@@ -10,7 +10,7 @@ use super::{InjectedFault, Selftest};
 use crate::shared::bus_name::{BusName, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
-use crate::shared::files::{self, Named};
+use crate::shared::files::{self, NamedFile};
 use crate::shared::output::note;
 use crate::shared::text::number;
 
@@ -60,7 +60,7 @@ pub(crate) struct TellArgs {
 /// Whether the command promises to leave the chip unselected and write-disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndState {
-    /// It does: whatever else happens, that is checked.
+    /// The command promises it, and that is checked even if the command fails.
     Promised,
     /// The user's own bytes decide.
     AsSent,
@@ -90,8 +90,8 @@ pub(crate) struct Request<'r> {
     wanted: Option<ChipRequest>,
     /// It programs or erases the chip, or writes its registers.
     changes: bool,
-    input: Option<Named<'r>>,
-    output: Option<Named<'r>>,
+    input: Option<NamedFile<'r>>,
+    output: Option<NamedFile<'r>>,
     /// The board's time is that of a Linux process, its ticks charged.
     pub(super) linux_process: bool,
     /// The bit times of a simulated board's CAN bus.
@@ -143,11 +143,11 @@ impl<'r> Request<'r> {
 
     /// The command reads that file.
     pub(crate) fn reading(self, by: &'static str, path: &'r Path) -> Self {
-        Self { input: Some(Named { by, path }), ..self }
+        Self { input: Some(NamedFile { by, path }), ..self }
     }
 
     /// The command writes that file.
-    pub(crate) fn writing(self, output: Named<'r>) -> Self {
+    pub(crate) fn writing(self, output: NamedFile<'r>) -> Self {
         Self { output: Some(output), ..self }
     }
 
@@ -167,7 +167,7 @@ impl<'r> Request<'r> {
         Self { selftest: Some(Selftest { fault, wired }), ..self }
     }
 
-    /// The chip select that was asked for; else where the chip is on a simulated board; else 0.
+    /// The chip select that the user gave; else that of the chip on a simulated board; else 0.
     pub(super) fn chip_select(&self, name: &BusName) -> u8 {
         let of_the_chip = || match (name, self.wanted) {
             (BusName::Sim(options), Some(ChipRequest::Flash)) => Some(options.board.flash().cs),
@@ -178,7 +178,7 @@ impl<'r> Request<'r> {
 
     /// Refuses an output that is another file of the command.
     fn check_files(&self, name: &BusName) -> Result<(), Failure> {
-        let vcd = self.tell.vcd.as_deref().map(|path| Named { by: "--vcd", path });
+        let vcd = self.tell.vcd.as_deref().map(|path| NamedFile { by: "--vcd", path });
         let outputs: Vec<_> = self.output.into_iter().chain(vcd).collect();
         let inputs: Vec<_> = name.files().into_iter().chain(self.input).collect();
         files::check(&outputs, &inputs)

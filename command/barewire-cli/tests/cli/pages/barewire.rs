@@ -20,7 +20,7 @@ const BUSES: [&str; 6] = ["sim:", "null:", "qemu:", "spidev:", "mem:", "uio:"];
 /// Commands that need a machine, end by Ctrl-C alone, or take minutes.
 const NOT_RUN: &str =
     "run, serve, doctor, restore, bench, iommu, can bridge, lab fit, lab report, lab sweep";
-/// Numbers that take long, and what is run instead.
+/// Options whose numbers on the pages take long to run, and the number used here instead.
 const SHORTER: [(&str, u64); 4] =
     [("--frames", 300), ("--samples", 2_000), ("--messages", 10_000), ("--schedules", 10_000)];
 

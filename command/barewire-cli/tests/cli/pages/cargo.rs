@@ -47,7 +47,8 @@ impl Cargo {
         let manifest = all(&matches, "manifest-path").next();
         let place =
             manifest.map_or(dir, |path| path.trim_end_matches("Cargo.toml").trim_end_matches('/'));
-        // Of another workspace, of a loop's variable, of a tool with options of its own.
+        // Commands of another workspace, with a loop's variable, or of a tool with its own options,
+        // are not checked.
         if place == "iommu" || place.contains('$') || command == "deny" {
             return Ok(None);
         }

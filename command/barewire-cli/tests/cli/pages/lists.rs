@@ -1,12 +1,12 @@
-//! Whether a list of the controllers on a page names all of them, and whether a page counts them right: a page does not
-//! hear of it when there is one more.
+//! Whether a list of the controllers on a page names all of them, and whether a page counts them right: a new
+//! controller does not change a page by itself.
 
 use std::fs;
 
 use super::Findings;
 use crate::command::run;
 
-/// How many of the controllers a list that means all of them may lack before it is taken for one of some: QEMU models four.
+/// A list that lacks more controllers than this is taken for a list of some of them: QEMU models four.
 const LACKED: usize = 1;
 
 /// Small numbers as pages write them.

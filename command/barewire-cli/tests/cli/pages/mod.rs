@@ -103,7 +103,7 @@ impl Findings {
             return Ok(());
         }
         barewire::check(&filled, inline || partial)?;
-        // What stands in a sentence and lacks arguments only names a command.
+        // A command in a sentence that lacks arguments is only named, not to be run.
         let is_whole = !simple.piped && barewire::check(&filled, false).is_ok();
         // Once, unless it depends on what a page's commands did before.
         let is_new = self.seen.insert(filled.clone()) || filled.join(" ").contains(".bin");

@@ -114,7 +114,7 @@ pub(super) fn of_source(source: &str) -> Vec<Snippet> {
     found.collect()
 }
 
-/// Of what a command says of itself and of the commands below: its page, as `barewire flash --help`, and the snippets.
+/// The help texts of a command and of those below it: the name as a page (`barewire flash --help`), and its snippets.
 pub(super) fn of_help(command: &clap::Command, name: &str) -> Vec<(String, Vec<Snippet>)> {
     let own = [
         command.get_about(),

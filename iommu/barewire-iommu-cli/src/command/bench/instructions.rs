@@ -1,8 +1,8 @@
-//! Instruction counts of the floors and of ours, in this program. Those under review are of a smaller one
-//! (`barewire-iommu-bench/tests/instructions.rs`): what the compiler inlines here depends on
-//! everything else that is here.
+//! Instruction counts of the floors and of ours, in this program. The reviewed counts are those of a
+//! smaller program (`barewire-iommu-bench/tests/instructions.rs`), because the compiler's inlining here
+//! depends on the rest of this one.
 
-use barewire_iommu_bench::counted::{COUNTED, Counted};
+use barewire_iommu_bench::counted::{COUNTED, CountedOperation};
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
@@ -41,7 +41,7 @@ pub(super) fn count_all(wanted: bool) -> Result<Vec<Instructions>, Failure> {
     Ok(counts)
 }
 
-fn count(op: &Counted) -> Result<u64, String> {
+fn count(op: &CountedOperation) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     op.per_call(&program, &["bench", "--count-op", &op.key()])
 }

@@ -1,4 +1,4 @@
-//! `barewire-iommu bench`: what mapping and unmapping cost on this machine, beside the least they could.
+//! `barewire-iommu bench`: the cost of mapping and unmapping on this machine, beside a lower bound.
 //!
 //! # How it works
 //! Times come from `barewire-iommu-bench`, in one thread that stays on its processor; two threads are
@@ -12,7 +12,7 @@ mod threads;
 use std::ops::ControlFlow;
 
 use barewire_iommu_bench::bars::{Bar, bars};
-use barewire_iommu_bench::counted::{CALLS, Counted};
+use barewire_iommu_bench::counted::{CALLS, CountedOperation};
 use barewire_iommu_bench::measure::{self, Options};
 use barewire_iommu_bench::row::Row;
 use barewire_iommu_bench::scaling::Scaling;
@@ -67,7 +67,7 @@ const MACHINE: &str = "no IOMMU: tables in this machine's memory, a TLB that cou
 /// Runs the bench.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(key) = &args.count_op {
-        let op = Counted::from_key(key)
+        let op = CountedOperation::from_key(key)
             .ok_or_else(|| Failure::Usage(format!("no operation is called {key:?}")))?;
         op.run(CALLS);
         return Ok(());

@@ -62,7 +62,7 @@ fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
     if who.is_empty() {
         return;
     }
-    // Floors first; small sizes have fewer of them, so the rows' own order is another.
+    // Floors come first here. Small sizes have fewer floors, so the rows are in another order.
     who.sort_by_key(|&(implementation, _)| !is_floor(implementation));
     let title = format!("{}, {}", op.name(), layout.name());
     let _ = write!(text, "\n{title:<30}");
@@ -98,7 +98,7 @@ fn block(text: &mut String, rows: &[Row], op: Op, layout: Layout) {
     }
 }
 
-/// A line of what is derived from each size's row; none if it is of no size.
+/// A line of values derived from each size's row; `None` if no size has one.
 fn line(
     text: &mut String,
     title: &str,

@@ -5,14 +5,14 @@ use std::thread;
 use std::time::Duration;
 
 use barewire_iommu_bench::pool::Lease;
-use barewire_iommu_bench::scaling::{Pair, Ran, Scaling, Shared, Side};
+use barewire_iommu_bench::scaling::{Pair, Ran, Scaling, SharedTable, Side};
 
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
 use crate::shared::processors::{self, spawn_on};
 
-/// Long beside what starting a thread takes.
+/// Much longer than it takes to start a thread.
 const WINDOW: Duration = Duration::from_millis(40);
 
 /// `windows` pairs of windows; none where there are no two processors.
@@ -23,7 +23,7 @@ pub(super) fn measure(windows: u32) -> Result<Option<Scaling>, Failure> {
         return Ok(None);
     }
     let lease = Lease::take();
-    let mut shared = Shared::new(&lease);
+    let mut shared = SharedTable::new(&lease);
     let mut sides = shared.sides();
     let mut pairs = Vec::new();
     for _ in 0..windows {

@@ -63,7 +63,7 @@ pub(super) struct Domains<'m, F> {
     first_ns: Option<u64>,
     now_ns: u64,
     pub(super) input: Input,
-    /// Devices that the trace names without saying what they map.
+    /// Devices that the trace names, but of which it has no maps.
     pub(super) attached: BTreeSet<String>,
     /// Devices that were not asked for.
     pub(super) unselected: BTreeSet<String>,

@@ -2,7 +2,7 @@
 //! cost.
 //!
 //! # Safety
-//! An engine owns its table and its TLB: what it has told the TLB is complete.
+//! An engine owns its table and its TLB, so its invalidations are complete at once.
 #![allow(
     unsafe_code,
     reason = "an engine is its own hardware: it says when an invalidation is complete"
@@ -24,7 +24,7 @@ use super::window::Window;
 pub(super) enum Plan {
     /// As Linux did when the thread was written: a call is cut into the largest blocks' spans, and
     /// each table it finds there is invalidated before it is freed, by `walk`. Single leaves are
-    /// named by address whatever `walk` says.
+    /// always invalidated by address; `walk` is about tables.
     EachWalk { walk: Strategy },
     /// A call unhooks all its tables, then invalidates once.
     Gathered(Strategy),
@@ -226,7 +226,7 @@ impl<'m> Engine<'m> {
         Ok(stores * self.prices.page_ps)
     }
 
-    /// Leaves in the range whose table goes on standing: those are emptied one by one.
+    /// Leaves in the range whose table stays in use. They are cleared one by one.
     fn leaf_stores(&self, range: &Range<u64>) -> u64 {
         let geometry = self.geometry();
         let stays = |&(base, shift): &Leaf| {
@@ -308,7 +308,7 @@ impl<'m> Engine<'m> {
         }
     }
 
-    /// The trace has ended: what still waits is flushed.
+    /// The trace has ended: flushes the waiting invalidations.
     pub(super) fn finish(&mut self, time_ns: u64) {
         if !self.pending.ranges.is_empty() {
             let ps = self.flush_pending();

@@ -1,11 +1,11 @@
 //! `barewire-iommu replay`: a trace of maps and unmaps, under every strategy.
 //!
 //! # How it works
-//! Each device has a domain ([`domains`]). An event goes to its device's six [`engine`]s. Each has a page table of its own, the
-//! library's, whose tables lie in an arena (that of the strategy, for all devices), a gather or several a call, a strategy that makes
-//! invalidations of them, a [`tlb`] that takes them, and an account. A seventh TLB takes nothing but
-//! exactly what was unmapped: what misses in an engine's and not in that is the price of
-//! invalidating too much.
+//! Each device has a domain ([`domains`]). An event goes to its device's six [`engine`]s. Each engine has one
+//! strategy, with a page table of the library's, a gather or more per call, which the strategy turns into
+//! invalidations, a [`tlb`] that executes them, and an account. All devices' tables for one strategy are in one
+//! arena. A seventh TLB drops exactly the unmapped addresses. An access that misses in an engine's TLB and hits in
+//! that one is the price of invalidating too much.
 //!
 //! The trace does not have the device's accesses. The device is assumed to read every leaf once, in
 //! order, as soon as the leaf is mapped. Between these reads it reads a small set of pages that are
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let tlb_entries = prices.strategy.tlb_entries;
         Ok(Replayer::new(engines, geometry, tables, tlb_entries, args.working_set))
     };
-    // What cannot be for the first device is wrong usage.
+    // Options that already fail for the first device are wrong usage.
     drop(create().map_err(Failure::Usage)?);
     let mut domains = Domains::new(create, args.device.clone());
     match &args.trace {

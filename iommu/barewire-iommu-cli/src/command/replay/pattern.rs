@@ -18,7 +18,7 @@ impl Pattern {
     pub(super) fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
         let (mut at, mut read) = (0, 0);
-        // The last star, and how much of the name it stands for so far.
+        // The last star, and the number of characters that it matches so far.
         let mut star = None;
         while read < name.len() {
             match pattern.get(at) {

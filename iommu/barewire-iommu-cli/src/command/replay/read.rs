@@ -13,7 +13,8 @@ use crate::shared::{interrupt, output};
 /// Lines between two checks for Ctrl-C.
 const LINES_PER_CHECK: u64 = 1024;
 
-/// The longest line read, in bytes. The kernel's have some hundred; those of scatter lists are longer.
+/// The longest line read, in bytes. Most lines of a trace have some hundred bytes; those of scatter
+/// lists are longer.
 const LINE_MAX: u64 = 1 << 20;
 
 /// A line of more bytes than this ends the replay: it has no end, or is of no trace.

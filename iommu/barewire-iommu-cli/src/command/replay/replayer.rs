@@ -10,7 +10,7 @@ use super::lists::Lists;
 use super::tlb::Tlb;
 use super::trace::{Call, Event};
 
-/// Pages of the working set lie where no IOVA of a table can be.
+/// Pages of the working set have addresses that no IOVA of a table can have.
 const WORKING_SET: u64 = 1 << 63;
 
 /// Bytes of a driver's buffer at most. A line with a digit too many would otherwise be replayed page by
@@ -270,8 +270,8 @@ impl<'m> Replayer<'m> {
         Ok(iova & !(page - 1)..(last | (page - 1)) + 1)
     }
 
-    /// Whether there are tables for so many bytes of pages. A line of garbage would otherwise take them
-    /// all, and the replay with it.
+    /// Whether there are tables for so many bytes of pages. Otherwise one line of garbage could use up
+    /// all tables, and end the replay.
     fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
         let tables = bytes / self.table_span();
         if tables <= self.tables {

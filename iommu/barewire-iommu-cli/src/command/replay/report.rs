@@ -36,7 +36,7 @@ pub(super) struct Row {
 #[derive(Serialize, Debug)]
 pub(super) struct DeviceReport {
     device: String,
-    /// Whether an IOMMU translates for it: null if no map says where its memory lies.
+    /// Whether an IOMMU translates for the device; null if no map event gives a physical address.
     translated: Option<bool>,
     input: Events,
     duration_ns: Option<u64>,

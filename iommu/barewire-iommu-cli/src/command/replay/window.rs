@@ -24,7 +24,7 @@ impl Window {
             self.sum_ps -= spent_ps;
             self.recent.pop_front();
         }
-        // One entry for each time: of a trace without times this keeps a single one.
+        // One entry per time stamp; a single one if the trace has no times.
         match self.recent.back_mut() {
             Some(last) if last.0 == time_ns => last.1 += ps,
             _ => self.recent.push_back((time_ns, ps)),

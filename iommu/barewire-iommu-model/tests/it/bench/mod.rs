@@ -11,7 +11,7 @@ use barewire_iommu::{
 };
 use barewire_iommu_model::{FlushFailure, Machine, Meaning, Naive, Options, Shape};
 
-/// What pages may be for.
+/// The access rights of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Plain,
@@ -180,7 +180,7 @@ impl<'m> Bench<'m> {
             self.flush().expect("nothing fails unasked");
         }
         let occupied = self.map.first(all.clone());
-        // As far as a walker may see it done: up to what stands in the way.
+        // How much of the call a walker may see as done: the part before the entry that stops it.
         let mut next = self.map.clone();
         let mut at = iova;
         for &(phys, len) in list {
@@ -266,8 +266,8 @@ impl<'m> Bench<'m> {
         result.map(drop)
     }
 
-    /// Unmaps part of blocks while devices are silent; what is left is invalidated before they are
-    /// not.
+    /// Unmaps parts of blocks while devices make no accesses. The remaining mappings are
+    /// invalidated before the devices continue.
     pub fn unmap_quiesced(&mut self, iova: u64, len: u64) -> Result<(), UnmapError> {
         let range = iova..iova + len;
         let mut next = self.map.clone();

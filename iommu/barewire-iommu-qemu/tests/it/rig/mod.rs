@@ -2,7 +2,7 @@
 //! tables.
 //!
 //! # Safety
-//! The one unsafe call gives tables back after their invalidation: what these tests are about.
+//! The one unsafe call frees tables after their invalidation, which is what these tests check.
 
 #![allow(
     unsafe_code,
@@ -155,7 +155,7 @@ impl<'r> Rig<'r> {
         std::iter::from_fn(|| events.pop()).collect()
     }
 
-    /// The events there are tell of an access of `len` bytes at `iova`, and of nothing else.
+    /// Asserts that all recorded events are about an access of `len` bytes at `iova`.
     pub(crate) fn assert_fault(&self, kind: EventKind, iova: Iova, len: usize, is_write: bool) {
         let events = self.events();
         let told: Vec<_> = events
@@ -249,27 +249,27 @@ impl<'r> Rig<'r> {
     }
 
     /// A new table with only the mailbox in it, and no device attached.
-    pub(crate) fn prepare(&self, config: Config, tag: u16) -> Attached<'_, 'r> {
+    pub(crate) fn prepare(&self, config: Config, tag: u16) -> AttachedDevice<'_, 'r> {
         let table = PageTable::new(config, self.machine.pool()).expect("a table");
         let context = match config.stage {
             Stage::One => Context::Asid(tag),
             Stage::Two => Context::Vmid(tag),
         };
         let mut attached =
-            Attached { rig: self, table: Some(table), context, gather: Gather::new() };
+            AttachedDevice { rig: self, table: Some(table), context, gather: Gather::new() };
         attached.map(MAILBOX, VirtMachine::DATA, config.granule.bytes(), Access::ReadWrite);
         attached
     }
 
     /// The device behind such a table.
-    pub(crate) fn attach(&self, config: Config, tag: u16) -> Attached<'_, 'r> {
+    pub(crate) fn attach(&self, config: Config, tag: u16) -> AttachedDevice<'_, 'r> {
         let mut attached = self.prepare(config, tag);
         attached.switch();
         attached
     }
 
     /// The same for stage 1 with pages of 4 KiB.
-    pub(crate) fn attach_stage1(&self, asid: u16) -> Attached<'_, 'r> {
+    pub(crate) fn attach_stage1(&self, asid: u16) -> AttachedDevice<'_, 'r> {
         self.attach(self.config(Stage::One, Granule::Size4K), asid)
     }
 }
@@ -282,14 +282,14 @@ pub(crate) fn message(index: u64) -> [u8; MESSAGE] {
 }
 
 /// A device attached to a table.
-pub(crate) struct Attached<'a, 'r> {
+pub(crate) struct AttachedDevice<'a, 'r> {
     pub(crate) rig: &'a Rig<'r>,
     table: Option<Table<'r>>,
     pub(crate) context: Context,
     pub(crate) gather: Gather,
 }
 
-impl<'r> Attached<'_, 'r> {
+impl<'r> AttachedDevice<'_, 'r> {
     pub(crate) fn table(&mut self) -> &mut Table<'r> {
         self.table.as_mut().expect("there until it is dropped")
     }
@@ -359,13 +359,13 @@ impl<'r> Attached<'_, 'r> {
     /// these tables finds traps.
     pub(crate) fn release(&mut self) {
         let mut gather = std::mem::take(&mut self.gather);
-        // SAFETY: the gather is this table's. No reference of ours leads to the tables; what the
-        // machine's devices find there is theirs, and they are an emulator's.
+        // SAFETY: the gather is this table's. No reference of ours leads to the tables; the
+        // emulated devices may still read them, which cannot harm this process.
         unsafe { self.table().release(&mut gather) };
     }
 }
 
-impl Drop for Attached<'_, '_> {
+impl Drop for AttachedDevice<'_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;

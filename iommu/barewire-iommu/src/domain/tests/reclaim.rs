@@ -128,7 +128,7 @@ fn tables_in_use_stay_and_empty_ones_are_freed() {
         domain.unmap(domain.map_at(far, &page(0), rw()).expect("free")).expect("unmapped");
         bench.events();
         let before = tables_left(bench);
-        // Not the one that has a reserved page. Of the far ones all three, by one flush.
+        // The table with a reserved page is not freed. Of the far ones all three, by one flush.
         assert_eq!(domain.reclaim().expect("nothing fails unasked"), 2 + 3);
         let [flushes, freed, released] = counted(bench);
         assert_eq!((flushes, freed), (3, 5));
@@ -206,8 +206,8 @@ fn what_waits_in_the_flush_queue_comes_first() {
     });
 }
 
-/// Threads map single pages and whole tables while another reclaims all the time. None of them ever
-/// hears that addresses are taken.
+/// Threads map single pages and whole tables while another reclaims all the time. No thread ever
+/// gets the error that no addresses are free.
 #[test]
 fn threads_map_while_another_reclaims() {
     let (rounds, tables) = if cfg!(miri) { (4, 16) } else { (2_000, 24) };

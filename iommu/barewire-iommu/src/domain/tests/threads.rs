@@ -52,7 +52,8 @@ fn under(policy: Policy) {
                     (0..pages).map(|page| Segment { phys: phys(page), len: PAGE }).collect();
                 let mapped = match domain.map_sg(&segments, rw()) {
                     Ok(mapped) => mapped,
-                    // The other thread or the flush queue has it: one of them must flush.
+                    // The addresses are held by the other thread or wait in the flush queue, so one
+                    // of the threads must flush.
                     Err(DomainMapError::Exhausted(_)) => {
                         domain.flush().unwrap();
                         continue;

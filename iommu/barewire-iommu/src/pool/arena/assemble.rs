@@ -1,4 +1,5 @@
-//! Runs of adjacent tables: allocated whole, broken up for single tables, and assembled of these.
+//! Runs of adjacent tables: allocated as a whole, split into single tables, and assembled from
+//! single tables.
 //!
 //! # How it works
 //! A run that is freed stays whole in the list of its length, so a root that comes and goes costs as

@@ -1,4 +1,5 @@
-//! Roots come and go among tables, and no order of that makes the arena useless.
+//! Roots and tables are allocated and freed in many orders. None of them fragments the arena for
+//! good.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ fn domains_with_a_root_of_several_tables_come_and_go() {
             let mut part = table.whole();
             let phys = PhysAddr(0x4000_0000);
             part.map(Iova(0x1000), phys, 0x1000, rw(Stage::Two), &mut gather).expect("room");
-            // Every other one leaves with a mapping still there.
+            // Every second one is dropped with a mapping left in it.
             if cycle % 2 == 0 {
                 part.unmap(Iova(0x1000), 0x1000, &mut gather).expect("mapped");
             }

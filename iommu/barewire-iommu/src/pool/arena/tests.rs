@@ -66,7 +66,8 @@ fn several_tables_side_by_side_are_aligned() {
         assert_eq!(one, PhysAddr(BASE));
         let four = arena.alloc(4 * 4096).expect("room");
         assert_eq!(four, PhysAddr(BASE + 4 * 4096));
-        // Tables skipped for alignment are not lost: three of them, and eight behind.
+        // The three tables that were skipped for alignment are not lost, and eight follow the
+        // allocated ones.
         assert_eq!(drained(arena, 4096), 3 + 8);
         // Two of those freed one by one are adjacent, in the last such place.
         let two = arena.alloc(2 * 4096).expect("room");

@@ -15,7 +15,7 @@ use super::registers::{
     IRQ_CTRL_EVENTQ_IRQEN, IRQ_CTRL_GERROR_IRQEN, IRQ_CTRLACK, QUEUE_BASE_ALLOCATE,
 };
 use crate::pool::Pool;
-use crate::smmu::memory::{Memory, Stopped};
+use crate::smmu::memory::{Memory, StopProof};
 use crate::smmu::patience::{Patience, Polls, wait_for};
 use crate::smmu::registers::Registers;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -159,8 +159,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
         self.run_counted(commands.len() as u64, commands.iter().copied())
     }
 
-    /// Lets the SMMU raise its interrupts for errors and events, where it has wires for them, or
-    /// not. Their handlers call [`Smmu::handle_errors`] and [`EventQueue::pop`](super::EventQueue::pop).
+    /// Enables or disables the SMMU's wired interrupts for errors and events. Their handlers call
+    /// [`Smmu::handle_errors`] and [`EventQueue::pop`](super::EventQueue::pop).
     ///
     /// # Errors
     /// [`SmmuError::Timeout`].
@@ -237,8 +237,8 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     }
 
     /// Returns proof that the SMMU has stopped the functions that these bits of SMMU_CR0 enable.
-    pub(super) fn stopped(&self, enables: u32) -> Result<Stopped, SmmuError> {
-        Stopped::seen(&self.registers, CR0ACK, enables).ok_or(SmmuError::Timeout {
+    pub(super) fn stopped(&self, enables: u32) -> Result<StopProof, SmmuError> {
+        StopProof::seen(&self.registers, CR0ACK, enables).ok_or(SmmuError::Timeout {
             register: CR0ACK,
             expected: 0,
             actual: enables,

@@ -20,7 +20,7 @@ impl<R: Registers, P: Pool, W: Patience> Invalidate for Smmu<'_, R, P, W> {
         let ranges = self.has_ranges();
         let commands = operations
             .iter()
-            .flat_map(|operation| Lowered::new(operation, ranges))
+            .flat_map(|operation| CommandIter::new(operation, ranges))
             .map(|what| what.command(context));
         self.run_counted(self.commands(operations), commands)
     }
@@ -31,7 +31,7 @@ impl<R: Registers, P: Pool, W: Patience> Invalidate for Smmu<'_, R, P, W> {
 
     fn commands(&self, operations: &[Tlbi]) -> u64 {
         let ranges = self.has_ranges();
-        operations.iter().map(|operation| Lowered::new(operation, ranges).count_all()).sum()
+        operations.iter().map(|operation| CommandIter::new(operation, ranges).count_all()).sum()
     }
 }
 
@@ -59,7 +59,7 @@ impl What {
 
 /// An operation as an iterator of commands.
 #[derive(Clone, Debug)]
-enum Lowered {
+enum CommandIter {
     Context(u64),
     /// One command per address, `1 << stride` bytes apart, all with the same scope.
     Pages {
@@ -78,7 +78,7 @@ enum Lowered {
     },
 }
 
-impl Lowered {
+impl CommandIter {
     fn new(operation: &Tlbi, ranges: bool) -> Self {
         match *operation {
             Tlbi::Context => Self::Context(1),
@@ -114,7 +114,7 @@ impl Lowered {
     }
 }
 
-impl Iterator for Lowered {
+impl Iterator for CommandIter {
     type Item = What;
 
     fn next(&mut self) -> Option<What> {

@@ -18,11 +18,11 @@
 //! 2. *Write* the commands into their slots.
 //! 3. *Mark* the batch as written: store its length in `marks`, at its first slot.
 //! 4. *Publish*: increment `publishing`. The CPU that found it 0 is the publisher. It moves PROD
-//!    over all consecutive marked batches, then subtracts the count it saw; if other CPUs came
-//!    meanwhile, it repeats. The other CPUs go on: they set their mark before they incremented the
-//!    count, so the publisher's next round sees the mark. So PROD moves in order and by one CPU at
-//!    a time. A CPU that is interrupted delays the commands behind its own, but never prevents
-//!    another CPU from timing out.
+//!    over all consecutive marked batches, then subtracts the count that it read. If the count is
+//!    not 0 then, other CPUs have marked batches, and it repeats. The other CPUs go on: they set
+//!    their mark before they incremented the count, so the publisher's next round sees the mark. So
+//!    PROD moves in order and by one CPU at a time. A CPU that is interrupted delays the commands
+//!    behind its own, but never prevents another CPU from timing out.
 //! 5. *Wait* until CONS has passed the batch's CMD_SYNC.
 //!
 //! A batch larger than half the queue is queued in pieces, with the CMD_SYNC in the last.
@@ -55,13 +55,13 @@ use super::command::Command;
 use super::errata::{Errata, Erratum};
 use super::error::SmmuError;
 use super::global_error::GlobalErrors;
-use super::refused::Refused;
+use super::refused::RefusedCommands;
 use super::registers::{
     CMDQ_CONS, CMDQ_CONS_ERR_MASK, CMDQ_CONS_ERR_SHIFT, CMDQ_PROD, GERROR, GERROR_CMDQ_ERR,
     GERRORN, QUEUE_BASE_ALLOCATE,
 };
 use crate::pool::Pool;
-use crate::smmu::memory::{Memory, Stopped};
+use crate::smmu::memory::{Memory, StopProof};
 use crate::smmu::patience::{Patience, wait_for};
 use crate::smmu::registers::Registers;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
@@ -106,7 +106,7 @@ pub struct CommandQueue<'p, P: Pool> {
     recovering: AtomicU32,
     /// Bits of SMMU_GERROR acknowledged and not yet reported.
     unreported: AtomicU32,
-    refused: Refused,
+    refused: RefusedCommands,
     /// Each batch has one kind of command and its own CMD_SYNC: erratum 2812531.
     separate: bool,
 }
@@ -147,7 +147,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
             publishing: AtomicU32::new(0),
             recovering: AtomicU32::new(0),
             unreported: AtomicU32::new(0),
-            refused: Refused::new(),
+            refused: RefusedCommands::new(),
             separate: false,
         })
     }
@@ -278,7 +278,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         if active & GERROR_CMDQ_ERR != 0 {
             self.resolve(registers.read32(CMDQ_CONS));
         }
-        // Noted first: whoever sees the error acknowledged can also see it noted.
+        // Noted first, so that a CPU which sees the acknowledgement also sees the note.
         self.unreported.fetch_or(active & !GERROR_CMDQ_ERR, Ordering::AcqRel);
         self.slots.pool().barrier();
         registers.write32(GERRORN, acknowledged ^ active);
@@ -289,7 +289,8 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         let code = cons >> CMDQ_CONS_ERR_SHIFT & CMDQ_CONS_ERR_MASK;
         let consumed = self.consumed.load(Ordering::Acquire);
         let at = consumed.wrapping_add(self.distance(consumed, cons));
-        // Executed again as it is, these may succeed; any other would be refused for ever.
+        // These commands may succeed if they are executed again. Any other would be refused again
+        // for ever.
         let may_succeed = matches!(code, CERROR_NONE | CERROR_ABT | CERROR_ATC_INV_SYNC);
         if !may_succeed && at.wrapping_sub(consumed) < self.size() {
             // The SMMU has stopped and will read the slot again, and the slot is still reserved.
@@ -305,7 +306,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
     }
 
     /// Frees its memory.
-    pub(super) fn free(self, stopped: &Stopped) {
+    pub(super) fn free(self, stopped: &StopProof) {
         self.slots.free(stopped);
         self.marks.free(stopped);
     }

@@ -1,8 +1,7 @@
 //! Splits ranges into what one command can encode: (NUM + 1) << SCALE granules.
 //!
 //! # How it works
-//! 1. SCALE is the lowest set bit of the rest. A larger SCALE would have to cover more than was
-//!    asked.
+//! 1. SCALE is the lowest set bit of the rest. A larger SCALE would cover more than the range.
 //! 2. NUM + 1 takes that bit and the four above it. The rest is then a multiple of 32 << SCALE, so
 //!    no other choice leaves fewer bits to the following commands.
 //!

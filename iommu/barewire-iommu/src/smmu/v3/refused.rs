@@ -6,7 +6,7 @@ use crate::sync::atomic::{AtomicU32, Ordering, fence};
 const KEPT: usize = 8;
 
 /// The positions and reasons of refused commands.
-pub(super) struct Refused {
+pub(super) struct RefusedCommands {
     /// The number of refused commands so far.
     count: AtomicU32,
     /// The positions of the last ones.
@@ -15,7 +15,7 @@ pub(super) struct Refused {
     codes: [AtomicU32; KEPT],
 }
 
-impl Refused {
+impl RefusedCommands {
     pub(super) fn new() -> Self {
         Self {
             count: AtomicU32::new(0),

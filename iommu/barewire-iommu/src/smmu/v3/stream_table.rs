@@ -47,7 +47,7 @@ const S1CDMAX_SHIFT: u32 = 59;
 const S1DSS_SSID0: u64 = 0b10;
 /// S1CIR, S1COR and S1CSH, as IR, OR and SH.
 const S1_ATTRIBUTES_SHIFT: u32 = 2;
-/// No stalls, whatever the context descriptor says.
+/// No stalls, even if the context descriptor asks for them.
 const S1STALLD: u64 = 1 << 27;
 /// SHCFG: the shareability of the incoming access is used.
 const SHCFG_INCOMING: u64 = 0b01 << 44;

@@ -24,14 +24,14 @@ pub(super) struct Batch {
 
 /// Bits accumulated over several segments.
 #[derive(Default)]
-struct Seen {
+struct SegmentBits {
     /// The union of the addresses' bits.
     phys: u64,
     /// The union of the bits in which a length differs from a page's.
     len: u64,
 }
 
-impl Seen {
+impl SegmentBits {
     #[inline]
     fn see(&mut self, segment: &Segment, batch: &Batch) {
         self.phys |= segment.phys.0;
@@ -48,7 +48,7 @@ impl Seen {
 /// Whether every segment is one page with a valid address.
 #[inline]
 pub(super) fn right(segments: &[Segment], batch: &Batch) -> bool {
-    let mut seen = Seen::default();
+    let mut seen = SegmentBits::default();
     segments.iter().for_each(|segment| seen.see(segment, batch));
     seen.right(batch)
 }
@@ -69,7 +69,7 @@ pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> 
 /// `fill` for any processor, which the compiler vectorises.
 #[inline]
 fn one_by_one(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> bool {
-    let mut seen = Seen::default();
+    let mut seen = SegmentBits::default();
     for (entry, segment) in entries.iter_mut().zip(segments) {
         *entry = segment.phys.0 | batch.leaf;
         seen.see(segment, batch);

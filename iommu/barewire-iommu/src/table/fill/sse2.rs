@@ -41,7 +41,7 @@ pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> 
     right.then_some(count)
 }
 
-struct Seen {
+struct SegmentBits {
     /// The union of the addresses' bits.
     phys: u64,
     /// The union of the lengths' bits.
@@ -51,7 +51,7 @@ struct Seen {
 }
 
 #[target_feature(enable = "sse2")]
-fn write(places: &mut [[u64; EIGHT]], segments: &[[Segment; EIGHT]], leaf: u64) -> Seen {
+fn write(places: &mut [[u64; EIGHT]], segments: &[[Segment; EIGHT]], leaf: u64) -> SegmentBits {
     let leaf = _mm_set1_epi64x(leaf as i64);
     let mut or = [_mm_setzero_si128(); SUMS];
     let mut sum = [_mm_setzero_si128(); SUMS];
@@ -75,7 +75,7 @@ fn write(places: &mut [[u64; EIGHT]], segments: &[[Segment; EIGHT]], leaf: u64) 
         or_all = _mm_or_si128(or_all, or);
         sum_all = _mm_add_epi64(sum_all, sum);
     }
-    Seen { phys: low(or_all), len: high(or_all), len_sum: high(sum_all) }
+    SegmentBits { phys: low(or_all), len: high(or_all), len_sum: high(sum_all) }
 }
 
 /// The segment as a vector: `repr(C)` puts the address first.

@@ -14,7 +14,7 @@ fn list(count: u64) -> Vec<Segment> {
     (1..=count).map(page).collect()
 }
 
-/// What both ways say about the list. They must agree, and write the same if it is right.
+/// Runs both ways on the list. They must return the same, and write the same if they accept it.
 fn both(list: &[Segment]) -> bool {
     let (mut first, mut second) = (vec![!0; list.len()], vec![!0; list.len()]);
     let said = fill(&mut first, list, &BATCH);
@@ -45,7 +45,7 @@ fn a_wrong_segment_is_found_wherever_it_is() {
         |segment| segment.phys.0 |= 0x800,
         |segment| segment.phys.0 |= 1 << 48,
     ];
-    // What is read, and so what Miri looks at, is the same whichever field is wrong.
+    // The code reads the same memory for every wrong field, so Miri runs one.
     let (counts, wrong): (&[usize], _) =
         if cfg!(miri) { (&[1, 5, 9], &wrong[..1]) } else { (&[1, 3, 4, 5, 8, 9, 11], &wrong[..]) };
     for &count in counts {
@@ -59,7 +59,7 @@ fn a_wrong_segment_is_found_wherever_it_is() {
     }
 }
 
-/// Lengths whose sum is right, or whose sum overflows to what is right, are still wrong.
+/// Wrong lengths are refused even if their sum is right, or overflows to the right value.
 #[test]
 fn wrong_lengths_do_not_make_up_for_each_other() {
     for lens in [[0, 0x2000, 0x1000, 0x1000], [1 << 63, 0x1000, 1 << 63, 0x3000], [0, 0, 0, 0x4000]]

@@ -6,8 +6,8 @@
 //!
 //! 1. Unhook: the entry is cleared, and a barrier follows.
 //! 2. Invalidate: the caller's closure invalidates the walks through the table and waits. No leaf
-//!    needs this: nothing is mapped there, and what was has been invalidated before its addresses
-//!    were used again.
+//!    entry needs this: nothing is mapped there, and earlier mappings were invalidated before their
+//!    addresses were used again.
 //! 3. Reuse: the tables are spare ones now, and a block is written in the empty entry.
 //!
 //! If step 2 fails, the same table is hooked in again, and this call writes pages into it.

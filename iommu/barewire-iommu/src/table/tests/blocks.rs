@@ -94,8 +94,8 @@ fn segments_that_continue_each_other_become_blocks() {
             (0..count).map(move |n| Segment { phys: PhysAddr(phys + n * 4096), len: 4096 })
         };
         let piece = |phys, len| Segment { phys: PhysAddr(phys), len };
-        // A block made of pages, then one of two pieces, the second of which continues; the rest of
-        // that; and one that is nearly a block.
+        // A block made of pages. A block made of two pieces, the second of which is longer than the
+        // block; pages after it that complete the next block. 511 pages, one less than a block.
         let mut list: Vec<Segment> = pages(2 * MIB, 512).collect();
         list.push(piece(16 * MIB, MIB));
         list.push(piece(17 * MIB, MIB + 8 * KIB));

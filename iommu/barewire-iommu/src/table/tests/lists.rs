@@ -1,4 +1,4 @@
-//! Lists of single pages in tables that exist: the path of their own, and what it leaves to the
+//! Lists of single pages in tables that exist: their own path, and the cases that it leaves to the
 //! general code.
 
 use std::vec::Vec;
@@ -142,8 +142,8 @@ fn a_list_is_stored_cleaned_and_waited_for() {
     });
 }
 
-/// As a single page does, a list cleans the way that another processor may not have cleaned; so does a
-/// list of whole tables.
+/// A list cleans the entries above its leaves that another processor may not have cleaned, as a single
+/// page does; so does a list of whole tables.
 #[test]
 #[cfg(target_has_atomic = "64")]
 fn a_way_that_is_not_marked_is_cleaned() {

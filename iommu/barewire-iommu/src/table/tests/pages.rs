@@ -1,4 +1,4 @@
-//! Single pages: the paths of their own, and what they leave to the general code.
+//! Single pages: their own paths, and the cases that these leave to the general code.
 
 use super::release;
 use crate::address::{Iova, PhysAddr, Segment};
@@ -163,8 +163,8 @@ fn a_block_on_the_way_is_met_as_for_any_size() {
     }
 }
 
-/// The store, its cleaning and the barrier, in this order and nothing else; what is stored directly
-/// is seen in the table.
+/// Records exactly the store, its cleaning and the barrier, in this order. A direct store is not
+/// recorded; the test reads it in the table.
 #[test]
 fn a_page_is_stored_cleaned_and_waited_for() {
     fn check<const DIRECT: bool>(config: Config) {

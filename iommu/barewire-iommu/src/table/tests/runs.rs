@@ -1,4 +1,4 @@
-//! Unmapping what lies side by side: blocks, tables, pages and holes.
+//! Unmapping adjacent blocks, tables, pages and holes.
 
 use std::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::gather::{Gather, Run};
 use crate::table::PageTable;
 use crate::testing::{Counting, Event, Recorder, config, rw, with_arena};
 
-/// What an entry of level 2 has.
+/// The contents of a level 2 entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Has {
     Nothing,
@@ -108,7 +108,7 @@ fn check<P: crate::pool::Pool>(
         assert_eq!(run.level, level);
     }
     super::release(&table.whole(), &mut gather);
-    // The rest goes for the next check.
+    // The rest is unmapped before the next check.
     let mut gather = Gather::new();
     table
         .whole()

@@ -141,7 +141,7 @@ impl<'r> Fake<'r> {
         let wrap = (2 << log2) - 1;
         let (prod, cons) = (state.eventq_prod & wrap, state.eventq_cons & wrap);
         if prod ^ cons == 1 << log2 {
-            // Full: OVFLG differs from OVACKFLG until somebody has seen it.
+            // Full: OVFLG differs from OVACKFLG until the driver acknowledges it.
             if (state.eventq_prod ^ state.eventq_cons) >> 31 == 0 {
                 state.eventq_prod ^= 1 << 31;
             }

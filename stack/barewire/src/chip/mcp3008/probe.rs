@@ -2,7 +2,7 @@
 //!
 //! # Read first
 //! Section 5.0 of DS21295 (MCP3004/3008), DS21298 (MCP3204/3208) and DS21294 (MCP3002), with figures 5-1
-//! and 5-2: what DOUT carries if the clock goes on after B0.
+//! and 5-2: the bits on DOUT if the clock continues after B0.
 //!
 //! # How it works
 //! The parts have no identity. But after B0 each sends its code again from B1 up to its most significant
@@ -23,7 +23,8 @@
 //! [`probe`] asks each channel, because a code of 0 fits every row.
 //!
 //! The MCP3002 takes D2 as ODD/SIGN and D1 as MSBF, and one level of MSBF replaces its second code with zeros.
-//! DS21294 contradicts itself on which. Both are accepted from it, and half of the channels have each level.
+//! DS21294 contradicts itself on which level. The probe accepts both, and asks half of the channels with each
+//! level.
 //!
 //! # Not supported
 //! 1. A chip whose codes are all 0: no part is told. A MISO line that is held low looks the same.
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn a_code_of_0_fits_all_parts() {
         assert_eq!(fits(0), [true; 3]);
-        // What nothing drives can only exclude the part that would have driven it.
+        // A bit that no chip drives can only exclude the parts that would have driven it.
         assert_eq!(fits(answer(&[1; 6], 12, 0, true)), [false, true, true]);
     }
 

@@ -114,7 +114,7 @@ impl<P: Port + AsyncPort, T: Timer, D: DelayNs, const ERASE: usize> AsyncStorage
             let times = (0, self.chip.geometry.chip_erase_max_ns);
             let wait = Wait::new(&self.chip.geometry, &mut self.chip.timer, times, 0, 0);
             match self.ready(wait).await {
-                // Of an earlier change, whose caller was told or is gone.
+                // An error of an earlier change. Its caller has had the error or is gone.
                 Ok(_) | Err(NorError::Failed { .. }) => {}
                 Err(error) => return Err(error),
             }

@@ -139,7 +139,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
 
 /// The place of the first byte with a programmed bit.
 fn first_set(bytes: &[u8]) -> Option<usize> {
-    // A fold over all is many times faster than a search, and most are blank.
+    // Most buffers are blank, and a fold over all bytes is many times faster than a search.
     let all = bytes.iter().fold(ERASED, |all, byte| all & byte);
     if all == ERASED { None } else { bytes.iter().position(|&byte| byte != ERASED) }
 }

@@ -1,4 +1,4 @@
-//! How a chip tells that a program or an erase failed, and what is done about it.
+//! How a chip reports that a program or an erase failed, and how the driver reacts.
 //!
 //! Read first: S25FL512S datasheet, status register 1 (P_ERR, E_ERR) and CLSR; S25HS-T datasheet, the same and
 //! CLPEF; MT25Q datasheet, flag status register.
@@ -76,7 +76,7 @@ impl Report {
         }
     }
 
-    /// The command that clears what was reported.
+    /// The command that clears the error bits.
     pub(super) const fn clear(self) -> Option<u8> {
         match self {
             Report::None => None,

@@ -4,8 +4,8 @@
 //! 1. Enable: WREN, then RDSR. If the latch is not set, nothing else is done.
 //! 2. Command: the caller's command takes effect when CS rises.
 //! 3. Wait: [`WriteEnabled::finish`] waits until the chip is ready. A failure that the chip reports is read and
-//!    cleared. A latch that is still set means that the chip ignored the command, or that it never clears it
-//!    (QEMU's models): reading back decides, and without that it is an error.
+//!    cleared. If the latch is still set, the chip ignored the command, or it never clears the latch (QEMU's
+//!    models). Reading back decides which; an operation that does not read back fails.
 //! 4. Drop: if the latch is not known to be clear (an error, a panic, a latch still set), dropping the guard
 //!    sends WRDI. It does not if the chip is known to be busy for good or gone: such a chip accepts no
 //!    command, and the next operation settles it.

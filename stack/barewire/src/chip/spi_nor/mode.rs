@@ -53,7 +53,7 @@ fn set_upper(port: &mut impl Port, upper: u8) -> Result<(), NorError> {
     send(port, &[&[WREN], &[WREAR, upper], &[WRDI]])
 }
 
-/// Messages of which nothing is read.
+/// Sends each command as a message of its own, and reads nothing.
 fn send(port: &mut impl Port, commands: &[&[u8]]) -> Result<(), NorError> {
     commands.iter().try_for_each(|&command| Ok(port.run(&mut [Transfer::write(command)])?))
 }

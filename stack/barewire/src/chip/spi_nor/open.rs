@@ -6,7 +6,8 @@
 //! 2. Id.
 //! 3. SFDP. A signature that comes one byte late means that the chip takes four address bytes now, since
 //!    another user left it in 4-byte mode, or always.
-//! 4. Mode: back to 3-byte mode, which is seen by the signature, or noted.
+//! 4. Mode: leave 4-byte mode. The signature, read again, shows whether that worked; if not, that
+//!    is noted.
 
 use super::fault::Report;
 use super::mode::exit;
@@ -152,7 +153,8 @@ fn takes_four(port: &mut impl Port) -> Result<bool, NorError> {
     Ok(is_late(SfdpError::Signature { actual: u32::from_le_bytes(first) }))
 }
 
-/// Answers what parsing asks, with `mode` address bytes where the chip's mode decides.
+/// Reads the registers that parsing asks for, with `mode` address bytes where the chip's mode
+/// decides.
 fn answer(port: &mut impl Port, mode: u8, ask: Ask, into: &mut [u8]) -> Result<(), NorError> {
     let (opcode, address, bytes, dummy) = match ask {
         // Address, then 8 dummy clocks.
@@ -169,7 +171,7 @@ fn answer(port: &mut impl Port, mode: u8, ask: Ask, into: &mut [u8]) -> Result<(
     let mut at = address;
     for piece in into.chunks_mut(longest_data(port)) {
         command[1..=bytes].copy_from_slice(&at.to_be_bytes()[4 - bytes..]);
-        // The address of a register may be any.
+        // A register may have any address, so this may wrap.
         at = at.wrapping_add(piece.len() as u32);
         port.run(&mut [Transfer::write(command), Transfer::read(piece)])?;
     }

@@ -272,7 +272,8 @@ pub(super) fn never_with_sfdp(id: JedecId) -> Option<Geometry> {
     }
 }
 
-/// The geometry of a part that may have no SFDP. One with the same id that has it (S25FS512S) describes itself.
+/// The geometry of a part that may have no SFDP. A part with the same id that has SFDP, S25FS512S, is read by
+/// its SFDP instead.
 pub(super) fn perhaps_without_sfdp(id: JedecId) -> Option<Geometry> {
     match id {
         // S25FL512S datasheet: command summary; SDR AC characteristics FSCK,R 50 MHz for READ, FSCK,C

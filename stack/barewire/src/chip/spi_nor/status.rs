@@ -13,7 +13,7 @@ pub enum StatusForm {
     Both,
     /// 01h and 31h with one byte each.
     Separate,
-    /// Not known: both bytes, and if the chip ignores that, one by one.
+    /// Not known: write both bytes in one command, and if the chip ignores that, each by its own.
     Unknown,
     /// 50h instead of 06h, then 01h with one byte: a volatile register.
     Volatile,
@@ -26,7 +26,8 @@ impl StatusForm {
         match requirement {
             // QE is bit 6 of register 1; bit 7 of a register that is read by 3Fh; or there is none.
             Some(0 | 2 | 3) => StatusForm::One,
-            // QE is bit 1 of register 2. With 001b one byte clears it, with 100b it does not.
+            // QE is bit 1 of register 2. With 001b a one-byte write clears the second register;
+            // with 100b it does not.
             Some(1 | 4 | 5) => StatusForm::Both,
             Some(6) => StatusForm::Separate,
             _ => StatusForm::Unknown,

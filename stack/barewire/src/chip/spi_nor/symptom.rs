@@ -1,8 +1,8 @@
 //! The pattern of an identification that makes no sense, so that the error can name the likely cause.
 //!
-//! A chip's SFDP begins with four known bytes, and the ids of some parts are known. If what came is one of
-//! these shifted by one bit, the controller sampled MISO one clock late or early: the clock is too fast
-//! for the chip and the wires, or the mode is wrong. If two readings of the id differ, nothing drives
+//! A chip's SFDP begins with four known bytes, and the ids of some parts are known. If the received id is
+//! one of these shifted by one bit, the controller sampled MISO one clock late or early: the clock is too
+//! fast for the chip and the wires, or the mode is wrong. If two readings of the id differ, nothing drives
 //! MISO, or it is disturbed.
 
 use super::sfdp::SIGNATURE;

@@ -38,8 +38,8 @@ fn factory(address: u64) -> u8 {
     if address >= SIZE / 2 + MIB { 0xff } else { (address.wrapping_mul(0x9e37_79b9) >> 13) as u8 }
 }
 
-/// The SFDP of that part. With `extended`, of a part that reaches above 16 MiB only by an extended
-/// address register.
+/// The SFDP of that part, or, if `extended`, of a part whose bytes above 16 MiB are reached only
+/// through an extended address register.
 fn sfdp(extended: bool) -> Vec<u8> {
     let mut image = vec![0xff; 0x100];
     image[..8].copy_from_slice(b"SFDP\x00\x01\x00\xff");

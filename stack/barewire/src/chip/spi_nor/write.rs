@@ -11,8 +11,8 @@
 //!    scratch buffer from step 1. If power fails between its erase and its programming, they are
 //!    lost.
 //! 4. Program: pages without a bit to clear are skipped.
-//! 5. Verify: every changed sector is read back and compared. If a chip may have ignored an erase, that is seen
-//!    before anything is programmed over what was there.
+//! 5. Verify: every changed sector is read back and compared. If the chip may have ignored an erase, the driver
+//!    notices that before it programs over the old content.
 
 use core::ops::ControlFlow;
 

@@ -119,7 +119,7 @@ fn status_is_what_the_registers_say() {
     assert_eq!(bench.ask(0xa0), 0b0101_0000, "two wait");
     bench.pass(2 * MS);
     assert_eq!(bench.ask(0xa0), 0b1010_0001, "and went out");
-    // The answer repeats for as long as it is clocked.
+    // While the chip is clocked, the answer repeats.
     assert_eq!(bench.spi(&[0xa0, 0, 0, 0])[1..], [0b1010_0001; 3]);
 }
 

@@ -16,7 +16,7 @@ fn int_is_low_while_a_flag_and_its_enable_are_set() {
     let eof = bench.bus.records()[0].eof;
     assert_eq!(pin.asserted_since(), Some(eof - BIT));
     bench.write(0x05d, &[1]);
-    // With the last bit of the byte, a microsecond before CS had been high for half of one.
+    // The flag clears with the last bit of the written byte: one microsecond before `bench.at`.
     let cleared = bench.at - 1_000_000;
     assert_eq!(bench.chip.take_int_lows(), [(eof - BIT, Some(cleared))]);
     assert_eq!((pin.asserted_since(), bench.chip.take_int_lows()), (None, vec![]));

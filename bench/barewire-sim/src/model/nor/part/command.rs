@@ -1,4 +1,4 @@
-//! What an opcode of a part does, and the groups of opcodes that many parts have.
+//! The effects of a part's opcodes, and the groups of opcodes that many parts share.
 //!
 //! Read first: JESD216, which names these opcodes, and the command table of the part's datasheet. A part has exactly
 //! the opcodes of its groups: any other is ignored, and WEL stays as it is.

@@ -6,8 +6,8 @@
 use super::*;
 
 impl Part {
-    /// ISSI IS25WP256: 32 MiB at 1.8 V. 4-byte mode is left by 29h or by the bank register, and E9h is no opcode
-    /// of it. BP3 is bit 5, and bit 6 is QE.
+    /// ISSI IS25WP256: 32 MiB at 1.8 V. 29h or a write of the bank register leaves 4-byte mode. The part does
+    /// not have E9h. BP3 is bit 5, and bit 6 is QE.
     ///
     /// The bank register needs no WEL, as JESD216 describes it. What WEL does after a protected target is not known:
     /// it stays set.

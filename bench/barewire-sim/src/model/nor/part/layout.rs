@@ -46,11 +46,11 @@ pub(in super::super) struct StatusLayout {
     pub(in super::super) aai_mode: u8,
     /// Register 3 shows 4-byte mode in this bit.
     pub(in super::super) four_byte_mode: u8,
-    /// What becomes of a change of a protected range.
+    /// What happens if a command changes a protected range.
     pub(in super::super) refusal: Refusal,
 }
 
-/// What becomes of a program or an erase that protection refuses. It changes nothing in either case.
+/// What happens after protection refused a program or an erase. It changes nothing in either case.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Refusal {
     /// WEL is cleared.

@@ -48,8 +48,8 @@ impl Part {
         }
     }
 
-    /// Macronix MX25R6435F: 8 MiB. Its 4-byte table and its ways into 4-byte mode read all ones, and it has none of
-    /// them.
+    /// Macronix MX25R6435F: 8 MiB. Its SFDP claims every opcode of the 4-byte table and every way into 4-byte mode
+    /// (all ones). The part has none of them.
     #[must_use]
     pub fn mx25r6435f() -> Self {
         let macronix = Self::macronix("MX25R6435F", [0xc2, 0x28, 0x17], 8 * MIB);

@@ -4,10 +4,10 @@
 //! their tables differently, so tables are cited by name.
 //!
 //! A [`Part`] has no behaviour: the state machine in `../mod.rs` implements each [`Op`], so two parts differ only in
-//! their tables. What a part says is its SFDP, as bytes that somebody read from a chip and published, or, where nobody
-//! did, as its datasheet gives them. What it does is everything else here: the opcodes it obeys (`command.rs`), its
-//! protection, status bits and erase map (`layout.rs`), its address mode, locks and times. Nothing here derives one from the
-//! other. Where no source tells what a part does, it does what its SFDP says, and its file says so.
+//! their tables. A part's description of itself is its SFDP: bytes that were read from a chip and published, or else
+//! those in its datasheet. Its behaviour is everything else here: the opcodes it obeys (`command.rs`), its
+//! protection, status bits and erase map (`layout.rs`), its address mode, locks and times. Nothing here derives one
+//! from the other. Where no source tells what a part does, it does what its SFDP says, and its file says so.
 //!
 //! To add a part, add a function to its vendor's file and a row to `ALL` in `catalog.rs`.
 //!
@@ -53,7 +53,7 @@ const MIB: usize = 1 << 20;
 /// The duration of an internal operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The datasheet's typical time, which the model takes.
+    /// The datasheet's typical time. The model takes that long.
     pub typical_ps: Ps,
     /// The datasheet's maximum.
     pub max_ps: Ps,
@@ -168,9 +168,9 @@ const fn limits(max_clock_hz: u32) -> WireLimits {
 }
 
 impl Part {
-    /// A part of `size` bytes that has nothing but what most have: pages of 256 bytes, 3-byte addresses, one status
-    /// register without protection. Its times are the W25Q256JV's, a chip erase in proportion to the size: where a
-    /// vendor's file does not replace them, they are no facts about the part.
+    /// A part of `size` bytes with the features that most parts have, and no others: pages of 256 bytes, 3-byte
+    /// addresses, one status register without protection. Its times are the W25Q256JV's, a chip erase in proportion
+    /// to the size: where a vendor's file does not replace them, they are no facts about the part.
     fn plain(name: &'static str, jedec_id: [u8; 3], size: usize) -> Self {
         let blocks = (size / (64 * KIB)) as Ps;
         Self {

@@ -103,8 +103,8 @@ impl Part {
     /// Microchip SST26VF064B: 8 MiB in blocks of 8, 32 and 64 KiB, all erased by D8h, their sizes by the place. Locked
     /// at power-up until 98h.
     ///
-    /// The datasheet says that a change of a locked block is ignored. Its list of what clears WEL does not name that,
-    /// so WEL stays set.
+    /// The datasheet says that a change of a locked block is ignored. The datasheet's list of events that clear WEL
+    /// does not name this one, so WEL stays set.
     #[must_use]
     pub fn sst26vf064b() -> Self {
         let size = 8 * MIB;

@@ -1,4 +1,4 @@
-//! What parts do that their SFDP does not say, in raw bytes.
+//! Behaviour of parts that their SFDP does not describe, tested with raw bytes.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn zeroed(part: Part) -> Bench {
     bench
 }
 
-/// Erases by `command` and returns what became blank.
+/// Erases by `command` and returns the range that became blank.
 fn erased(b: &mut Bench, command: &[u8]) -> std::ops::Range<usize> {
     b.nor.content.fill(0);
     b.enabled(command);
@@ -115,7 +115,7 @@ fn s25fs_s_has_4_kib_sectors_at_the_end_that_its_registers_say() {
     assert_eq!(erased(&mut b, &four(0x21, 0x8000)), 0..0);
     assert_eq!(b.status(), WEL);
     assert!(b.complaint().contains("no such sector"));
-    // A block under them: what they do not cover.
+    // A block erase under the 4 KiB sectors: it erases only the part that they do not cover.
     assert_eq!(erased(&mut b, &four(0xdc, 0)), 0x8000..0x4_0000);
     assert_eq!(erased(&mut b, &four(0xdc, 0x3ff_ffff)), 0x3fc_0000..0x400_0000);
     // TBPARM: at the top. It is bit 2 of configuration register 1, by 71h at 2.
@@ -298,7 +298,8 @@ fn a_stack_ignores_c7h_and_erases_a_die_by_c4h() {
 #[test]
 fn the_second_register_is_written_as_each_part_has_it() {
     let rows = [
-        // 01h with two bytes, then with one: kept, or cleared.
+        // Opcode 01h with two bytes, then with one: some parts keep the second register, some clear
+        // it.
         (Part::w25q256jv(), 0x35, Some(0x42)),
         (Part::bh25q128as(), 0x35, Some(0x00)),
         (Part::mx25l3233f(), 0x15, Some(0x02)),

@@ -49,7 +49,7 @@ const NS_PER_MS: u64 = 1_000_000;
     carries is dropped by the kernel once the socket's queue is full. Errors of the chip's bus arrive as \
     error frames (candump NAME,0:0,#FFFFFFFF)."
 )]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     can: CanArgs,
     /// The interface, vcan0 for one: `ip link add dev vcan0 type vcan && ip link set vcan0 up`
@@ -180,7 +180,8 @@ fn carry(
                 thread::sleep(IDLE);
             }
         } else if !busy {
-            // By an INT line too no longer: the socket is looked at between two waits.
+            // With an INT line too, waits are no longer than this: the socket is read between two
+            // waits.
             node.wait(POLL_NS);
         }
     }

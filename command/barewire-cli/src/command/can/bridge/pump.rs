@@ -6,11 +6,12 @@
 //! 1. Drain the chip: its frames and errors go into a queue, in order. The queue is full only if the
 //!    socket accepts nothing. The chip is not read then, and later reports its overflow.
 //! 2. Drain the queue into the socket until the socket accepts no more. The rest keeps its order.
-//! 3. Send the socket's frames to the chip until its FIFO is full. The frame without a place is kept,
-//!    and no more are read: the socket's own queue fills, and then the kernel drops frames.
+//! 3. Send the socket's frames to the chip until its FIFO is full. A frame that finds the chip's FIFO
+//!    full is kept, and no more frames are read. Then the socket's queue fills, and the kernel drops
+//!    frames.
 //!
 //! # Ordering
-//! Each direction keeps its order. Between the two there is none.
+//! Each direction keeps its order. The two directions are not ordered against each other.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -23,7 +24,7 @@ use crate::shared::failure::Failure;
 
 /// Frames and errors that may wait for the socket. Beyond that the chip is no longer read.
 pub(super) const QUEUE_MAX: usize = 256;
-/// Frames of one step from the socket: the other direction has its turn too.
+/// The most frames that one step takes from the socket, so that the other direction gets its turn.
 const BATCH: usize = 64;
 /// No room in the interface's queue.
 const ENOBUFS: i32 = 105;
@@ -160,7 +161,7 @@ impl Pump {
         Ok(())
     }
 
-    /// The frame as the chip sends it, if its bus carries such ones.
+    /// The frame in the chip's format; `None` if its bus cannot carry such a frame.
     fn fitting(&self, frame: CanFrame) -> Option<Frame> {
         frame.to_chip().filter(|_| self.fd_bus || !frame.is_fd())
     }

@@ -41,7 +41,7 @@ const STEP: u64 = 256;
 /// offered.
 #[derive(clap::Args, Debug)]
 #[command(mut_args(hide_what_is_for_boards))]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     can: CanArgs,
     /// What echoes the frames: a process that UIO wakes, that process and a second one behind two
@@ -296,7 +296,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         ));
     }
     let rates = can.rates()?;
-    // Whatever is settled here is sent with the thread's frames where nothing else was asked.
+    // Settings of the far node that the user did not give are those of the published measurement.
     let far = far.settle(can.fd, default_far())?;
     let frames = far.total().unwrap_or(0);
     let as_published = can.bitrate == PUBLISHED_BITRATE_HZ

@@ -32,7 +32,7 @@ impl Tree {
     }
 }
 
-/// ECSPI1 by UIO, ready but for what a test changes: no chip, no `cs-gpios`.
+/// ECSPI1 by UIO, without chips and without `cs-gpios`. Each test adds the fault that it is about.
 fn bare() -> Tree {
     uio("simple-pm-bus\0", &[2, 189])
         .without(&format!("{NODE}/flash@0"))

@@ -10,11 +10,11 @@ use barewire_lab::report::{self, exact, number};
 
 use super::given::{self, Experiments};
 use crate::shared::failure::Failure;
-use crate::shared::files::{Named, Output};
+use crate::shared::files::{NamedFile, Output};
 use crate::shared::output;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The figure; `barewire lab list --figures` has all
     #[arg(value_name = "ID")]
     id: String,
@@ -33,7 +33,8 @@ pub(super) struct Args {
 
 /// Explains.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let outputs: Vec<Named<'_>> = args.svg.iter().map(|path| Named { by: "--svg", path }).collect();
+    let outputs: Vec<NamedFile<'_>> =
+        args.svg.iter().map(|path| NamedFile { by: "--svg", path }).collect();
     args.experiments.check(&outputs)?;
     let lab = args.experiments.lab()?;
     let explanation = lab.explain(&args.id, &args.without).map_err(given::refused)?;

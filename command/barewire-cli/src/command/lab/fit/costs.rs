@@ -13,7 +13,7 @@ pub(super) fn text(fit: &Fit) -> String {
         "{:<name$}{:<14}{:>10}{:>18}{:>12}{:>18}\n",
         "cost", "unit", "before", "low-high", "fitted", "low-high"
     );
-    // What no figure depends on stays where it was.
+    // A cost that no figure depends on keeps its value.
     let (moved, still): (Vec<_>, Vec<_>) =
         fit.costs.iter().partition(|cost| cost.value != cost.prior);
     for cost in moved {

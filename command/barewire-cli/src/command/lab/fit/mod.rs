@@ -31,7 +31,7 @@ Examples:
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Fit to your own board's figures instead: lines of id,value, with ids of `barewire lab list --figures`
     #[arg(long, value_name = "FILE.csv", conflicts_with = "trace")]
     figures: Option<PathBuf>,

@@ -12,7 +12,7 @@ use crate::shared::output;
 use crate::shared::progress::Progress;
 
 #[derive(clap::Args, Debug)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Show this thread alone: jander-rfc, ellis, ranjan, jander-v2, pitchen; own, of your experiments
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use barewire_lab::outcome::{Row, Told};
+use barewire_lab::outcome::{Row, UnpublishedResult};
 use barewire_lab::report::{exact, number, threads};
 
 /// The widest line.
 const WIDTH: usize = 116;
 
 /// All rows, thread by thread, and the footnotes.
-pub(super) fn text(rows: &[Row], told: &[Told]) -> String {
+pub(super) fn text(rows: &[Row], told: &[UnpublishedResult]) -> String {
     let mut text = String::from(
         "Published by the threads; kernels simulated, and barewire simulated on the same work: barewire measured nothing \
          of it.\nlow-high: the smallest and largest of seventeen sets of costs that the fit leaves; for barewire of all \
@@ -28,13 +28,14 @@ pub(super) fn text(rows: &[Row], told: &[Told]) -> String {
             });
             line(&mut text, row, mark);
         }
-        let told: Vec<&Told> = told.iter().filter(|told| told.thread == block[0].thread).collect();
+        let told: Vec<&UnpublishedResult> =
+            told.iter().filter(|told| told.thread == block[0].thread).collect();
         for of_one in told.chunk_by(|one, other| one.experiment == other.experiment) {
-            let Told { experiment, citation, unexplained, .. } = of_one[0];
+            let UnpublishedResult { experiment, citation, unexplained, .. } = of_one[0];
             let unexplained = unexplained.as_ref().map_or(String::new(), |why| format!("; {why}"));
             let said = format!("{experiment}: the thread says “{citation}”{unexplained}");
             let _ = writeln!(text, "{}", wrapped(&said, "  "));
-            for Told { path, text: words, .. } in of_one {
+            for UnpublishedResult { path, text: words, .. } in of_one {
                 let _ = writeln!(text, "  {path:<25}{words}");
             }
         }

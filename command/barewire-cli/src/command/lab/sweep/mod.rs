@@ -11,7 +11,7 @@ use barewire_lab::report;
 
 use super::given;
 use crate::shared::failure::Failure;
-use crate::shared::files::{self, Named, Output};
+use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output;
 use range::{Dimension, Range};
 
@@ -27,7 +27,7 @@ Examples:
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("parameter").required(true)))]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The kernel's path: `barewire lab list` has those of the experiments
     #[arg(long, value_name = "PATH")]
     path: String,
@@ -97,7 +97,7 @@ impl Args {
 /// Sweeps.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let [csv, svg] = [("--csv", &args.csv), ("--svg", &args.svg)]
-        .map(|(by, path)| Some(Named { by, path: path.as_deref()? }));
+        .map(|(by, path)| Some(NamedFile { by, path: path.as_deref()? }));
     files::check(&csv.into_iter().chain(svg).collect::<Vec<_>>(), &[])?;
     let (parameter, range) = args
         .varied()
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         values: range.values(),
     };
     let sweep = Lab::new().sweep(&request).map_err(given::refused)?;
-    let begin = |output: Option<Named<'_>>| {
+    let begin = |output: Option<NamedFile<'_>>| {
         output.map(|output| Output::create(output, args.json)).transpose()
     };
     let (csv, svg) = (begin(csv)?, begin(svg)?);

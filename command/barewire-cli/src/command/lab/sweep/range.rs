@@ -101,7 +101,7 @@ impl Dimension {
         }
     }
 
-    /// The unit that a value without one has: that of the other end.
+    /// A value without a unit has the unit of the other end.
     fn inherited(self, from: &str, to: &str) -> &'static str {
         let has_unit = from.ends_with(|last: char| last.is_ascii_alphabetic());
         if has_unit || !matches!(self, Self::Time | Self::Clock) {

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, Pad};
 use barewire_spidev_abi::Errno;
-use barewire_spidev_abi::gpio::{ChipName, Failed, GpioChip, LineSpec, Now, tree};
+use barewire_spidev_abi::gpio::{ChipName, GpioChip, GpioError, LineSpec, Now, tree};
 use barewire_spidev_abi::protocol::OpenId;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -107,7 +107,7 @@ impl<'s> Gpio<'s> {
         let MappedChip { chip, clock } = self.chips.get_mut(index).ok_or(Errno::BADF)?;
         let answer = clock.during(|| chip.ioctl(file, number, body, &now()));
         let path = chip.name().path();
-        answer.map_err(|Failed { errno, why }| {
+        answer.map_err(|GpioError { errno, why }| {
             if let Some(why) = why.filter(|_| self.verbose) {
                 let text = format!("{path}: {errno}: {why}");
                 if self.told.insert(text.clone()) {
@@ -130,8 +130,8 @@ impl<'s> Gpio<'s> {
         self.chips.iter().any(|mapped| mapped.chip.is_watching() || mapped.chip.has_packets())
     }
 
-    /// Looks at all lines that are watched, now, and passes on what their files read, until `send` says that
-    /// there is no room.
+    /// Reads the level of all watched lines now, and sends the events to their files until `send` has no
+    /// more room.
     pub(super) fn look(&mut self, send: &mut dyn FnMut(OpenId, &[u8]) -> bool) {
         for MappedChip { chip, clock } in &mut self.chips {
             if chip.is_watching() {

@@ -155,7 +155,7 @@ fn sound(addr: u64, size: u64) -> Result<(), LineError> {
     addr.checked_add(last).map(drop).ok_or(LineError::Overflow)
 }
 
-/// The same of memory, where it is known.
+/// The same for the address in memory, if it is known.
 fn within(phys: Option<u64>, size: u64) -> Result<Option<u64>, LineError> {
     phys.map_or(Ok(()), |phys| sound(phys, size))?;
     Ok(phys)

@@ -51,7 +51,8 @@ pub(super) enum Event<'a> {
 /// and need not be multiples of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Call {
-    /// A buffer was mapped. Of allocated memory the physical address is not told.
+    /// A buffer was mapped. The trace does not give the physical address of memory that the DMA API
+    /// allocated.
     Map { addr: u64, size: u64, phys: Option<u64> },
     /// A scatter list was mapped: the device's segments (address and size), and the memory's.
     MapList { segments: Vec<(u64, u64)>, phys: Vec<u64>, truncated: bool },
@@ -66,7 +67,7 @@ pub(super) enum Call {
 /// A line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TraceLine<'a> {
-    /// When, on the tracer's clock; none if it does not say, or not in seconds.
+    /// The time on the tracer's clock; `None` if the line has none, or not in seconds.
     pub(super) time_ns: Option<u64>,
     /// The event.
     pub(super) event: Event<'a>,
@@ -177,8 +178,8 @@ pub(super) fn parse(line: &str) -> Result<TraceLine<'_>, LineError> {
     }
 }
 
-/// Whether a line says nothing of its own: an empty one, a comment, what `trace-cmd report` begins with, a
-/// line of a call chain.
+/// Whether a line has no event: an empty line, a comment, the header of `trace-cmd report`, or a line of a
+/// call chain.
 fn is_between_events(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let Some(first) = words.next() else { return true };

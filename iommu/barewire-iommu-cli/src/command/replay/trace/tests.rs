@@ -108,7 +108,7 @@ fn what_is_wrong_with_a_line_is_said() {
     ] {
         assert_eq!(parse(&format!("cam-77 [000] 1.5: {fields}")), Err(expected), "{fields}");
     }
-    // Up to the last byte there is.
+    // A range may end at the last address of 64 bits.
     let last = "map: IOMMU: iova=0xffffffffffffffff - 0x0 paddr=0 size=1";
     assert!(parse(last).is_ok(), "{:?}", parse(last));
 }
@@ -141,7 +141,7 @@ fn fields_of_dma_events_are_read_as_the_kernel_prints_them() {
             truncated: true
         }
     );
-    // What is printed as dma_addrs are physical addresses.
+    // The values printed as dma_addrs are physical addresses.
     assert_eq!(
         call("dma_map_sg_err: 0000:01:00.0 dir=NONE dma_addrs={0x1} err=-5 attrs="),
         Call::Failed

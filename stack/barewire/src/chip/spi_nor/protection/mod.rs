@@ -83,7 +83,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
     pub(super) fn protection_now(&mut self) -> Result<Protection, NorError> {
         let status = self.status_now()?;
         if self.geometry.protection == Layout::SstBlocks {
-            // Without an answer the chip is as it powers up, until it was told otherwise.
+            // If the chip does not answer, assume the state after power-up, unless this driver has
+            // unlocked it.
             let whole = if self.unlocked { 0..0 } else { 0..self.geometry.size };
             let LockedBlocks { range, all } =
                 self.locked_blocks()?.unwrap_or(LockedBlocks { range: whole, all: true });

@@ -27,7 +27,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let new = (lasting(old.0) & !layout.cleared(), old.1.map(second));
         self.write_registers(new)?;
         let now = self.both_registers()?;
-        // The protection bits are judged by who asked, and bits that hardware sets for itself are not ours.
+        // Protection bits are checked by the caller. Bits that the hardware sets itself are not compared.
         let kept = !layout.cleared() & !(BUSY | WEL) & !self.geometry.report.status_bits();
         for (register, expected, actual) in
             [(1, new.0 & kept, now.0 & kept), (2, new.1.map_or(0, second), now.1.map_or(0, second))]

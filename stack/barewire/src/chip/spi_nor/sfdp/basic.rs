@@ -12,8 +12,8 @@ use crate::chip::spi_nor::part;
 
 /// The largest page used. A page of more wraps there on parts that are not configured for it.
 const PAGE_MAX: u32 = 256;
-/// The largest part whose bulk erase is used. Larger ones are stacks of dies, which have none (MT25QL02G), or one
-/// whose end the status register does not show (W25Q01NW).
+/// The largest part whose bulk erase is used. Larger parts are stacks of dies. They have no bulk erase
+/// (MT25QL02G), or one whose end the status register does not show (W25Q01NW).
 const CHIP_ERASE_MAX: u64 = 64 << 20;
 
 /// For parts without times: a page's typical program time, and the ratio of maximum to typical
@@ -25,7 +25,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 
-/// The table, with what goes with it.
+/// The table, with the tables that extend it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basic<'a> {
     pub(super) bfpt: &'a [u32; BFPT_WORDS],

@@ -9,18 +9,19 @@ use super::{Ask, words};
 use crate::chip::spi_nor::geometry::{REGIONS_MAX, Region};
 
 /// The opcodes that only read a register on every part: status and configuration registers, any register
-/// (65h). Another one in a table is not sent. (35h enters quad mode on some parts.)
+/// (65h). If a table names any other opcode, it is not sent. (For example, 35h enters quad mode on some
+/// parts.)
 const READS: [u8; 8] = [0x05, 0x07, 0x15, 0x16, 0x65, 0x85, 0xb5, 0xc8];
 /// Dummy clocks as configured: the default of the parts with such a table (S25FS-S datasheet, CR2V).
 const VARIABLE_DUMMY_CLOCKS: u32 = 8;
-/// A count of dummy clocks that stands for those.
+/// The count of dummy clocks that means "as configured".
 const VARIABLE: u32 = 15;
 
 /// The content of a chip's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is no heap, and one of it at a time")]
 pub(super) enum Map {
-    /// There is none: all erase types hold everywhere.
+    /// There is no map: all erase types apply to the whole array.
     None,
     /// Erase types by their number in the BFPT.
     Regions([Option<Region>; REGIONS_MAX]),

@@ -90,7 +90,8 @@ pub enum Ask {
     },
 }
 
-/// Reads and parses the SFDP of the chip `id` through `read`, which fills a buffer with what is asked.
+/// Reads and parses the SFDP of the chip `id` through `read`, which fills a buffer from an SFDP
+/// address.
 ///
 /// # Errors
 /// The outer error is `read`'s. The inner one says why the tables give no geometry.

@@ -360,7 +360,8 @@ fn each_way_that_word_16_names_is_used_and_no_other() {
         (enter(0) | exit(6) | 1 << 11, (mode(Enter::En4b), 64), Some(Exit::ResetF0)),
         (enter(2) | exit(2), (Addressing::ExtendedAddress, 64), None),
         (enter(6), (Addressing::FourByteOnly, 64), None),
-        // In, and no way out but power; a non-volatile register; opcodes that no table grants; nothing.
+        // Ways into 4-byte mode that are not used: one that only a power cycle leaves, a non-volatile
+        // register, opcodes that no table lists, none at all.
         (enter(0) | exit(7), out_of_reach, None),
         (enter(4) | exit(4), out_of_reach, None),
         (enter(5), out_of_reach, None),

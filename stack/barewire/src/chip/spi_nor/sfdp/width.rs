@@ -1,7 +1,7 @@
 //! The width of addresses: BFPT words 1 and 16, and the 4-byte address instruction table.
 //!
-//! Where word 16 is missing the maker decides, if its parts are alike. Where neither says a way into 4-byte mode
-//! and a way out, what is above 16 MiB is out of reach.
+//! Where word 16 is missing the maker decides, if its parts are alike. If neither table gives a way into 4-byte
+//! mode and one out of it, bytes above 16 MiB cannot be reached.
 
 use super::basic::Basic;
 use crate::chip::spi_nor::address::{Addressing, Enter, Exit, THREE_BYTE_REACH, Ways};
@@ -89,7 +89,7 @@ impl Basic<'_> {
             return Width { addressing: Addressing::FourByteOnly, ..three };
         }
         if size <= THREE_BYTE_REACH {
-            // With three or four bytes: somebody may have left it with four.
+            // With three or four bytes, because an earlier user may have left 4-byte mode on.
             let exit = ways.exit.filter(|_| self.address_bytes() == 1);
             return Width { exit, ..three };
         }

@@ -1,4 +1,4 @@
-//! The pump between sides that are not there, and between a simulated chip and such a socket.
+//! The pump between two stand-ins, and between a simulated chip and a stand-in for the socket.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -226,7 +226,7 @@ fn an_overflow_behind_a_socket_without_room_is_told_and_over() {
         assert!(pump.counts.socket_full > 0 && pump.counts.overflows > 0, "{:?}", pump.counts);
         let error = socket.written.iter().find(|text| text.starts_with("20000004#0001"));
         assert!(error.is_some(), "{:?}", pump.counts);
-        // What was not lost is in order.
+        // Frames that were not lost are in order.
         let frames: Vec<&String> =
             socket.written.iter().filter(|text| !text.starts_with("20")).collect();
         assert!(frames.len() < 600 && frames.len() >= QUEUE_MAX && frames.is_sorted());
@@ -240,7 +240,7 @@ fn virtual_time_does_not_run_ahead_of_real_time() {
         let mut pump = Pump::new(false);
         let begun = Instant::now();
         carry(node, &mut pump, &mut socket, Some(100)).expect("goes");
-        // One at once, and one every 10 ms of the time that it took.
+        // At most one frame at once, and one per 10 ms of elapsed time.
         let most = 2 + begun.elapsed().as_millis() / 10;
         let sent = far.borrow().sent_frames();
         assert!(sent >= 1 && u128::from(sent) <= most, "{sent} frames in {:?}", begun.elapsed());
