@@ -86,7 +86,7 @@ fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -
     {
         return told(ran);
     }
-    // One that came by `exec` around the library, or from another process, is known by its name.
+    // One that came from another process, around the library, is known by its name.
     let letter = number >> 8 & 0xff;
     let ours = letter == u32::from(b'k') || GpioRequest::has_letter(number);
     let id = if ours { files::find(fd) } else { files::file(fd) };
