@@ -75,9 +75,12 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let code = match error {
             OpenError::Name(_) => bw_error::BW_ERROR_NAME,
-            OpenError::Failed(_) | OpenError::Stopped(_) => bw_error::BW_ERROR_OPEN,
+            OpenError::Failed(_) | OpenError::Os { .. } | OpenError::Stopped(_) => {
+                bw_error::BW_ERROR_OPEN
+            }
         };
-        Self::new(code, error.to_string())
+        let os_errno = if let OpenError::Os { errno, .. } = error { errno } else { 0 };
+        Self { os_errno, ..Self::new(code, error.to_string()) }
     }
 }
 
