@@ -52,6 +52,9 @@ impl Failure {
         }
         let mut failure = Self::new(code_of(error), error.to_string());
         failure.os_errno = os_errno;
+        if let Error::NoSuchChipSelect { .. } = error {
+            failure.text = format!("{error} ({})", bus.chip_selects_text());
+        }
         failure.add_cause(bus);
         failure
     }
