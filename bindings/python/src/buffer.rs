@@ -54,9 +54,8 @@ pub(crate) fn of_bytes(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
 /// An integer as a byte.
 pub(crate) fn byte(value: &Bound<'_, PyAny>, index: usize) -> PyResult<u8> {
     match value.extract::<i64>() {
-        Ok(number) => u8::try_from(number).map_err(|_| {
-            error::argument(format!("value {index} is {number}: a byte is 0 to 255"))
-        }),
+        Ok(number) => u8::try_from(number)
+            .map_err(|_| error::argument(format!("value {index} is {number}: a byte is 0 to 255"))),
         Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(value.py()) => {
             Err(error::argument(format!("value {index} is no byte: a byte is 0 to 255")))
         }

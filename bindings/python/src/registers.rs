@@ -117,9 +117,7 @@ impl Registers {
             }
             let max = field.get(u32::MAX);
             if value > max {
-                return Err(error::argument(format!(
-                    "{name} takes at most {max}, not {value}"
-                )));
+                return Err(error::argument(format!("{name} takes at most {max}, not {value}")));
             }
         }
         self.regs.with(py, |regs| {

@@ -186,9 +186,7 @@ impl Mcp3008 {
         channels: Vec<u8>,
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, u64, f64)> {
         if samples == 0 || channels.is_empty() || rate_hz == Some(0) {
-            return Err(error::argument(
-                "samples, channels and the rate are at least one each",
-            ));
+            return Err(error::argument("samples, channels and the rate are at least one each"));
         }
         if samples.saturating_mul(channels.len()) > SAMPLES_MAX {
             return Err(error::argument(format!(
@@ -230,7 +228,12 @@ impl Mcp3008 {
     }
 
     fn __repr__(&self) -> String {
-        format!("<barewire.Mcp3008 {} {} {} mV>", self.shared.any.name(), self.part.name, self.vref_mv)
+        format!(
+            "<barewire.Mcp3008 {} {} {} mV>",
+            self.shared.any.name(),
+            self.part.name,
+            self.vref_mv
+        )
     }
 
     /// The highest code.

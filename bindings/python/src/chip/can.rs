@@ -53,9 +53,7 @@ fn id(id: u32, extended: bool) -> PyResult<Id> {
         false => u16::try_from(id).ok().and_then(StandardId::new).map(Id::Standard),
     };
     let (what, max) = if extended { ("extended", 0x1fff_ffff) } else { ("standard", 0x7ff) };
-    made.ok_or_else(|| {
-        error::argument(format!("{what} identifier {id:#x}: at most {max:#x}"))
-    })
+    made.ok_or_else(|| error::argument(format!("{what} identifier {id:#x}: at most {max:#x}")))
 }
 
 #[pymethods]
