@@ -11,7 +11,7 @@ use super::run::{client, library};
 const NODE: &str = "/dev/spidev0.0";
 
 /// The bytes that the recorded MOSI carried while a chip was selected: 8 bits each, sampled at the rising edge of SCK.
-pub(super) fn mosi(vcd: &str) -> Vec<Vec<u8>> {
+fn mosi(vcd: &str) -> Vec<Vec<u8>> {
     let code = |name: &str| {
         let mut lines = vcd.lines().filter(|line| line.starts_with("$var"));
         let line = lines.find(|line| line.split_whitespace().nth(4) == Some(name));
