@@ -104,10 +104,11 @@ pub(crate) fn message(
     transfers: usize,
     argument: u64,
 ) -> Option<Result<c_int, Errno>> {
-    if !is_owner() && !own() {
+    let place = files::direct(fd)?;
+    // First, since whose memory it is may take a system call.
+    if place.load(Ordering::Relaxed) == SERVED || (!is_owner() && !own()) {
         return None;
     }
-    let place = files::direct(fd)?;
     let index = match place.load(Ordering::Relaxed) {
         SERVED => return None,
         UNKNOWN => look(place, id)?,
