@@ -86,6 +86,11 @@ fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -
     {
         return told(ran);
     }
+    if let Ok(Request::Message(transfers @ 1..)) = Request::decode(number)
+        && let Some(ran) = direct::known_message(fd, transfers, argument.expose_provenance() as u64)
+    {
+        return told(ran);
+    }
     // One that came from another process, around the library, is known by its name.
     let letter = number >> 8 & 0xff;
     let ours = letter == u32::from(b'k') || GpioRequest::has_letter(number);

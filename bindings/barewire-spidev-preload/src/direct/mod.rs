@@ -97,6 +97,19 @@ pub(crate) fn exchange(fd: c_int, argument: u64) -> Option<Result<c_int, Errno>>
     node.exchange(argument)
 }
 
+/// Runs a message of that many transfers on a node that is open here already, as [`exchange`] does.
+pub(crate) fn known_message(
+    fd: c_int,
+    transfers: usize,
+    argument: u64,
+) -> Option<Result<c_int, Errno>> {
+    let index = files::direct(fd)?.load(Ordering::Relaxed);
+    let node = OPEN.get(usize::from(index.wrapping_sub(1)))?.load(Ordering::Acquire);
+    // SAFETY: null, or what is never freed.
+    let node = unsafe { node.as_ref() }?;
+    if is_owner() { node.message(transfers, argument) } else { None }
+}
+
 /// Runs a message of that many transfers, which lie at `argument`; `None` if the server must.
 pub(crate) fn message(
     fd: c_int,
