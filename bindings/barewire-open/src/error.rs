@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 
 use barewire_linux::Errno;
+use barewire_linux::map::MapError;
 use barewire_linux::shared::SharedError;
+use barewire_linux::spidev::SpidevError;
 
 /// Why a bus was not opened, or not closed in order. Its text names the thing and, where there is one, the
 /// remedy.
@@ -14,6 +16,13 @@ pub enum OpenError {
     Name(String),
     /// The name is right, but the bus could not be opened, or it failed later.
     Failed(String),
+    /// The same, with the system's error number.
+    Os {
+        /// What happened, and the remedy.
+        text: String,
+        /// The error number: `ENOENT` for a node or file that does not exist.
+        errno: i32,
+    },
     /// The user ended the wait for another process, as the [`Console`](crate::Console) says.
     Stopped(String),
 }
@@ -21,7 +30,38 @@ pub enum OpenError {
 impl OpenError {
     /// An input or output error. `doing` names the action that it ended: "open …".
     pub fn io(doing: impl fmt::Display, error: &io::Error) -> Self {
-        OpenError::Failed(format!("cannot {doing}: {error}"))
+        OpenError::os(format!("cannot {doing}: {error}"), error.raw_os_error())
+    }
+
+    /// An error with the system's number, where there is one.
+    fn os(text: String, errno: Option<i32>) -> Self {
+        match errno {
+            Some(errno) => OpenError::Os { text, errno },
+            None => OpenError::Failed(text),
+        }
+    }
+
+    /// A spidev node's error.
+    pub(crate) fn of_spidev(error: SpidevError) -> Self {
+        let errno = match &error {
+            SpidevError::NoSuchDevice { .. } => Some(Errno::NOENT),
+            SpidevError::NoPermission { .. } => Some(Errno::ACCESS),
+            SpidevError::Gone { errno, .. } | SpidevError::Os { errno, .. } => Some(*errno),
+            _ => None,
+        };
+        OpenError::os(error.to_string(), errno.map(Errno::raw_os_error))
+    }
+
+    /// A mapped controller's error.
+    pub(crate) fn of_map(error: MapError) -> Self {
+        let errno = match &error {
+            MapError::NoSuchDevice { .. } => Some(Errno::NOENT),
+            MapError::NoPermission { .. } => Some(Errno::ACCESS),
+            MapError::NotPermitted { .. } | MapError::RangeNotPermitted { .. } => Some(Errno::PERM),
+            MapError::Os { errno, .. } => Some(*errno),
+            _ => None,
+        };
+        OpenError::os(error.to_string(), errno.map(Errno::raw_os_error))
     }
 
     /// The error of a wait that the user ended.
@@ -46,9 +86,10 @@ impl OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::Name(text) | OpenError::Failed(text) | OpenError::Stopped(text) => {
-                f.write_str(text)
-            }
+            OpenError::Name(text)
+            | OpenError::Failed(text)
+            | OpenError::Os { text, .. }
+            | OpenError::Stopped(text) => f.write_str(text),
         }
     }
 }

@@ -14,6 +14,10 @@
 //! `cs_change` on a message's last transfer leaves the chip selected for the next message. The kernel then
 //! lets another chip's message begin with both selected; here the caller of [`Chip::run`] first
 //! [releases](Chip::release) the bus's other chips.
+//!
+//! The next message goes on as if it were part of the same one: another clock or word length is a transfer's own, so a
+//! controller that cannot change it without an edge on CS refuses the message. Each setting that is written deselects
+//! the chip, as `spi_setup()` does in Linux.
 
 use barewire::bus::{Bus, Device};
 use barewire::controller::{Controller, Limits};
@@ -75,7 +79,8 @@ pub struct Chip {
     speed_hz: u32,
     /// How many have it open.
     openers: usize,
-    selected: bool,
+    /// The device's settings with which a message left the chip selected.
+    selected: Option<Settings>,
 }
 
 impl Chip {
@@ -88,7 +93,7 @@ impl Chip {
         let device = bus.device(&Settings::new(chip_select, speed_hz).with_mode(mode))?;
         let limits = *device.limits();
         let (mode, bits_per_word) = (0, 8);
-        Ok(Self { setup, limits, mode, bits_per_word, speed_hz, openers: 0, selected: false })
+        Ok(Self { setup, limits, mode, bits_per_word, speed_hz, openers: 0, selected: None })
     }
 
     /// The node's properties on its board.
@@ -124,7 +129,7 @@ impl Chip {
         }
     }
 
-    /// Writes a setting. After an error it has its old value.
+    /// Writes a setting, and deselects a chip that a message left selected. After an error it has its old value.
     ///
     /// # Errors
     /// `EINVAL` for a setting that the interface or the controller does not know.
@@ -152,6 +157,8 @@ impl Chip {
         }
         let speed_hz = if setting == Setting::MaxSpeedHz { value } else { self.speed_hz };
         bus.device(&self.settings(mode, bits_per_word, speed_hz))?;
+        // Before the mode changes, so that the chip sees no clock idle at another level.
+        self.release(bus);
         (self.mode, self.bits_per_word, self.speed_hz) = (mode & !CS_HIGH, bits_per_word, speed_hz);
         Ok(())
     }
@@ -173,7 +180,7 @@ impl Chip {
     /// Whether a message left the chip selected.
     #[must_use]
     pub fn is_selected(&self) -> bool {
-        self.selected
+        self.selected.is_some()
     }
 
     /// The settings of a device on which a plain message, one transfer at `speed_hz` with words of
@@ -183,7 +190,7 @@ impl Chip {
     #[must_use]
     pub fn plain_settings(&self, speed_hz: u32, bits_per_word: u8) -> Option<Settings> {
         let reversed = self.mode & LSB_FIRST != 0;
-        if reversed || self.selected || speed_hz < self.limits.min_speed_hz {
+        if reversed || self.is_selected() || speed_hz < self.limits.min_speed_hz {
             return None;
         }
         Some(self.settings(self.mode, bits_per_word, speed_hz))
@@ -226,7 +233,8 @@ impl Chip {
         }
         // The first transfer's, so that a message with one clock for all changes none inside it.
         let NodeTransfer { speed_hz, bits_per_word, .. } = plans[0];
-        let device = bus.device(&self.settings(self.mode, bits_per_word, speed_hz))?;
+        let own = || self.settings(self.mode, bits_per_word, speed_hz);
+        let device = bus.device(&self.selected.unwrap_or_else(own))?;
         let lsb_first = self.mode & LSB_FIRST != 0;
         let mut tx = std::borrow::Cow::Borrowed(tx);
         if lsb_first {
@@ -292,16 +300,13 @@ impl Chip {
         };
         // A message that was refused changes nothing: a chip that was left selected still is.
         ran.map_err(|error| error.error)?;
-        self.selected = keep;
+        self.selected = keep.then_some(*settings);
         Ok(())
     }
 
     /// Deselects the chip if a message left it selected.
     pub fn release(&mut self, bus: &AnyBus<'_>) {
-        if !std::mem::take(&mut self.selected) {
-            return;
-        }
-        let settings = self.settings(self.mode, self.bits_per_word, self.speed_hz);
+        let Some(settings) = self.selected.take() else { return };
         if let Ok(device) = bus.device(&settings) {
             // Every message ends with the chip deselected, also one that fails.
             let _ = device.sync(&mut [Transfer::write(&[])]);

@@ -18,7 +18,8 @@
 //! 1. Settings: the generation becomes odd, the settings are written, the generation becomes even. A reader
 //!    that finds it odd, or changed, asks the server.
 //! 2. `kept` is set before a message that leaves its chip selected, so before the lock is released.
-//! 3. `stopped` is set before the server gives the bus back. A server that is killed leaves its lifeline cut:
+//! 3. `closed` is counted before the generation changes: a library that finds a new generation sees the new count.
+//! 4. `stopped` is set before the server gives the bus back. A server that is killed leaves its lifeline cut:
 //!    see `barewire_linux::shared::Lifeline`.
 
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ pub const PAGE_WORDS: usize = 16;
 pub const PAGE_BYTES: u64 = 65_536;
 
 /// The first word of a page; its last byte is the version.
-const MAGIC: u32 = u32::from_le_bytes(*b"bwd1");
+const MAGIC: u32 = u32::from_le_bytes(*b"bwd2");
 const MAGIC_AT: usize = 0;
 const LIFE_AT: usize = 1;
 const STOPPED_AT: usize = 2;
@@ -47,6 +48,7 @@ const BITS_AT: usize = 6;
 const SPEED_AT: usize = 7;
 const CHIP_SELECT_AT: usize = 8;
 const BOARD_MODE_AT: usize = 9;
+const CLOSED_AT: usize = 10;
 
 /// A board's flags of a mode.
 const BOARD_MODES: [(u32, Mode); 2] = [(1, Mode::CS_HIGH), (2, Mode::NO_CS)];
@@ -121,7 +123,20 @@ impl<'w> Page<'w> {
         self.0[GENERATION_AT].store(generation.wrapping_add(2), Ordering::Release);
     }
 
-    /// The number that changes with each change of the settings; odd during one.
+    /// Counts an open file of the node that was closed. A library's table of descriptors may be wrong from then on, if
+    /// the file was closed around it. `settings` are the node's now.
+    pub fn count_closed(self, settings: &NodeSettings) {
+        self.set(CLOSED_AT, self.closed().wrapping_add(1));
+        self.publish(settings);
+    }
+
+    /// How many open files of the node were closed.
+    #[must_use]
+    pub fn closed(self) -> u32 {
+        self.get(CLOSED_AT)
+    }
+
+    /// The number that changes with each change of the settings and with each file that is closed; odd during one.
     #[inline]
     #[must_use]
     pub fn generation(self) -> u32 {
@@ -235,6 +250,10 @@ mod tests {
         assert_eq!(page.settings(before), None, "they changed");
         assert_eq!(page.settings(page.generation()), Some(settings));
         assert_eq!(page.settings(page.generation() + 1), None, "they are changing");
+        let before = page.generation();
+        page.count_closed(&settings);
+        assert_eq!((page.closed(), page.settings(before)), (1, None), "a file was closed");
+        assert_eq!(page.settings(page.generation()), Some(settings));
     }
 
     #[test]

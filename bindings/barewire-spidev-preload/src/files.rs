@@ -1,13 +1,21 @@
 //! Which descriptors are open nodes, GPIO chips and lines.
+//!
+//! # How it works
+//! The kernel knows: an open file of ours is a socket whose name holds its id. A table remembers what was ours, so that
+//! calls on other files cost no system call more. The table is a hint: it is wrong once a descriptor is closed or
+//! copied around the library. So before a call is served, the kernel is asked what the descriptor is now ([`find`]). A
+//! child that shares the memory, as of `vfork`, has descriptors of its own, and does not write the table.
+//!
+//! Messages that this process runs itself trust the table: see [`crate::direct`].
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
+use barewire_linux::is_memory_borrowed;
 use barewire_spidev_abi::protocol::{FileKind, OpenId};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, getsockname};
-use rustix::process::{Pid, getpid};
 
 use crate::config::config;
 
@@ -28,25 +36,30 @@ pub(crate) fn direct(fd: c_int) -> Option<&'static AtomicU8> {
     DIRECT.get(usize::try_from(fd).ok()?)
 }
 
-/// The process that the table is of.
-static OWNER: AtomicI32 = AtomicI32::new(0);
-
-/// The calling process owns the table: it loaded the library, or is a copy of one that did.
-pub(crate) extern "C" fn own() {
-    OWNER.store(Pid::as_raw(Some(getpid())), Ordering::Relaxed);
+/// Forgets all that is known for messages that this process runs itself.
+#[cold]
+pub(crate) fn forget_direct() {
+    let known = DIRECT.iter().filter(|direct| direct.load(Ordering::Relaxed) != UNKNOWN);
+    known.for_each(|direct| direct.store(UNKNOWN, Ordering::Relaxed));
 }
 
 fn entry(fd: c_int) -> Option<&'static AtomicU32> {
     TABLE.get(usize::try_from(fd).ok()?)
 }
 
-/// The open file behind a descriptor.
+/// What the table says of a descriptor.
 #[inline]
-pub(crate) fn file(fd: c_int) -> Option<OpenId> {
+fn hint(fd: c_int) -> Option<OpenId> {
     match entry(fd)?.load(Ordering::Relaxed) {
         0 => None,
         id => Some(OpenId(id)),
     }
+}
+
+/// The open file behind a descriptor. The kernel is asked only about one that the table calls an open file.
+#[inline]
+pub(crate) fn file(fd: c_int) -> Option<OpenId> {
+    hint(fd).and_then(|_| find(fd))
 }
 
 /// The open spidev node behind a descriptor.
@@ -55,18 +68,18 @@ pub(crate) fn node(fd: c_int) -> Option<OpenId> {
     file(fd).filter(|id| id.kind() == FileKind::Node)
 }
 
-/// The open file behind a descriptor that another process may have passed on.
+/// The open file behind a descriptor, by the kernel, whatever the table says.
+#[cold]
 pub(crate) fn find(fd: c_int) -> Option<OpenId> {
-    file(fd).or_else(|| {
-        if fd < 0 {
-            return None;
-        }
-        // SAFETY: used for one call, which fails if there is none.
-        let file = unsafe { BorrowedFd::borrow_raw(fd) };
-        let id = of_socket(file)?;
-        set(fd, Some(id)).ok()?;
-        Some(id)
-    })
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: used for one call, which fails if there is none.
+    let file = unsafe { BorrowedFd::borrow_raw(fd) };
+    let id = of_socket(file);
+    // One beyond the table is asked about each time.
+    let _ = set(fd, id);
+    id
 }
 
 /// The open file whose id is in a socket's name.
@@ -76,31 +89,36 @@ pub(crate) fn of_socket(file: impl AsFd) -> Option<OpenId> {
     OpenId::of_socket_name(server, name.abstract_name()?)
 }
 
-/// Notes what a descriptor is now.
+/// Notes what a descriptor is now, unless the caller shares the table with its parent: its descriptors are others.
 ///
 /// # Errors
 /// `EMFILE` for an open node whose descriptor is beyond the table.
 pub(crate) fn set(fd: c_int, id: Option<OpenId>) -> Result<(), Errno> {
-    match (entry(fd), id) {
-        (Some(entry), id) => {
-            if let Some(direct) = direct(fd) {
-                direct.store(UNKNOWN, Ordering::Relaxed);
-            }
-            entry.store(id.map_or(0, |id| id.0), Ordering::Relaxed);
-            Ok(())
+    let Some(entry) = entry(fd) else {
+        return if id.is_some() { Err(Errno::MFILE) } else { Ok(()) };
+    };
+    // First what costs nothing: most descriptors are not ours, before and after.
+    if hint(fd) != id && !is_memory_borrowed() {
+        if let Some(direct) = direct(fd) {
+            direct.store(UNKNOWN, Ordering::Relaxed);
         }
-        (None, None) => Ok(()),
-        (None, Some(_)) => Err(Errno::MFILE),
+        entry.store(id.map_or(0, |id| id.0), Ordering::Relaxed);
     }
+    Ok(())
 }
 
-/// Forgets a descriptor that is being closed, unless the caller shares the table with its parent and has
-/// descriptors of its own.
+/// Notes that a copy of a descriptor has the original's open file.
+///
+/// # Errors
+/// As [`set`].
+pub(crate) fn copy(from: c_int, to: c_int) -> Result<(), Errno> {
+    set(to, hint(from))
+}
+
+/// Forgets a descriptor that is being closed.
 pub(crate) fn forget(fd: c_int) {
-    if file(fd).is_some() && OWNER.load(Ordering::Relaxed) == Pid::as_raw(Some(getpid())) {
-        // An entry that is there.
-        let _ = set(fd, None);
-    }
+    // Without an open file, nothing fails.
+    let _ = set(fd, None);
 }
 
 /// [`forget`] of all from `first` to `last`.

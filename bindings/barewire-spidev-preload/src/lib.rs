@@ -27,7 +27,7 @@
 //! # Signals, threads, processes
 //! A call to the server blocks signals while it lasts, like the kernel's own calls, which cannot be
 //! interrupted either. Nothing is shared between threads but the table of descriptors, which is atomic. A
-//! child made by `vfork` shares the table with its parent, so it never clears an entry.
+//! child made by `vfork` shares the table with its parent, so it does not write it.
 //!
 //! # Safety
 //! Each function here has the contract of the C library's function of that name: the program's arguments

@@ -9,23 +9,26 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::process::{Pid, getpid};
 
 use crate::config::config;
-use crate::{direct, files, server};
+use crate::{files, server};
 
 /// Run by the loader.
 extern "C" fn start() {
     if config().is_none() {
         return;
     }
-    files::own();
-    // SAFETY: a function without arguments that touches one atomic.
-    unsafe { libc::pthread_atfork(None, None, Some(files::own)) };
-    // SAFETY: as above, of some atomics.
-    unsafe { libc::pthread_atfork(None, None, Some(direct::begin_anew)) };
+    know_process();
+    // SAFETY: a function without arguments that writes atomics and asks for the process's id.
+    unsafe { libc::pthread_atfork(None, None, Some(know_process)) };
     let process = u32::try_from(Pid::as_raw(Some(getpid()))).unwrap_or_default();
     let head = Head { id: OpenId(0), call: Call::Hello(process), body: 0 };
     // A server that is gone is reported by the first call that needs it.
     let _ = server::ask(&head, &[], &mut Vec::new());
     adopt();
+}
+
+/// Takes note of the process before a child of `vfork` could be taken for it.
+extern "C" fn know_process() {
+    barewire_linux::process_number();
 }
 
 /// Finds the nodes that the process has open already, because it was made by `exec`.

@@ -228,6 +228,10 @@ enum bw_error
      Another failure: see the text.
      */
     BW_ERROR_OTHER = 33,
+    /*
+     Counting is off: there are no counts.
+     */
+    BW_ERROR_NOT_COUNTING = 34,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -661,12 +665,14 @@ bw_error bw_now_ns(bw_bus *bus, uint64_t *now_ns);
 bw_error bw_set_counting(bw_bus *bus, int32_t counting);
 
 /*
- The counts of messages since counting was switched on, taken at one moment between two messages.
+ The counts of messages since counting was switched on, taken at one moment between two messages. BW_ERROR_NOT_COUNTING
+ while it is off: zeros would look like a count.
 
  The caller promises:
  statistics is NULL or points at a struct whose size is set.
  */
-bw_error bw_get_statistics(bw_bus *bus, bw_statistics *statistics);
+bw_error bw_get_statistics(bw_bus *bus,
+                           bw_statistics *statistics);
 
 /*
  What a simulated board counted since it was opened; BW_ERROR_NOT_SIMULATED for another bus.

@@ -77,6 +77,8 @@ pub enum bw_error {
     BW_ERROR_NOT_PER_TRANSFER = 32,
     /// Another failure: see the text.
     BW_ERROR_OTHER = 33,
+    /// Counting is off: there are no counts.
+    BW_ERROR_NOT_COUNTING = 34,
 }
 
 use bw_error::*;
@@ -117,6 +119,7 @@ pub(crate) const ALL: &[(bw_error, &CStr)] = &[
     (BW_ERROR_DELAY, c"BW_ERROR_DELAY"),
     (BW_ERROR_NOT_PER_TRANSFER, c"BW_ERROR_NOT_PER_TRANSFER"),
     (BW_ERROR_OTHER, c"BW_ERROR_OTHER"),
+    (BW_ERROR_NOT_COUNTING, c"BW_ERROR_NOT_COUNTING"),
 ];
 
 /// The name of a code, if there is one.

@@ -52,6 +52,9 @@ impl Failure {
         }
         let mut failure = Self::new(code_of(error), error.to_string());
         failure.os_errno = os_errno;
+        if let Error::NoSuchChipSelect { .. } = error {
+            failure.text = format!("{error} ({})", bus.chip_selects_text());
+        }
         failure.add_cause(bus);
         failure
     }
@@ -75,9 +78,12 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let code = match error {
             OpenError::Name(_) => bw_error::BW_ERROR_NAME,
-            OpenError::Failed(_) | OpenError::Stopped(_) => bw_error::BW_ERROR_OPEN,
+            OpenError::Failed(_) | OpenError::Os { .. } | OpenError::Stopped(_) => {
+                bw_error::BW_ERROR_OPEN
+            }
         };
-        Self::new(code, error.to_string())
+        let os_errno = if let OpenError::Os { errno, .. } = error { errno } else { 0 };
+        Self { os_errno, ..Self::new(code, error.to_string()) }
     }
 }
 

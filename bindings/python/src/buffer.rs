@@ -11,9 +11,10 @@
 use std::ptr;
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::error;
 
 /// A view of an object's buffer, or none if it has no such buffer.
 fn view(value: &Bound<'_, PyAny>) -> Option<PyUntypedBuffer> {
@@ -53,11 +54,10 @@ pub(crate) fn of_bytes(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
 /// An integer as a byte.
 pub(crate) fn byte(value: &Bound<'_, PyAny>, index: usize) -> PyResult<u8> {
     match value.extract::<i64>() {
-        Ok(number) => u8::try_from(number).map_err(|_| {
-            PyValueError::new_err(format!("value {index} is {number}: a byte is 0 to 255"))
-        }),
+        Ok(number) => u8::try_from(number)
+            .map_err(|_| error::argument(format!("value {index} is {number}: a byte is 0 to 255"))),
         Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(value.py()) => {
-            Err(PyValueError::new_err(format!("value {index} is no byte: a byte is 0 to 255")))
+            Err(error::argument(format!("value {index} is no byte: a byte is 0 to 255")))
         }
         Err(error) => Err(error),
     }
@@ -71,28 +71,28 @@ pub(crate) fn to_send(value: &Bound<'_, PyAny>, bits_per_word: u8) -> PyResult<V
     if let Some(view) = view(value) {
         let (item, word) = (view.item_size(), usize::from(bits_per_word).div_ceil(8));
         if item != 1 && item != word.next_power_of_two() {
-            return Err(PyTypeError::new_err(format!(
+            return Err(error::argument_type(format!(
                 "items of {item} bytes: a message takes bytes, or words of {bits_per_word} bits (for NumPy: \
                  dtype uint8, or .tobytes())"
             )));
         }
         if !view.is_c_contiguous() {
-            return Err(PyTypeError::new_err(
+            return Err(error::argument_type(
                 "the buffer has gaps: pass a copy of it, for example bytes(buffer)",
             ));
         }
         return Ok(copy_of(&view));
     }
-    let refused = |_| {
-        PyTypeError::new_err(format!(
+    let refused = || {
+        error::argument_type(format!(
             "a message takes bytes, a buffer or a sequence of integers, not {}",
             value.get_type().name().map_or("this".into(), |name| name.to_string())
         ))
     };
     if value.is_instance_of::<pyo3::types::PyString>() {
-        return Err(refused(PyTypeError::new_err(())));
+        return Err(refused());
     }
-    let items = value.try_iter().map_err(refused)?;
+    let items = value.try_iter().map_err(|_| refused())?;
     items.enumerate().map(|(index, item)| byte(&item?, index)).collect()
 }
 
@@ -104,12 +104,12 @@ impl Into {
     pub(crate) fn new(value: &Bound<'_, PyAny>, len: usize) -> PyResult<Self> {
         let view = PyUntypedBuffer::get(value)?;
         if view.readonly() || !view.is_c_contiguous() {
-            return Err(PyTypeError::new_err(
+            return Err(error::argument_type(
                 "into= needs a writable buffer without gaps: a bytearray, an array, a NumPy array",
             ));
         }
         if view.len_bytes() != len {
-            return Err(PyValueError::new_err(format!(
+            return Err(error::argument(format!(
                 "into= has {} bytes, and the message receives {len}",
                 view.len_bytes()
             )));

@@ -17,6 +17,8 @@ use pyo3::types::PyType;
 pub(crate) enum Class {
     Name,
     Open,
+    NotFound,
+    NoAccess,
     Settings,
     Message,
     Timeout,
@@ -24,7 +26,13 @@ pub(crate) enum Class {
     Deadlock,
     Forked,
     Chip,
+    ChipArgument,
+    ChipTimeout,
     Verify,
+    Argument,
+    ArgumentType,
+    RegisterName,
+    State,
 }
 
 impl Class {
@@ -32,6 +40,8 @@ impl Class {
         match self {
             Self::Name => "BusNameError",
             Self::Open => "OpenError",
+            Self::NotFound => "BusNotFoundError",
+            Self::NoAccess => "BusAccessError",
             Self::Settings => "SettingsError",
             Self::Message => "MessageError",
             Self::Timeout => "MessageTimeout",
@@ -39,7 +49,13 @@ impl Class {
             Self::Deadlock => "DeadlockError",
             Self::Forked => "ForkedError",
             Self::Chip => "ChipError",
+            Self::ChipArgument => "ChipArgumentError",
+            Self::ChipTimeout => "ChipTimeout",
             Self::Verify => "VerifyError",
+            Self::Argument => "ArgumentError",
+            Self::ArgumentType => "ArgumentTypeError",
+            Self::RegisterName => "RegisterNameError",
+            Self::State => "StateError",
         }
     }
 }
@@ -54,6 +70,30 @@ pub(crate) fn exception(py: Python<'_>, class: Class, errno: i32, text: String) 
         Ok(PyErr::from_type(class, (errno, text)))
     });
     made.unwrap_or_else(|error| error)
+}
+
+/// An argument's value that a call does not take.
+#[cold]
+pub(crate) fn argument(text: impl Into<String>) -> PyErr {
+    Python::attach(|py| exception(py, Class::Argument, libc::EINVAL, text.into()))
+}
+
+/// An argument of a type that a call does not take.
+#[cold]
+pub(crate) fn argument_type(text: impl Into<String>) -> PyErr {
+    Python::attach(|py| exception(py, Class::ArgumentType, libc::EINVAL, text.into()))
+}
+
+/// A register or field that a chip does not have.
+#[cold]
+pub(crate) fn register_name(text: impl Into<String>) -> PyErr {
+    Python::attach(|py| exception(py, Class::RegisterName, libc::EINVAL, text.into()))
+}
+
+/// A call that the object's state does not allow.
+#[cold]
+pub(crate) fn state(errno: i32, text: impl Into<String>) -> PyErr {
+    Python::attach(|py| exception(py, Class::State, errno, text.into()))
 }
 
 /// The error number and the class of a bus's error.
@@ -78,6 +118,9 @@ pub(crate) fn of_bus(py: Python<'_>, bus: &AnyBus, error: Error) -> PyErr {
     let text = match (class, bus.cause()) {
         (_, Some(cause)) => cause,
         (Class::Closed, None) => format!("{} is closed: open it again", bus.name()),
+        _ if matches!(error, Error::NoSuchChipSelect { .. }) => {
+            format!("{error} ({})", bus.chip_selects_text())
+        }
         _ => error.to_string(),
     };
     exception(py, class, errno, text)
@@ -92,6 +135,14 @@ pub(crate) fn of_message(py: Python<'_>, bus: &AnyBus, error: MessageError) -> P
 pub(crate) fn of_open(py: Python<'_>, error: &OpenError) -> PyErr {
     match error {
         OpenError::Name(text) => exception(py, Class::Name, libc::EINVAL, text.clone()),
+        OpenError::Os { text, errno } => {
+            let class = match *errno {
+                libc::ENOENT => Class::NotFound,
+                libc::EACCES | libc::EPERM => Class::NoAccess,
+                _ => Class::Open,
+            };
+            exception(py, class, *errno, text.clone())
+        }
         OpenError::Failed(text) | OpenError::Stopped(text) => {
             exception(py, Class::Open, libc::EIO, text.clone())
         }
@@ -103,6 +154,11 @@ fn of_chip(py: Python<'_>, errno: i32, text: String) -> PyErr {
     exception(py, Class::Chip, errno, text)
 }
 
+/// An argument that a chip cannot take.
+pub(crate) fn of_argument(py: Python<'_>, text: String) -> PyErr {
+    exception(py, Class::ChipArgument, libc::EINVAL, text)
+}
+
 /// A flash chip's error.
 pub(crate) fn of_flash(py: Python<'_>, bus: &AnyBus, error: NorError) -> PyErr {
     match error {
@@ -112,7 +168,7 @@ pub(crate) fn of_flash(py: Python<'_>, bus: &AnyBus, error: NorError) -> PyErr {
         NorError::OutOfRange { .. }
         | NorError::OutOfReach { .. }
         | NorError::Misaligned { .. }
-        | NorError::NoErase { .. } => of_chip(py, libc::EINVAL, error.to_string()),
+        | NorError::NoErase { .. } => of_argument(py, error.to_string()),
         _ => of_chip(py, libc::EIO, error.to_string()),
     }
 }
@@ -122,7 +178,7 @@ pub(crate) fn of_adc(py: Python<'_>, bus: &AnyBus, error: AdcError) -> PyErr {
     match error {
         AdcError::Message(error) => of_message(py, bus, error),
         AdcError::NoChip { .. } => of_chip(py, libc::ENODEV, error.to_string()),
-        _ => of_chip(py, libc::EINVAL, error.to_string()),
+        _ => of_argument(py, error.to_string()),
     }
 }
 
@@ -130,6 +186,15 @@ pub(crate) fn of_adc(py: Python<'_>, bus: &AnyBus, error: AdcError) -> PyErr {
 pub(crate) fn of_can(py: Python<'_>, bus: &AnyBus, error: CanError) -> PyErr {
     match error {
         CanError::Message(error) => of_message(py, bus, error),
+        CanError::NoChip { .. } => of_chip(py, libc::ENODEV, error.to_string()),
+        CanError::TxFull => exception(py, Class::ChipTimeout, libc::ETIMEDOUT, error.to_string()),
+        CanError::SpiTooFast { .. }
+        | CanError::BitTiming(_)
+        | CanError::Ram { .. }
+        | CanError::Depth { .. }
+        | CanError::NoSuchFilter { .. }
+        | CanError::FrameTooLong { .. }
+        | CanError::NoDataBitRate => of_argument(py, error.to_string()),
         _ => of_chip(py, libc::EIO, error.to_string()),
     }
 }
@@ -138,6 +203,6 @@ pub(crate) fn of_can(py: Python<'_>, bus: &AnyBus, error: CanError) -> PyErr {
 pub(crate) fn of_regmap(py: Python<'_>, bus: &AnyBus, error: RegmapError) -> PyErr {
     match error {
         RegmapError::Message(error) => of_message(py, bus, error),
-        _ => of_chip(py, libc::EINVAL, error.to_string()),
+        _ => of_argument(py, error.to_string()),
     }
 }

@@ -7,7 +7,6 @@ use barewire::chip::mcp251xfd::{MAP, MAP_2517FD, Oscillator};
 use barewire::regmap::{Access, Field, Location, Map, RegMap};
 use barewire::spi::Settings;
 use barewire_open::near;
-use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -47,7 +46,7 @@ impl Registers {
     ) -> PyResult<Self> {
         let found = MAPS.iter().find(|(name, _)| name.eq_ignore_ascii_case(chip));
         let names = MAPS.map(|(name, _)| name);
-        let refused = || PyValueError::new_err(near::unknown("chip", chip, &names));
+        let refused = || error::argument(near::unknown("chip", chip, &names));
         let map = found.ok_or_else(refused)?.1;
         let on_board = simulated(shared).and_then(|options| options.board.can());
         let chip_select = chip_select.or(on_board.map(|can| can.cs)).unwrap_or(0);
@@ -75,13 +74,13 @@ impl Registers {
         };
         let at = self.map.find(register).ok_or_else(|| {
             let names: Vec<_> = self.map.registers().iter().map(|one| one.name()).collect();
-            PyKeyError::new_err(near::unknown("register", register, &names))
+            error::register_name(near::unknown("register", register, &names))
         })?;
         let Some(wanted) = field else { return Ok(Place { at, field: None }) };
         let fields = at.register().all_fields();
         let found = fields.iter().find(|field| field.name().eq_ignore_ascii_case(wanted));
         let names: Vec<_> = fields.iter().map(|field| field.name()).collect();
-        let refused = || PyKeyError::new_err(near::unknown("field", wanted, &names));
+        let refused = || error::register_name(near::unknown("field", wanted, &names));
         Ok(Place { at, field: Some(found.ok_or_else(refused)?) })
     }
 
@@ -95,6 +94,11 @@ impl Registers {
 
 #[pymethods]
 impl Registers {
+    fn __repr__(&self) -> String {
+        let count = self.map.registers().len();
+        format!("<barewire.Registers {} {count} names>", self.shared.any.name())
+    }
+
     /// Reads a register, or a field of one: `read("C1CON")`, `read("C1CON.OPMOD")`.
     #[pyo3(signature = (name, /))]
     fn read(&self, py: Python<'_>, name: &str) -> PyResult<u32> {
@@ -109,13 +113,11 @@ impl Registers {
         let Place { at, field } = self.find(name)?;
         if let Some(field) = field {
             if field.is_read_only() {
-                return Err(PyValueError::new_err(format!("{name} is read-only")));
+                return Err(error::argument(format!("{name} is read-only")));
             }
             let max = field.get(u32::MAX);
             if value > max {
-                return Err(PyValueError::new_err(format!(
-                    "{name} takes at most {max}, not {value}"
-                )));
+                return Err(error::argument(format!("{name} takes at most {max}, not {value}")));
             }
         }
         self.regs.with(py, |regs| {

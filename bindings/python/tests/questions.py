@@ -285,7 +285,7 @@ def module(which: str) -> Any:
     import barewire
     from barewire import spidev as ours
 
-    barewire.map("/dev/spidev0.0", "sim:rpi3", cs=1)
+    barewire.map("/dev/spidev0.0", "sim:rpi3", chip_select=1)
     return ours
 
 

@@ -84,7 +84,7 @@ def test_unicorn_hat_hd() -> None:
     text = (
         "import barewire, barewire.shim\n"
         "bus = barewire.Bus('sim:rpi3')\n"
-        "barewire.map('/dev/spidev0.0', bus, cs=0)\n"
+        "barewire.map('/dev/spidev0.0', bus, chip_select=0)\n"
         "import unicornhathd\n"
         "unicornhathd.setup()\n"
         "unicornhathd.set_pixel(3, 4, 255, 0, 0)\n"

@@ -15,7 +15,7 @@ LONG = {
     "sampling": "barewire.Mcp3008(bus).sample(50_000_000)",
     "slow sampling": "barewire.Mcp3008(bus).sample(50_000_000, 1_000)",
     "writing": "[chip.write(0, bytes([n % 256]) * chip.size) for n in range(1000)]",
-    "erasing": "[(chip.erase(), chip.write(0, bytes(chip.size))) for _ in range(1000)]",
+    "erasing": "[(chip.erase_chip(), chip.write(0, bytes(chip.size))) for _ in range(1000)]",
     "reading": "[chip.read() for _ in range(10_000)]",
     "receiving": "can.receive(timeout_s=1000)",
     "xfer3": "spi.xfer3([0] * 20_000_000)",
@@ -35,7 +35,7 @@ other = barewire.Bus("sim:imx8mp")
 chip = barewire.Flash(bus)
 can = barewire.Mcp251xFd(other, bitrate_hz=500_000, mode="internal-loopback")
 can.start()
-barewire.map("/dev/spidev0.0", bus, cs=0)
+barewire.map("/dev/spidev0.0", bus, chip_select=0)
 spi = spidev.SpiDev(0, 0)
 run = barewire.Bus("null:").device(0, speed_hz=10_000_000).prepare(bytes(3))
 def lock_of_another():
@@ -87,7 +87,7 @@ bus = barewire.Bus("sim:rpi3", statistics=True)
 device = bus.device(1, speed_hz=1_000_000)
 run = device.prepare(b"\\x9f\\0\\0\\0")
 chip = barewire.Flash(bus)
-barewire.map("/dev/spidev0.0", "sim:rpi3", cs=1)
+barewire.map("/dev/spidev0.0", "sim:rpi3", chip_select=1)
 spi = spidev.SpiDev(0, 0)
 stop = threading.Event()
 def busy():
@@ -115,7 +115,7 @@ for _ in range(5):
         with barewire.Bus("sim:rpi3") as own:
             refused += own.device(1, speed_hz=1_000_000).transfer(b"\\x9f\\0\\0\\0") == b"\\xff\\xef\\x40\\x16"
         barewire.unmap()
-        barewire.map("/dev/spidev0.0", "sim:rpi3", cs=1)
+        barewire.map("/dev/spidev0.0", "sim:rpi3", chip_select=1)
         refused += spidev.SpiDev(0, 0).xfer2([0x9f, 0, 0, 0])[1:] == [0xef, 0x40, 0x16]
         os._exit(refused)
     _, status = os.waitpid(child, 0)

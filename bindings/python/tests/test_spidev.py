@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("no_maps")
 
 @pytest.fixture
 def spi(no_maps: None) -> spidev.SpiDev:
-    barewire.map("/dev/spidev0.0", "sim:rpi3", cs=1)
+    barewire.map("/dev/spidev0.0", "sim:rpi3", chip_select=1)
     return spidev.SpiDev(0, 0)
 
 
@@ -118,12 +118,12 @@ def test_a_path_opens_too(spi: spidev.SpiDev, tmp_path: Path) -> None:
 
 
 def test_nodes_of_one_bus_name_share_a_board(spi: spidev.SpiDev) -> None:
-    barewire.map("/dev/spidev0.1", "sim:rpi3", cs=0)
+    barewire.map("/dev/spidev0.1", "sim:rpi3", chip_select=0)
     with spidev.SpiDev(0, 1) as adc:
         answer = adc.xfer2([1, 0x80, 0])
         assert answer[1] & 4 == 0, "the converter's null bit"
     with barewire.Bus("sim:rpi3") as bus:
-        barewire.map("/dev/spidev1.0", bus, cs=1)
+        barewire.map("/dev/spidev1.0", bus, chip_select=1)
         with spidev.SpiDev(1, 0) as other:
             other.writebytes([0x06])
             assert bus.device(1, speed_hz=1_000_000).transfer([5, 0])[1] == 2
@@ -166,7 +166,7 @@ def test_threads_on_a_bus_of_short_messages() -> None:
     text = (
         "import threading, barewire\n"
         "from barewire import spidev\n"
-        "barewire.map('/dev/spidev0.0', 'null:', cs=0)\n"
+        "barewire.map('/dev/spidev0.0', 'null:', chip_select=0)\n"
         "spi = spidev.SpiDev(0, 0)\n"
         "def work(turn):\n"
         "    for n in range(3000):\n"
@@ -183,7 +183,7 @@ def test_threads_on_a_bus_of_short_messages() -> None:
 
 
 def test_a_list_that_another_thread_makes_shorter_is_an_error(spi: spidev.SpiDev) -> None:
-    barewire.map("/dev/spidev2.0", "sim:imx8mp", cs=0)
+    barewire.map("/dev/spidev2.0", "sim:imx8mp", chip_select=0)
     slow = spidev.SpiDev(2, 0)
     values = [0] * 4096
     stop = threading.Event()
@@ -254,11 +254,15 @@ def test_wrong_maps_are_refused() -> None:
         barewire.map("/dev/spidev0.0", 3)  # type: ignore[arg-type]
     with pytest.raises(ValueError):
         barewire.map("/dev/spidev0.0", "sim:rpi3", speed_hz=0)
-    barewire.map("/dev/spidev0.0", "sim:rpi3", cs=1)
+    barewire.map("/dev/spidev0.0", "sim:rpi3", chip_select=1)
     with pytest.raises(ValueError, match="is /dev/spidev0.0 already"):
-        barewire.map("/dev/spidev0.1", "sim:rpi3", cs=1)
+        barewire.map("/dev/spidev0.1", "sim:rpi3", chip_select=1)
     assert barewire.maps() == {"/dev/spidev0.0": ("sim:rpi3", 1)}
-    barewire.map("/dev/spidev0.3", "sim:rpi3", cs=77)
+    barewire.map("/dev/spidev0.0", "sim:rpi3", cs=1)
+    assert barewire.maps() == {"/dev/spidev0.0": ("sim:rpi3", 1)}, "the older name"
+    with pytest.raises(ValueError, match="older name"):
+        barewire.map("/dev/spidev0.0", "sim:rpi3", chip_select=1, cs=1)
+    barewire.map("/dev/spidev0.3", "sim:rpi3", chip_select=77)
     with pytest.raises(barewire.SettingsError, match="77"):
         spidev.SpiDev(0, 3)
     barewire.unmap("/dev/spidev0.0")

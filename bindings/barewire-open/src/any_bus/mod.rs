@@ -194,6 +194,25 @@ impl AnyBus {
         self.0.behind.ask(|backing| backing.mode(chip_select))
     }
 
+    /// The chip selects that the bus has, in words for a message about one that it does not have.
+    #[must_use]
+    pub fn chip_selects_text(&self) -> String {
+        /// More than any controller here has.
+        const ASKED: u8 = 32;
+        let ask = |chip_select| self.device(&Settings::new(chip_select, 1_000_000));
+        let is_there = |&chip_select: &u8| match ask(chip_select) {
+            Err(Error::NoSuchChipSelect { .. } | Error::WouldDeadlock | Error::Os { .. }) => false,
+            // One that exists may refuse these settings.
+            _ => true,
+        };
+        let there: Vec<String> = (0..ASKED).filter(is_there).map(|cs| cs.to_string()).collect();
+        match there.split_last() {
+            None => format!("see `barewire list` for what {} has", self.name()),
+            Some((only, [])) => format!("{} has only {only}", self.name()),
+            Some((last, others)) => format!("{} has {} and {last}", self.name(), others.join(", ")),
+        }
+    }
+
     /// A timer for a chip driver: the board's time.
     #[must_use]
     pub fn timer(&self) -> AnyTimer {

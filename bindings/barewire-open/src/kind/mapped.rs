@@ -32,7 +32,7 @@ pub(crate) struct MappedBacking {
 /// # Errors
 /// The errors of [`Mapped::open`]; a register that does not answer.
 pub fn map(spec: &MapSpec, tell: &mut dyn FnMut(&str)) -> Result<Mapped, OpenError> {
-    let mut mapped = Mapped::open(&Root::system(), spec).map_err(OpenError::failed)?;
+    let mut mapped = Mapped::open(&Root::system(), spec).map_err(OpenError::of_map)?;
     first_read(mapped.first_reads())?;
     // Before a register is written: a block without its clock hangs the machine, one without its
     // pins is not heard.

@@ -21,8 +21,8 @@ pub(crate) fn open(
     name: &SpidevName,
     layers: Layers,
 ) -> Result<(Box<dyn Controller + Send>, SpidevBacking), OpenError> {
-    let saved_mode = SavedMode::of(&name.path).map_err(OpenError::failed)?;
-    let spidev = Spidev::open(&name.path).map_err(OpenError::failed)?;
+    let saved_mode = SavedMode::of(&name.path).map_err(OpenError::of_spidev)?;
+    let spidev = Spidev::open(&name.path).map_err(OpenError::of_spidev)?;
     let last_error = spidev.last_error();
     let locks = ChipLocks::Node(name.path.clone());
     let part = SpidevBacking { last_error, locks, _saved_mode: saved_mode };

@@ -155,6 +155,59 @@ fn a_kept_chip_is_released_for_another_and_by_the_last_close() {
 }
 
 #[test]
+fn a_setting_that_is_written_deselects_a_kept_chip_as_spi_setup_does() {
+    let command = IocTransfer { tx_buf: 1, len: 1, cs_change: 1, ..IocTransfer::default() };
+    for board in ["rpi3", "imx6dl"] {
+        let mut bench = Bench::new(board);
+        for (setting, value) in [
+            (Setting::Mode, 0),
+            (Setting::Mode32, 0),
+            (Setting::BitsPerWord, 8),
+            (Setting::LsbFirst, 0),
+            (Setting::MaxSpeedHz, 2_000_000),
+        ] {
+            assert_eq!(bench.run(&[command], 0x9f), Ok(1));
+            assert_eq!(bench.chip.write(&bench.bus, setting, value), Ok(()));
+            assert!(!bench.chip.is_selected());
+            // The next command is one, not the rest of the last.
+            let expected = bench.id;
+            assert_eq!(bench.read_id(), Ok(expected), "{board}, {setting:?}");
+        }
+        // What is refused changes nothing: Linux deselects only behind the controller's own check.
+        assert_eq!(bench.run(&[command], 0x9f), Ok(1));
+        assert!(bench.chip.write(&bench.bus, Setting::MaxSpeedHz, 0).is_err());
+        assert!(bench.chip.write(&bench.bus, Setting::BitsPerWord, 99).is_err());
+        let answer = IocTransfer { rx_buf: 1, len: 3, ..IocTransfer::default() };
+        let mut rx = [0; 3];
+        assert_eq!(bench.chip.run(&bench.bus, &[answer], &[], &mut rx), Ok(3));
+        assert_eq!(rx, bench.id, "{board}");
+    }
+}
+
+#[test]
+fn a_kept_chip_sees_no_edge_when_the_next_message_has_another_clock() {
+    let command = IocTransfer { tx_buf: 1, len: 1, cs_change: 1, ..IocTransfer::default() };
+    let answer = IocTransfer { rx_buf: 1, len: 3, ..IocTransfer::default() };
+    let other = IocTransfer { speed_hz: 500_000, ..answer };
+    for (board, takes_it) in [("rpi3", false), ("imx6dl", true), ("rpi5", true)] {
+        let mut bench = Bench::new(board);
+        let mut rx = [0; 3];
+        assert_eq!(bench.run(&[command], 0x9f), Ok(1), "{board}");
+        let ran = bench.chip.run(&bench.bus, &[other], &[], &mut rx);
+        if takes_it {
+            assert_eq!((ran, rx), (Ok(3), bench.id), "{board}");
+            continue;
+        }
+        // The line is the controller's own, and rises when the clock's divider is written.
+        let failed = ran.expect_err("refused, as within one message");
+        assert_eq!(failed.errno, Errno::INVAL, "{board}: {failed:?}");
+        assert!(bench.chip.is_selected());
+        assert_eq!(bench.chip.run(&bench.bus, &[answer], &[], &mut rx), Ok(3));
+        assert_eq!(rx, bench.id, "{board}: nothing was clocked, and the command goes on");
+    }
+}
+
+#[test]
 fn sizes_that_do_not_fit_the_transfers_are_the_callers_mistake() {
     let mut bench = Bench::new("rpi3");
     let both = IocTransfer { tx_buf: 1, rx_buf: 1, len: 4, ..IocTransfer::default() };

@@ -31,7 +31,7 @@ extern "C" fn closefrom(first: c_int) {
 
 /// Notes that a copy of a descriptor has the original's open file.
 fn copied(from: c_int, to: c_int) -> c_int {
-    if to >= 0 && files::set(to, files::file(from)).is_err() {
+    if to >= 0 && files::copy(from, to).is_err() {
         // SAFETY: just made, and known to no other code.
         unsafe { rustix::io::close(to) };
         crate::real::set_errno(rustix::io::Errno::MFILE);

@@ -86,8 +86,12 @@ fn ioctl_by(fd: c_int, number: c_ulong, argument: *mut c_void, real: impl Fn() -
     {
         return told(ran);
     }
-    // A descriptor that was inherited through `exec` or sent by another process is recognised by
-    // its file's name.
+    if let Ok(Request::Message(transfers @ 1..)) = Request::decode(number)
+        && let Some(ran) = direct::known_message(fd, transfers, argument.expose_provenance() as u64)
+    {
+        return told(ran);
+    }
+    // A descriptor that came from another process, or around the library, is recognised by its file's name.
     let letter = number >> 8 & 0xff;
     let ours = letter == u32::from(b'k') || GpioRequest::has_letter(number);
     let id = if ours { files::find(fd) } else { files::file(fd) };

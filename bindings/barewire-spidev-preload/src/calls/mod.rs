@@ -10,6 +10,7 @@ mod link;
 mod list;
 mod map;
 mod open;
+mod receive;
 mod search;
 mod signal;
 mod stat;

@@ -147,7 +147,7 @@ impl MappedUser for Starting {
     }
 }
 
-/// A child was made: see [`super::begin_anew`].
+/// The process is a child: see [`super::own`].
 pub(super) fn begin_anew() {
     MAPPED.iter().for_each(|place| place.store(ptr::null_mut(), Ordering::Relaxed));
     OPENING.store(false, Ordering::Relaxed);

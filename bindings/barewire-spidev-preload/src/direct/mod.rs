@@ -19,8 +19,12 @@
 //! has died.
 //!
 //! # Threads, processes
-//! A thread that finds another one in a message asks the server, and waits there. A child made by `fork` begins
-//! anew: it forgets its parent's buses, which stay mapped.
+//! A thread that finds another one in a message asks the server, and waits there. A child begins anew, however it was
+//! made: it forgets its parent's buses, which stay mapped. One that shares its parent's memory is served.
+//!
+//! The kernel is not asked which file a descriptor is: the table of [`files`] is right as long as every close and copy
+//! goes through the library. If one goes around it, the server sees the end of the file, and says so on the node's page
+//! ([`barewire_spidev_abi::direct`]). Then all descriptors are looked up anew.
 //!
 //! # Not supported
 //! Asynchronous cancellation of a thread in a message: the thread ends as if it were killed.
@@ -34,6 +38,7 @@ mod node;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
+use barewire_linux::{is_memory_borrowed, process_number};
 use barewire_spidev_abi::protocol::OpenId;
 use rustix::io::Errno;
 
@@ -51,11 +56,32 @@ static NAMES: [AtomicU32; NODES] = [const { AtomicU32::new(0) }; NODES];
 /// The nodes that were opened.
 static OPEN: [AtomicPtr<Node>; NODES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; NODES];
 
-/// Called in a new child, which must forget all that belongs to its parent.
-pub(crate) extern "C" fn begin_anew() {
-    OPEN.iter().for_each(|place| place.store(core::ptr::null_mut(), Ordering::Relaxed));
-    bus::begin_anew();
-    good::forget_all();
+/// The process that opened them, by its number.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the caller may use what was opened: it is no child, which has its own to open, and no child that shares the
+/// memory, whose descriptors the table does not know.
+#[inline(always)]
+fn is_owner() -> bool {
+    OWNER.load(Ordering::Relaxed) == process_number() && !is_memory_borrowed()
+}
+
+/// Forgets all that belongs to the process's parent, if it is a child; false for a child that shares the memory.
+#[cold]
+fn own() -> bool {
+    if is_memory_borrowed() {
+        return false;
+    }
+    let (before, now) = (OWNER.load(Ordering::Relaxed), process_number());
+    // One thread forgets.
+    let first =
+        || OWNER.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    if before != now && first() {
+        OPEN.iter().for_each(|place| place.store(core::ptr::null_mut(), Ordering::Relaxed));
+        bus::begin_anew();
+        good::forget_all();
+    }
+    true
 }
 
 /// Runs a message of one transfer, which lies at `argument`, on a node that is open here already; `None` for
@@ -65,7 +91,24 @@ pub(crate) fn exchange(fd: c_int, argument: u64) -> Option<Result<c_int, Errno>>
     let index = files::direct(fd)?.load(Ordering::Relaxed);
     let node = OPEN.get(usize::from(index.wrapping_sub(1)))?.load(Ordering::Acquire);
     // SAFETY: null, or what is never freed.
-    unsafe { node.as_ref() }?.exchange(argument)
+    let node = unsafe { node.as_ref() }?;
+    if !is_owner() {
+        return None;
+    }
+    node.exchange(argument)
+}
+
+/// Runs a message of that many transfers on a node that is open here already, as [`exchange`] does.
+pub(crate) fn known_message(
+    fd: c_int,
+    transfers: usize,
+    argument: u64,
+) -> Option<Result<c_int, Errno>> {
+    let index = files::direct(fd)?.load(Ordering::Relaxed);
+    let node = OPEN.get(usize::from(index.wrapping_sub(1)))?.load(Ordering::Acquire);
+    // SAFETY: null, or what is never freed.
+    let node = unsafe { node.as_ref() }?;
+    if is_owner() { node.message(transfers, argument) } else { None }
 }
 
 /// Runs a message of that many transfers, which lie at `argument`; `None` if the server must.
@@ -76,6 +119,10 @@ pub(crate) fn message(
     argument: u64,
 ) -> Option<Result<c_int, Errno>> {
     let place = files::direct(fd)?;
+    // First, since whose memory it is may take a system call.
+    if place.load(Ordering::Relaxed) == SERVED || (!is_owner() && !own()) {
+        return None;
+    }
     let index = match place.load(Ordering::Relaxed) {
         SERVED => return None,
         UNKNOWN => look(place, id)?,

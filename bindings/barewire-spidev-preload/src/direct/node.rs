@@ -2,6 +2,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +11,7 @@ use std::path::Path;
 use barewire::controller::{Controller, Preset, Unfinished};
 use barewire::spi::{Error, Mode, Transfer};
 use barewire_linux::SharedWords;
-use barewire_spidev_abi::direct::{PAGE_BYTES, files, plain, plain_one, settings_of};
+use barewire_spidev_abi::direct::{self, PAGE_BYTES, plain, plain_one, settings_of};
 use barewire_spidev_abi::{AbiError, IocTransfer, NodeName, Sums, TRANSFER_BYTES};
 use rustix::fs::{CWD, Mode as FileMode, OFlags, openat};
 use rustix::io::Errno;
@@ -19,6 +20,7 @@ use super::bus::{OpenBus, Opening, Turn};
 use super::gate::Gate;
 use super::{good, handlers};
 use crate::config::config;
+use crate::files;
 use crate::server::SignalsBlocked;
 
 /// Transfers of a message at most; more are served.
@@ -39,6 +41,8 @@ pub(super) struct Node {
     bufsiz: u32,
     /// The longest exchange that `bufsiz` and [`SMALL`] have room for, however the kernel rounds it.
     few: usize,
+    /// How many of the node's files were closed when the table of descriptors was last right.
+    closed: AtomicU32,
     /// The settings of the last message; used by the thread whose turn it is.
     last: UnsafeCell<Option<Last>>,
 }
@@ -56,7 +60,8 @@ impl Node {
     /// The node of that name; `None` if it is served.
     pub(super) fn open(name: NodeName, opening: &Opening) -> Option<Self> {
         let config = config()?;
-        let [page, text] = files(Path::new(OsStr::from_bytes(config.tree.as_bytes())), name);
+        let [page, text] =
+            direct::files(Path::new(OsStr::from_bytes(config.tree.as_bytes())), name);
         let text = openat(CWD, &text, OFlags::RDONLY | OFlags::CLOEXEC, FileMode::empty()).ok()?;
         let mut room = [0_u8; TEXT_BYTES];
         let bytes = rustix::io::read(&text, &mut room[..]).ok()?;
@@ -66,12 +71,13 @@ impl Node {
         let page = File::from(openat(CWD, &page, flags, FileMode::empty()).ok()?);
         let words = SharedWords::map(&page, PAGE_BYTES as usize / 4).ok()?;
         let bus = OpenBus::open(text, opening)?;
-        let board = barewire_spidev_abi::direct::Page::new(words.words())?.board();
+        let page = direct::Page::new(words.words())?;
+        let (board, closed) = (page.board(), AtomicU32::new(page.closed()));
         let claim = bus.locks.open(board.0).ok()?.into_claim()?;
         let gate: &'static Gate = Box::leak(Box::new(Gate::new(words, claim)?));
         let bufsiz = crate::config::bufsiz();
         let few = if bufsiz as usize >= ROUNDED { SMALL } else { 0 };
-        Some(Self { few, bus, gate, board, bufsiz, last: UnsafeCell::new(None) })
+        Some(Self { few, bus, gate, board, bufsiz, closed, last: UnsafeCell::new(None) })
     }
 
     /// Runs a message of one transfer that sends and receives few bytes, as for a chip's register; `None` for
@@ -188,6 +194,12 @@ impl Node {
         first: &IocTransfer,
     ) -> Option<Last> {
         let IocTransfer { speed_hz, bits_per_word, .. } = *first;
+        let closed = self.gate.page().closed();
+        if self.closed.swap(closed, Ordering::Relaxed) != closed {
+            // Perhaps around the library: see `super`.
+            files::forget_direct();
+            return None;
+        }
         let settings = self.gate.page().settings(generation)?;
         let (settings, word_bytes) =
             settings_of(self.board, &self.bus.limits, &settings, speed_hz, bits_per_word)?;

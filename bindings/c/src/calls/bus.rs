@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "functions for C code")]
 
 use std::ffi::{CString, c_char, c_void};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use barewire::time::Timer;
@@ -120,12 +121,15 @@ pub unsafe extern "C" fn bw_now_ns(bus: *mut bw_bus, now_ns: *mut u64) -> bw_err
 #[unsafe(no_mangle)]
 pub extern "C" fn bw_set_counting(bus: *mut bw_bus, counting: i32) -> bw_error {
     guard(|| {
-        BUSES.get(bus)?.bus.set_counting(counting != 0);
+        let shared = BUSES.get(bus)?;
+        shared.counting.store(counting != 0, Ordering::Relaxed);
+        shared.bus.set_counting(counting != 0);
         Ok(())
     })
 }
 
-/// The counts of messages since counting was switched on, taken at one moment between two messages.
+/// The counts of messages since counting was switched on, taken at one moment between two messages. `BW_ERROR_NOT_COUNTING`
+/// while it is off: zeros would look like a count.
 ///
 /// # Safety
 /// `statistics` is NULL or points at a struct whose `size` is set.
@@ -135,7 +139,12 @@ pub unsafe extern "C" fn bw_get_statistics(
     statistics: *mut bw_statistics,
 ) -> bw_error {
     guard(|| {
-        let counted = BUSES.get(bus)?.bus.statistics();
+        let shared = BUSES.get(bus)?;
+        if !shared.counting.load(Ordering::Relaxed) {
+            let text = "counting is off: call bw_set_counting(bus, 1) before the messages that are to be counted";
+            return Err(Failure::new(bw_error::BW_ERROR_NOT_COUNTING, text));
+        }
+        let counted = shared.bus.statistics();
         let counted = bw_statistics {
             size: 0,
             reserved: 0,

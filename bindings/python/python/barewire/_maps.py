@@ -35,7 +35,7 @@ def load() -> None:
             continue
         node, bus, chip_select = parse(text.strip())
         try:
-            _barewire.map(node, bus, cs=chip_select)
+            _barewire.map(node, bus, chip_select=chip_select)
         except (ValueError, OverflowError) as error:
             sentence = f"{VARIABLE}: {text.strip()!r}: {getattr(error, 'strerror', None) or error}"
             raise BusNameError(errno.EINVAL, sentence) from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barewire import _barewire
+from barewire._errors import StateError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,12 +32,12 @@ class Samples:
     """What `Mcp3008.sample` took.
 
     `codes` and `times_s` are NumPy arrays. Without NumPy they are arrays of the standard library, one value behind the
-    other, and `volts` raises.
+    other, and `volts` raises; their types are declared as NumPy's, which nearly every program has.
     """
 
-    codes: NDArray[np.uint16] | array[int]
+    codes: NDArray[np.uint16]
     """The codes: one a sample, or for several channels a row a sample."""
-    times_s: NDArray[np.float64] | array[float]
+    times_s: NDArray[np.float64]
     """When each was taken, in seconds from the first turn: the moment before its message."""
     missed: int
     """Turns that were skipped, because the one before took longer than a period."""
@@ -53,7 +55,9 @@ class Samples:
         """The codes in volts."""
         numpy = _numpy()
         if numpy is None:
-            raise RuntimeError("volts needs NumPy: pip install numpy, or compute them from codes")
+            raise StateError(
+                errno.ENOSYS, "volts needs NumPy: pip install numpy, or compute them from codes"
+            )
         factor = self.vref_mv / 1000 / (self.code_max + 1)
         volts: NDArray[np.float64] = numpy.asarray(self.codes) * factor
         return volts
@@ -62,12 +66,11 @@ class Samples:
     def rate_hz(self) -> float:
         """Samples a second, of each channel, from the first one to the last."""
         step = len(self.channels)
-        times = self.times_s
-        if _numpy() is not None and not isinstance(times, array) and times.ndim == 2:
-            first, last, turns = float(times[0, 0]), float(times[-1, 0]), len(times)
-        else:
-            turns = len(times) // step
-            first, last = float(times[0]), float(times[(turns - 1) * step])
+        # Without NumPy, one value behind the other.
+        times: Any = self.times_s
+        flat = times if isinstance(times, array) else times.ravel()
+        turns = len(flat) // step
+        first, last = float(flat[0]), float(flat[(turns - 1) * step])
         return (turns - 1) / (last - first) if last > first else float("nan")
 
 

@@ -135,6 +135,11 @@ impl AioDevice {
 
 #[pymethods]
 impl AioDevice {
+    fn __repr__(&self) -> String {
+        let chip_select = self.inner.settings().chip_select;
+        format!("<barewire.AioDevice {} chip_select={chip_select}>", self.inner.shared.any.name())
+    }
+
     /// Queues a message, as `Device.transfer` takes it; the future's result is what was received.
     #[pyo3(signature = (message, /))]
     pub(super) fn transfer<'py>(

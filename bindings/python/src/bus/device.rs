@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use barewire::spi::{Mode, Settings};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -12,6 +11,7 @@ use super::inner::Inner;
 use super::message::Message;
 use super::prepared::Prepared;
 use crate::buffer::{self, Into};
+use crate::error;
 use crate::shared::SharedBus;
 
 /// A device on a bus: one chip select with its settings. Made by `Bus.device`.
@@ -32,7 +32,7 @@ pub(crate) fn mode(bits: u32) -> PyResult<Mode> {
     ];
     let known = named.iter().fold(0, |known, (bit, _)| known | bit);
     if bits & !known != 0 {
-        return Err(PyValueError::new_err(format!(
+        return Err(error::argument(format!(
             "mode {bits:#x}: 0 to 3, with CS_HIGH (0x04), LSB_FIRST (0x08), LOOP (0x20) or NO_CS (0x40)"
         )));
     }
@@ -166,7 +166,7 @@ impl Device {
     fn __repr__(&self) -> String {
         let settings = self.inner.settings();
         format!(
-            "<barewire.Device {} cs={} {} Hz {:?}>",
+            "<barewire.Device {} chip_select={} {} Hz {:?}>",
             self.inner.shared.any.name(),
             settings.chip_select,
             settings.speed_hz,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::error;
 use crate::shared::SharedBus;
 
 /// The lock of a bus: `with bus.lock():`.
@@ -31,8 +31,13 @@ impl Lock {
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
         match self.shared.turnstile.release(py) {
             true => Ok(false),
-            false => Err(PyRuntimeError::new_err("this thread does not have the bus's lock")),
+            false => Err(error::state(libc::EPERM, "this thread does not have the bus's lock")),
         }
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.held() { " held" } else { "" };
+        format!("<barewire.Lock {:?}{state}>", self.shared.full_name)
     }
 
     /// Whether the calling thread has it.

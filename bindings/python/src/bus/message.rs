@@ -2,11 +2,11 @@
 
 use barewire::spi::Transfer;
 use barewire_open::near;
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::buffer;
+use crate::error;
 
 /// The longest transfer, in bytes: more is a slip, and would take all memory.
 const LEN_MAX: usize = 1 << 30;
@@ -51,7 +51,7 @@ impl Fields {
                 "word_delay_ns" => fields.word_delay_ns = value.extract()?,
                 "cs_change" => fields.cs_change = value.extract()?,
                 "cs_change_delay_ns" => fields.cs_change_delay_ns = value.extract()?,
-                _ => return Err(PyTypeError::new_err(near::unknown("field", &name, &FIELDS))),
+                _ => return Err(error::argument_type(near::unknown("field", &name, &FIELDS))),
             }
         }
         Ok(fields)
@@ -79,6 +79,30 @@ impl PyTransfer {
     #[pyo3(signature = (tx, /, **fields))]
     fn exchange(tx: Py<PyAny>, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         Ok(Self { data: Data::Exchange(tx), fields: Fields::of(fields)? })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (name, mut text) = match &self.data {
+            Data::Write(tx) => ("write", tx.bind(py).repr()?.to_string()),
+            Data::Read(length) => ("read", length.to_string()),
+            Data::Exchange(tx) => ("exchange", tx.bind(py).repr()?.to_string()),
+        };
+        let Fields { speed_hz, word_delay_ns, delay_ns, cs_change_delay_ns, .. } = self.fields;
+        for (field, value) in [
+            ("speed_hz", speed_hz),
+            ("bits_per_word", self.fields.bits_per_word.into()),
+            ("delay_ns", delay_ns),
+            ("word_delay_ns", word_delay_ns),
+            ("cs_change_delay_ns", cs_change_delay_ns),
+        ] {
+            if value != 0 {
+                text += &format!(", {field}={value}");
+            }
+        }
+        if self.fields.cs_change {
+            text += ", cs_change=True";
+        }
+        Ok(format!("barewire.Transfer.{name}({text})"))
     }
 }
 
@@ -127,7 +151,7 @@ impl OwnedTransfer {
 /// Zeroed memory to receive into.
 pub(crate) fn room(len: usize) -> PyResult<Vec<u8>> {
     if len > LEN_MAX {
-        return Err(PyValueError::new_err(format!("a transfer of {len} bytes: at most {LEN_MAX}")));
+        return Err(error::argument(format!("a transfer of {len} bytes: at most {LEN_MAX}")));
     }
     Ok(vec![0; len])
 }

@@ -91,9 +91,9 @@ impl Bus {
         Registers::open(py, &self.shared, chip, chip_select, speed_hz)
     }
 
-    /// The counters, under the names of Linux's `spi_statistics`.
-    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        counters(py, &self.shared.any.statistics())
+    /// The counters, under the names of Linux's `spi_statistics`; None while messages are not counted.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.counting().then(|| counters(py, &self.shared.any.statistics())).transpose()
     }
 
     /// Whether messages are counted.

@@ -24,7 +24,6 @@ use barewire::bus;
 use barewire::spi::{Error, MessageError, Transfer};
 use barewire_open::DynController;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
@@ -251,7 +250,8 @@ impl Prepared {
 
 #[cold]
 fn in_use() -> PyErr {
-    PyRuntimeError::new_err(
+    error::state(
+        libc::EBUSY,
         "another thread runs this prepared exchange: its buffers are for one at a time",
     )
 }
@@ -277,6 +277,13 @@ impl Prepared {
     #[getter]
     fn rx(&self, py: Python<'_>) -> Py<PyByteArray> {
         self.rx.clone_ref(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let Inner { shared, device } = &*self.inner;
+        let chip_select = device.device().settings().chip_select;
+        let bytes = self.tx.bind(py).len();
+        format!("<barewire.Prepared {} chip_select={chip_select} {bytes} bytes>", shared.any.name())
     }
 
     /// Does nothing: what a call of a method costs, which the cost of a run is compared with.

@@ -8,7 +8,6 @@ use barewire::spi::Transfer;
 use barewire::time::{Pacer, Timer};
 use barewire_linux::shared::ChipLock;
 use barewire_open::{AnyDevice, AnyTimer, near};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
@@ -49,7 +48,7 @@ struct Capture {
 fn part(name: &str) -> PyResult<&'static Part> {
     let names: Vec<String> = PARTS.iter().map(|part| part.name.to_lowercase()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    Part::find(name).ok_or_else(|| PyValueError::new_err(near::unknown("converter", name, &names)))
+    Part::find(name).ok_or_else(|| error::argument(near::unknown("converter", name, &names)))
 }
 
 impl ConverterChip {
@@ -128,7 +127,7 @@ impl Mcp3008 {
         let chip_select = chip_select.or(on_board.map(|adc| adc.cs)).unwrap_or(0);
         let there = on_board.filter(|adc| adc.cs == chip_select).map(|adc| adc.part.name());
         if let Some(there) = there.filter(|there| *there != part.name) {
-            return Err(PyValueError::new_err(format!(
+            return Err(error::argument(format!(
                 "the simulated board's converter is an {there}; read as an {}, its codes would be wrong",
                 part.name
             )));
@@ -187,12 +186,10 @@ impl Mcp3008 {
         channels: Vec<u8>,
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, u64, f64)> {
         if samples == 0 || channels.is_empty() || rate_hz == Some(0) {
-            return Err(PyValueError::new_err(
-                "samples, channels and the rate are at least one each",
-            ));
+            return Err(error::argument("samples, channels and the rate are at least one each"));
         }
         if samples.saturating_mul(channels.len()) > SAMPLES_MAX {
-            return Err(PyValueError::new_err(format!(
+            return Err(error::argument(format!(
                 "{samples} samples of {} channels: at most {SAMPLES_MAX} in one call",
                 channels.len()
             )));
@@ -228,6 +225,15 @@ impl Mcp3008 {
             let missed = capture.pacer.map_or(0, |pacer| pacer.missed());
             Ok((PyByteArray::new(py, &codes), PyByteArray::new(py, &times), missed, elapsed_s))
         })
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<barewire.Mcp3008 {} {} {} mV>",
+            self.shared.any.name(),
+            self.part.name,
+            self.vref_mv
+        )
     }
 
     /// The highest code.

@@ -10,7 +10,6 @@ use barewire::chip::mcp251xfd::{
 };
 use barewire::spi::Settings;
 use barewire_open::{AnyTimer, near};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -54,9 +53,7 @@ fn id(id: u32, extended: bool) -> PyResult<Id> {
         false => u16::try_from(id).ok().and_then(StandardId::new).map(Id::Standard),
     };
     let (what, max) = if extended { ("extended", 0x1fff_ffff) } else { ("standard", 0x7ff) };
-    made.ok_or_else(|| {
-        PyValueError::new_err(format!("{what} identifier {id:#x}: at most {max:#x}"))
-    })
+    made.ok_or_else(|| error::argument(format!("{what} identifier {id:#x}: at most {max:#x}")))
 }
 
 #[pymethods]
@@ -76,9 +73,9 @@ impl CanFrame {
         let id = self::id(id, extended)?;
         let data = data.map(|data| buffer::to_send(data, 8)).transpose()?.unwrap_or_default();
         let frame = match (remote, fd) {
-            (true, true) => return Err(PyValueError::new_err("CAN FD has no remote frames")),
+            (true, true) => return Err(error::argument("CAN FD has no remote frames")),
             (true, false) if !data.is_empty() => {
-                return Err(PyValueError::new_err("a remote frame has no data: give its dlc"));
+                return Err(error::argument("a remote frame has no data: give its dlc"));
             }
             (true, false) => Frame::remote(id, dlc),
             (false, true) => Frame::fd(id, &data, bit_rate_switch),
@@ -86,7 +83,7 @@ impl CanFrame {
         };
         let lengths = if fd { "0 to 8, 12, 16, 20, 24, 32, 48 or 64" } else { "0 to 8" };
         let refused =
-            || PyValueError::new_err(format!("{} bytes: such a frame has {lengths}", data.len()));
+            || error::argument(format!("{} bytes: such a frame has {lengths}", data.len()));
         Ok(Self { frame: frame.ok_or_else(refused)?, timestamp: None })
     }
 
@@ -173,7 +170,7 @@ impl Mcp251xFd {
 /// A time in seconds from Python.
 fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("timeout_s={seconds}: no such time")))
+        .map_err(|_| error::argument(format!("timeout_s={seconds}: no such time")))
 }
 
 #[pymethods]
@@ -201,7 +198,7 @@ impl Mcp251xFd {
         let shared = Arc::clone(&bus.shared);
         let on_board = simulated(&shared).and_then(|options| options.board.can());
         let oscillator_hz = oscillator_hz.or(on_board.map(|can| can.oscillator_hz));
-        let missing = || PyValueError::new_err("oscillator_hz= of the chip's crystal is needed");
+        let missing = || error::argument("oscillator_hz= of the chip's crystal is needed");
         let oscillator = Oscillator::new(oscillator_hz.ok_or_else(missing)?);
         let nominal = BitRate::new(bitrate_hz);
         let mut config = match data_bitrate_hz {
@@ -212,7 +209,7 @@ impl Mcp251xFd {
         if let Some(name) = mode {
             let names = MODES.map(|(name, _)| name);
             let found = MODES.iter().find(|(known, _)| *known == name);
-            let refused = || PyValueError::new_err(near::unknown("mode", name, &names));
+            let refused = || error::argument(near::unknown("mode", name, &names));
             config.mode = found.ok_or_else(refused)?.1;
         }
         let chip_select = chip_select.or(on_board.map(|can| can.cs)).unwrap_or(0);
@@ -222,6 +219,15 @@ impl Mcp251xFd {
         let chip = chip.map_err(|error| error::of_can(py, &shared.any, error))?;
         let part = chip.part();
         Ok(Self { shared, chip: Exclusive::new(chip), settings, part })
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<barewire.Mcp251xFd {} chip_select={} {:?}>",
+            self.shared.any.name(),
+            self.settings.chip_select,
+            self.part
+        )
     }
 
     /// Joins the CAN bus.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use barewire::chip::spi_nor::{Assume, Enter, Layout, NorError, SpiNor, Written};
 use barewire::spi::Settings;
 use barewire_open::AnyTimer;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -94,15 +94,30 @@ impl Flash {
         })
     }
 
-    fn range(&self, offset: u64, length: Option<u64>) -> PyResult<(u64, usize)> {
-        let length = length.unwrap_or(self.size.saturating_sub(offset));
+    /// The length of a range that the chip has.
+    fn range(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<usize> {
         let end = offset.checked_add(length).filter(|end| *end <= self.size);
-        let fits = end.and(usize::try_from(length).ok());
-        fits.map(|length| (offset, length)).ok_or_else(|| {
-            PyValueError::new_err(format!(
-                "{length} bytes from {offset} on: the chip has {} bytes",
-                self.size
-            ))
+        end.and(usize::try_from(length).ok()).ok_or_else(|| {
+            let size = self.size;
+            let text = format!("{length} bytes from {offset} on: the chip has {size} bytes");
+            error::of_argument(py, text)
+        })
+    }
+
+    fn erase_range(
+        &self,
+        py: Python<'_>,
+        offset: u64,
+        length: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let total = self.range(py, offset, length)?;
+        let end = offset + length;
+        // The chip's own command for all of it takes minutes and cannot be stopped.
+        let middle = if length == self.size { offset + self.size / 2 } else { end };
+        self.operate(py, Watch::new(progress, total), |chip, watch| {
+            chip.erase(offset..middle, &mut |done| watch.observe(done))?;
+            chip.erase(middle..end, &mut |done| watch.observe(middle - offset + done))
         })
     }
 }
@@ -125,7 +140,7 @@ impl Flash {
         protection: Option<&str>,
         four_byte_mode: Option<&str>,
     ) -> PyResult<Self> {
-        let unknown = |what, name| PyValueError::new_err(format!("{what}: there is no {name:?}"));
+        let unknown = |what, name| error::argument(format!("{what}: there is no {name:?}"));
         let mut assume = Assume::default();
         (assume.size, assume.erase_size) = (size, erase_size);
         if let Some(name) = protection {
@@ -197,7 +212,8 @@ impl Flash {
         into: Option<&Bound<'py, PyAny>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (offset, length) = self.range(offset, length)?;
+        let length = length.unwrap_or(self.size.saturating_sub(offset));
+        let length = self.range(py, offset, length)?;
         let into = into.map(|object| Into::new(object, length).map(|into| (into, object)));
         let into = into.transpose()?;
         let mut bytes = vec![0; length];
@@ -247,24 +263,23 @@ impl Flash {
         Ok(dict)
     }
 
-    /// Erases whole blocks: `offset` and `length` are multiples of `erase_size`. The whole chip is erased block by block,
-    /// so that it can be stopped.
-    #[pyo3(signature = (offset=0, length=None, *, progress=None))]
+    /// Erases whole blocks: `offset` and `length` are multiples of `erase_size`. For all of the chip there is
+    /// `erase_chip`.
+    #[pyo3(signature = (offset, length, *, progress=None))]
     fn erase(
         &self,
         py: Python<'_>,
         offset: u64,
-        length: Option<u64>,
+        length: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
-        let (offset, length) = self.range(offset, length)?;
-        let end = offset + length as u64;
-        // The chip's own command for all of it takes minutes and cannot be stopped.
-        let middle = if length as u64 == self.size { offset + self.size / 2 } else { end };
-        self.operate(py, Watch::new(progress, length), |chip, watch| {
-            chip.erase(offset..middle, &mut |done| watch.observe(done))?;
-            chip.erase(middle..end, &mut |done| watch.observe(middle - offset + done))
-        })
+        self.erase_range(py, offset, length, progress)
+    }
+
+    /// Erases the whole chip, block by block, so that it can be stopped.
+    #[pyo3(signature = (*, progress=None))]
+    fn erase_chip(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        self.erase_range(py, 0, self.size, progress)
     }
 
     /// Compares the chip's content from `offset` on with `data`; raises `VerifyError` at the first difference.

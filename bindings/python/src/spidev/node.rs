@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use barewire_linux::Root;
 use barewire_linux::shared::ChipLock;
 use barewire_spidev_abi::{AbiError, BUFSIZ, Chip, Errno, IocTransfer, NodeName, Setting, Setup};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::kernel::KernelNode;
@@ -289,22 +288,24 @@ fn of_kernel(py: Python<'_>, path: &Path) -> PyResult<Result<OpenNode, CallRefus
     Ok(Ok((node, file)))
 }
 
-/// Makes `node`, such as `/dev/spidev0.0`, a chip select of a bus, for `SpiDev` in this process.
+/// Makes `node`, such as `/dev/spidev0.0`, a chip select of a bus, for `SpiDev` in this process. `cs` is the older name of
+/// `chip_select`.
 #[pyfunction]
-#[pyo3(name = "map", signature = (node, bus, *, cs=None, speed_hz=1_000_000, bufsiz=4096))]
+#[pyo3(name = "map", signature = (node, bus, *, chip_select=None, speed_hz=1_000_000, bufsiz=4096, cs=None))]
 pub(crate) fn map_node(
     node: &str,
     bus: &Bound<'_, PyAny>,
-    cs: Option<u8>,
+    chip_select: Option<u8>,
     speed_hz: u32,
     bufsiz: u32,
+    cs: Option<u8>,
 ) -> PyResult<()> {
     let py = bus.py();
     let name = NodeName::parse(node).ok_or_else(|| {
-        PyValueError::new_err(format!("{node:?} is no spidev node: those are /dev/spidevB.C"))
+        error::argument(format!("{node:?} is no spidev node: those are /dev/spidevB.C"))
     })?;
     if speed_hz == 0 || bufsiz == 0 {
-        return Err(PyValueError::new_err("speed_hz and bufsiz are above 0"));
+        return Err(error::argument("speed_hz and bufsiz are above 0"));
     }
     let (bus, full_name) = match bus.cast::<Bus>() {
         Ok(bus) => {
@@ -319,7 +320,10 @@ pub(crate) fn map_node(
             (Where::Named, full_name)
         }
     };
-    let chip_select = cs.unwrap_or(name.chip_select);
+    if chip_select.is_some() && cs.is_some() {
+        return Err(error::argument("cs= is the older name of chip_select=: give one of them"));
+    }
+    let chip_select = chip_select.or(cs).unwrap_or(name.chip_select);
     let path = name.path();
     let map = Map { bus, full_name, chip_select, speed_hz, bufsiz, node: None };
     let mut registry = registry();
@@ -327,7 +331,7 @@ pub(crate) fn map_node(
         **other != path && of.shares_bus(&map) && of.chip_select == chip_select
     };
     if let Some((other, _)) = registry.maps.iter().find(same) {
-        return Err(PyValueError::new_err(format!(
+        return Err(error::argument(format!(
             "chip select {chip_select} of {} is {other} already",
             map.full_name
         )));

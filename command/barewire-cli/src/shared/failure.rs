@@ -76,7 +76,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Name(text) => Failure::Usage(text),
-            OpenError::Failed(text) => Failure::Failed(text),
+            OpenError::Failed(text) | OpenError::Os { text, .. } => Failure::Failed(text),
             OpenError::Stopped(text) => Failure::Interrupted(text),
         }
     }

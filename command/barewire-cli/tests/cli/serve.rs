@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -21,8 +21,12 @@ struct Server {
 
 impl Server {
     fn start(place: &str, others: &[&str]) -> Self {
+        Self::start_on("sim:rpi3", place, others)
+    }
+
+    fn start_on(bus: &str, place: &str, others: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_barewire"))
-            .args(["serve", "-q", "--json", "--serprog", place, "--bus", "sim:rpi3"])
+            .args(["serve", "-q", "--json", "--serprog", place, "--bus", bus])
             .args(others)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -43,6 +47,11 @@ impl Server {
         let stream = TcpStream::connect(address).expect("connects");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("settable");
         stream
+    }
+
+    fn interrupt(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
     }
 
     /// Its exit code, its report, and the rest of its output.
@@ -130,6 +139,109 @@ fn a_path_is_a_terminal_while_it_serves() {
     let place = text(&link);
     run(&["serve", "--serprog", &place, "--bus", "sim:rpi3"]).fails(1, "make a terminal at");
     assert_eq!(std::fs::read_to_string(&link).expect("there"), "mine");
+}
+
+/// Reads the chip's id.
+const ID: [u8; 8] = [0x13, 1, 0, 0, 3, 0, 0, 0x9f];
+
+#[test]
+fn a_program_that_does_nothing_is_disconnected() {
+    let server = Server::start("127.0.0.1:0", &["--idle-limit", "1"]);
+    // Sends nothing; sends nothing more; leaves a command unfinished.
+    for first in [&[][..], &ID, &ID[..5]] {
+        let mut silent = server.connect();
+        silent.write_all(first).expect("takes it");
+        let mut answers = Vec::new();
+        silent.read_to_end(&mut answers).expect("ends");
+        assert_eq!(answers.len(), if first.len() == ID.len() { 4 } else { 0 });
+    }
+    // Reads no answer: ten of 64 KiB fill the socket.
+    let mut deaf = server.connect();
+    deaf.write_all(&[0x13, 4, 0, 0, 0, 0, 1, 0x03, 0, 0, 0].repeat(200)).expect("takes it");
+    assert_eq!(ask(&mut server.connect(), &ID, 4), [ACK, 0xef, 0x40, 0x16]);
+    drop(deaf);
+    server.interrupt();
+    let (code, _, told) = server.end();
+    assert_eq!(code, Some(0));
+    for part in ["asked for nothing", "sent nothing", "left a command unfinished", "did not read"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn a_delay_is_bounded_and_ends_with_its_program() {
+    // No simulated board, whose time costs nothing.
+    let server = Server::start_on("null:", "127.0.0.1:0", &[]);
+    let begun = Instant::now();
+    let mut stream = server.connect();
+    assert_eq!(ask(&mut stream, &[0x0e, 0xff, 0xff, 0xff, 0xff], 1), [NAK], "71 minutes");
+    // 59 s, and the program leaves; then it is asked to end.
+    let delay = [0x0e, 0xc0, 0x46, 0x84, 0x03, 0x0f];
+    assert_eq!(ask(&mut stream, &delay, 1), [ACK]);
+    drop(stream);
+    let mut stream = server.connect();
+    assert_eq!(ask(&mut stream, &[0x00], 1), [ACK]);
+    assert_eq!(ask(&mut stream, &delay, 1), [ACK]);
+    server.interrupt();
+    assert_eq!(server.end().0, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    // On a board too, whatever was sent ahead.
+    let server = Server::start("127.0.0.1:0", &[]);
+    let mut stream = server.connect();
+    stream.write_all(&delay.repeat(4_000)).expect("takes it");
+    server.interrupt();
+    assert_eq!(server.end().0, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn what_a_program_sent_in_part_goes_with_it() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let link = dir.path().join("chip");
+    let server = Server::start(&text(&link), &[]);
+    let open = || std::fs::File::options().read(true).write(true).open(&link).expect("opens");
+    let mut first = open();
+    first.write_all(&ID).expect("takes it");
+    let mut answer = [0; 4];
+    first.read_exact(&mut answer).expect("answers");
+    // A page program of 260 bytes, of which 100 come.
+    first.write_all(&[&[0x13, 4, 1, 0, 0, 0, 0, 0x02], &[0; 99][..]].concat()).expect("takes it");
+    drop(first);
+    std::thread::sleep(Duration::from_millis(500));
+    let mut second = open();
+    second.write_all(&[0; 300]).expect("takes it");
+    let mut answers = [0; 300];
+    second.read_exact(&mut answers).expect("answers to each");
+    assert_eq!(answers, [ACK; 300]);
+    drop(second);
+    server.interrupt();
+    assert_eq!(server.end().1["operations"], 1, "the id alone");
+}
+
+#[test]
+fn once_is_for_the_first_program_that_asks_for_something() {
+    let server = Server::start("127.0.0.1:0", &["--once"]);
+    drop(server.connect());
+    for scan in [&b"GET / HTTP/1.0\r\n\r\n"[..], &[0, 0, 0]] {
+        let mut stream = server.connect();
+        stream.write_all(scan).expect("takes it");
+        let mut answers = vec![0; scan.len()];
+        stream.read_exact(&mut answers).expect("answers");
+    }
+    let mut stream = server.connect();
+    assert_eq!(ask(&mut stream, &ID, 4), [ACK, 0xef, 0x40, 0x16]);
+    drop(stream);
+    assert_eq!(server.end().0, Some(0));
+    // On a terminal, whose end of line is the program's closing.
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let link = dir.path().join("chip");
+    let server = Server::start(&text(&link), &["--once"]);
+    let mut line = std::fs::File::options().read(true).write(true).open(&link).expect("opens");
+    line.write_all(&ID).expect("takes it");
+    let mut answer = [0; 4];
+    line.read_exact(&mut answer).expect("answers");
+    drop(line);
+    assert_eq!(server.end().0, Some(0));
 }
 
 #[test]

@@ -75,6 +75,11 @@ impl Direct {
         });
     }
 
+    /// Tells the program that an open file of the node was closed, and of the settings.
+    pub(super) fn count_closed(&self, chip: &Chip) {
+        self.with(|page| page.count_closed(&chip.settings_now()));
+    }
+
     /// Says whether a chip of the bus is selected, or may be.
     pub(super) fn set_kept(&self, kept: bool) {
         self.with(|page| page.set_kept(kept));

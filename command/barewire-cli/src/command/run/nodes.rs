@@ -14,6 +14,7 @@ use barewire_spidev_abi::{
 use super::clock::Clock;
 use super::direct::Direct;
 use super::map::Map;
+use super::program::LIBRARY;
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
 use crate::shared::session::Session;
@@ -95,11 +96,21 @@ impl<'s> Nodes<'s> {
         self.nodes.get(index).map_or(0, |node| node.chip.borrow().setup().bufsiz)
     }
 
-    /// Says that a write around the library was refused: its writer cannot be told.
+    /// Says that bytes which were written around the library were dropped. Their writer took them for sent, so this is
+    /// said without `--verbose` too.
     pub(super) fn refused_write(&self, index: usize, length: usize) {
-        if let Some(node) = self.nodes.get(index) {
-            let refused = Err::<(), _>(AbiError::from(Errno::MSGSIZE));
-            let _ = self.judged(node, format_args!("{length} bytes written"), refused);
+        let Some(node) = self.nodes.get(index) else { return };
+        self.tell_once(format!(
+            "{}: {length} bytes were written around {LIBRARY} and reached no chip: the file is not open for \
+             writing, or they are more than --bufsiz allows, {}",
+            node.name.path(),
+            node.chip.borrow().setup().bufsiz
+        ));
+    }
+
+    fn tell_once(&self, text: String) {
+        if self.told.borrow_mut().insert(text.clone()) {
+            note!("barewire: {text}");
         }
     }
 
@@ -115,7 +126,7 @@ impl<'s> Nodes<'s> {
         if let Some(node) = self.nodes.get(index) {
             node.chip.borrow_mut().close(node.session.open.bus());
             if let Some(direct) = &node.direct {
-                direct.publish(&node.chip.borrow());
+                direct.count_closed(&node.chip.borrow());
             }
             self.tell_kept(node.bus, false);
         }
@@ -169,10 +180,13 @@ impl<'s> Nodes<'s> {
                     [a, b, c, d] if setting.bytes() == 4 => u32::from_ne_bytes([a, b, c, d]),
                     _ => return Err(Errno::PROTO),
                 };
-                let written = node.chip.borrow_mut().write(node.session.open.bus(), setting, value);
+                let bus = node.session.open.bus();
+                let write = || node.chip.borrow_mut().write(bus, setting, value);
+                let written = node.clock.during(write);
                 if let Some(direct) = &node.direct {
                     direct.publish(&node.chip.borrow());
                 }
+                self.tell_kept(node.bus, false);
                 self.judged(node, format_args!("{setting:?} = {value:#x}"), written)?;
                 Ok((0, Vec::new()))
             }
@@ -257,10 +271,7 @@ impl<'s> Nodes<'s> {
         if self.verbose || cause.is_some() {
             let why = cause.or_else(|| why.map(|why| why.to_string()));
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-            let text = format!("{}: {what}: {errno}{why}", node.name.path());
-            if self.told.borrow_mut().insert(text.clone()) {
-                note!("barewire: {text}");
-            }
+            self.tell_once(format!("{}: {what}: {errno}{why}", node.name.path()));
         }
         Err(errno)
     }

@@ -8,11 +8,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, QueueSelector, tcflush, tcgetattr, tcsetattr};
 use rustix::time::Timespec;
 
 use crate::shared::failure::Failure;
@@ -20,7 +20,7 @@ use crate::shared::interrupt;
 use crate::shared::output::note;
 
 /// How long a wait lasts before it checks whether to stop.
-const PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +51,12 @@ pub(super) enum Listener {
     Port(TcpListener, SocketAddr),
     Terminal {
         link: PathBuf,
+        /// The terminal's own path.
+        path: PathBuf,
         controller: OwnedFd,
-        /// Kept open: the controller's end would fail while no program has the other.
-        _kept: File,
+        /// Open while no program is connected, since the controller's end fails while nobody has the other. Not open while
+        /// one is: so that failure says that the program has gone.
+        kept: Option<File>,
     },
 }
 
@@ -106,10 +109,8 @@ impl Listener {
             match self {
                 Self::Port(listener, _) => match listener.accept() {
                     Ok((stream, _)) => {
-                        let set = stream
-                            .set_nonblocking(false)
-                            .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
-                            .and_then(|()| stream.set_nodelay(true));
+                        let set =
+                            stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
                         // It may have gone already.
                         if set.is_ok() {
                             return Ok(Some(Connection::Stream(stream)));
@@ -117,13 +118,21 @@ impl Listener {
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(PATIENCE),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) if is_short_of_files(&error) => {
+                        note!("barewire: serve: a program is not accepted yet: {error}");
+                        thread::sleep(PATIENCE);
+                    }
                     Err(error) => return Err(Failure::io("accept a program", &error)),
                 },
-                Self::Terminal { controller, .. } => {
-                    if ready(controller).map_err(|error| Failure::io("wait", &error))? {
-                        let copy = controller.try_clone();
-                        let copy =
-                            copy.map_err(|error| Failure::io("open the terminal", &error))?;
+                Self::Terminal { controller, path, kept, .. } => {
+                    let failed = |error| Failure::io("open the terminal", &error);
+                    if kept.is_none() {
+                        *kept = Some(other_end(path).map_err(failed)?);
+                    }
+                    let ready = ready(controller, PollFlags::IN);
+                    if ready.map_err(|error| Failure::io("wait", &error))? {
+                        let copy = controller.try_clone().map_err(failed)?;
+                        *kept = None;
                         return Ok(Some(Connection::Terminal(copy.into())));
                     }
                 }
@@ -141,9 +150,14 @@ impl Drop for Listener {
     }
 }
 
-/// Waits a while for bytes.
-fn ready(file: &impl AsFd) -> io::Result<bool> {
-    let mut fds = [PollFd::new(file, PollFlags::IN)];
+/// Whether the process, or the system, has too many open files at the moment.
+fn is_short_of_files(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}
+
+/// Waits a while for `what`, or the other end's leaving.
+fn ready(file: &impl AsFd, what: PollFlags) -> io::Result<bool> {
+    let mut fds = [PollFd::new(file, what)];
     let patience = Timespec { tv_sec: 0, tv_nsec: PATIENCE.subsec_nanos().into() };
     match poll(&mut fds, Some(&patience)) {
         Ok(found) => Ok(found > 0),
@@ -159,12 +173,20 @@ fn terminal(link: &Path) -> io::Result<Listener> {
     unlockpt(&controller)?;
     let name = ptsname(&controller, Vec::new())?;
     let path = name.to_str().map_err(io::Error::other)?;
-    let kept = File::options().read(true).write(true).open(path)?;
-    let mut settings = tcgetattr(&kept)?;
-    settings.make_raw();
-    tcsetattr(&kept, OptionalActions::Now, &settings)?;
+    rustix::io::ioctl_fionbio(&controller, true)?;
+    let kept = Some(other_end(Path::new(path))?);
     symlink(path, link)?;
-    Ok(Listener::Terminal { link: link.into(), controller, _kept: kept })
+    Ok(Listener::Terminal { link: link.into(), path: path.into(), controller, kept })
+}
+
+/// Opens a terminal's other end: raw, and without the bytes that a program before left unread on either side.
+fn other_end(path: &Path) -> io::Result<File> {
+    let end = File::options().read(true).write(true).open(path)?;
+    let mut settings = tcgetattr(&end)?;
+    settings.make_raw();
+    tcsetattr(&end, OptionalActions::Now, &settings)?;
+    tcflush(&end, QueueSelector::IOFlush)?;
+    Ok(end)
 }
 
 /// A program's connection.
@@ -173,28 +195,57 @@ pub(super) enum Connection {
     Terminal(File),
 }
 
-impl Read for Connection {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+impl Connection {
+    /// Reads what came; `WouldBlock` if nothing came for a while.
+    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if !self.is_ready(PollFlags::IN)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
         match self {
             Self::Stream(stream) => stream.read(into),
-            Self::Terminal(file) if ready(file)? => file.read(into),
-            Self::Terminal(_) => Err(ErrorKind::WouldBlock.into()),
-        }
-    }
-}
-
-impl Write for Connection {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stream(stream) => stream.write(bytes),
-            Self::Terminal(file) => file.write(bytes),
+            Self::Terminal(file) => file.read(into),
         }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    /// Sends all of it, as long as the program takes some of it within `limit`, and the user does not ask to stop.
+    pub(super) fn send(&mut self, mut bytes: &[u8], limit: Duration) -> io::Result<()> {
+        let mut last = Instant::now();
+        while !bytes.is_empty() {
+            if interrupt::asked() {
+                return Err(ErrorKind::ConnectionAborted.into());
+            }
+            let sent = match self {
+                _ if !self.is_ready(PollFlags::OUT)? => Err(ErrorKind::WouldBlock.into()),
+                Self::Stream(stream) => stream.write(bytes),
+                Self::Terminal(file) => file.write(bytes),
+            };
+            match sent {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(sent) => {
+                    bytes = &bytes[sent..];
+                    last = Instant::now();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if last.elapsed() >= limit {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits a while; says whether the program has gone.
+    pub(super) fn leaves(&self) -> bool {
+        self.is_ready(PollFlags::RDHUP).unwrap_or(true)
+    }
+
+    fn is_ready(&self, what: PollFlags) -> io::Result<bool> {
         match self {
-            Self::Stream(stream) => stream.flush(),
-            Self::Terminal(file) => file.flush(),
+            Self::Stream(stream) => ready(stream, what),
+            Self::Terminal(file) => ready(file, what),
         }
     }
 }

@@ -11,14 +11,21 @@
 //!
 //! A simulated board's time goes on with the clock on the wall, and by the delays that the program asks for:
 //! those are not waited for.
+//!
+//! # Every wait ends
+//! A program may stop anywhere. So each wait for it looks at Ctrl-C, and has a limit: `--idle-limit` for the next command
+//! and for the reading of an answer, [`SOON`] for its first command and for the rest of one. A delay is at most
+//! [`DELAY_MAX_US`], and ends if the program leaves. A command that was sent in part goes with its connection: nothing that the
+//! next program sends completes it. No connection begins with the chip selected, because each operation ends with CS
+//! released, also one that fails.
 
 mod line;
 mod mmio;
 mod protocol;
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use barewire::bus::Device;
@@ -36,6 +43,11 @@ use crate::shared::session::{
 use crate::shared::text::figure;
 use line::{Connection, Listener, Where};
 use protocol::{Command, Limits, Next};
+
+/// How long a program may take for its first command, and for the rest of one that it began.
+const SOON: Duration = Duration::from_secs(10);
+/// The longest delay between two operations. Programs poll a chip that is busy for longer.
+const DELAY_MAX_US: u64 = 60_000_000;
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
@@ -65,9 +77,13 @@ pub(crate) struct Args {
     /// With --mmio: list the clients' register accesses there at the end; -: stdout
     #[arg(long, value_name = "FILE", conflicts_with = "serprog")]
     trace: Option<PathBuf>,
-    /// End when the first program has gone
+    /// End when the first program has gone that asked for something
     #[arg(long)]
     once: bool,
+    /// Disconnect a program that sends nothing, or does not read its answers, for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, conflicts_with = "mmio",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    idle_limit: u64,
     #[command(flatten)]
     bus: BusArgs,
     /// The SPI mode, 0 to 3
@@ -143,10 +159,14 @@ fn serve(args: &Args, serprog: &Where, session: &Session) -> Result<Report, Fail
             }
         };
         report.connections += 1;
-        let served = Serving::new(session, settings, line, &mut report)?.run();
+        let idle_limit = Duration::from_secs(args.idle_limit);
+        let mut serving = Serving::new(session, settings, line, idle_limit, &mut report)?;
+        let served = serving.run();
+        let has_asked = serving.has_asked;
         drop(kept);
         served?;
-        if args.once {
+        // A port scan is no program.
+        if args.once && has_asked {
             break;
         }
     }
@@ -165,6 +185,10 @@ struct Serving<'s, 'r> {
     delay_us: u64,
     /// When the last operation ended.
     last: Instant,
+    /// How long the program may do nothing.
+    idle_limit: Duration,
+    /// Whether it has sent a command that this server knows, other than the one that is a zero byte.
+    has_asked: bool,
 }
 
 impl<'s, 'r> Serving<'s, 'r> {
@@ -172,34 +196,62 @@ impl<'s, 'r> Serving<'s, 'r> {
         session: &'s Session,
         settings: Settings,
         line: Connection,
+        idle_limit: Duration,
         report: &'r mut Report,
     ) -> Result<Self, Failure> {
         let device = session.open.bus().device(&settings)?;
         let limits = Limits::of(device.limits().max_message_bytes);
         let last = Instant::now();
-        Ok(Self { session, settings, device, line, report, limits, delay_us: 0, last })
+        let (delay_us, has_asked) = (0, false);
+        Ok(Self {
+            session,
+            settings,
+            device,
+            line,
+            report,
+            limits,
+            delay_us,
+            last,
+            idle_limit,
+            has_asked,
+        })
     }
 
-    /// Serves until the program disconnects, or the user asks to stop.
-    fn run(mut self) -> Result<(), Failure> {
+    /// Serves until the program disconnects, does nothing for too long, or the user asks to stop.
+    fn run(&mut self) -> Result<(), Failure> {
         let mut asked = Vec::new();
         let mut piece = [0; 4096];
+        let mut heard = Instant::now();
         loop {
             while let Next::Command(command, bytes) = protocol::next(&asked) {
-                let answer = self.answer(command);
+                if interrupt::asked() {
+                    return Ok(());
+                }
+                self.has_asked |= asked[0] != 0 && command != Command::Unknown;
+                let ControlFlow::Continue(answer) = self.answer(command) else { return Ok(()) };
                 asked.drain(..bytes);
-                let written = self.line.write_all(&answer);
+                let sent = self.line.send(&answer, self.idle_limit);
                 // Behind the answer, which tells the program that its operation failed.
                 if answer == protocol::nak() {
                     self.session.open.check()?;
                 }
-                if written.is_err() {
+                if let Err(error) = sent {
+                    if error.kind() == ErrorKind::TimedOut {
+                        let limit = self.idle_limit.as_secs();
+                        note!(
+                            "barewire: serve: a program did not read its answer for {limit} s: disconnected (--idle-limit)"
+                        );
+                    }
                     return Ok(());
                 }
+                heard = Instant::now();
             }
             match self.line.read(&mut piece) {
                 Ok(0) => return Ok(()),
-                Ok(bytes) => asked.extend_from_slice(&piece[..bytes]),
+                Ok(bytes) => {
+                    asked.extend_from_slice(&piece[..bytes]);
+                    heard = Instant::now();
+                }
                 // Nothing came for a while.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
@@ -208,6 +260,9 @@ impl<'s, 'r> Serving<'s, 'r> {
                         return Ok(());
                     }
                     self.session.open.check()?;
+                    if self.is_over(heard.elapsed(), !asked.is_empty()) {
+                        return Ok(());
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return Ok(()),
@@ -215,16 +270,38 @@ impl<'s, 'r> Serving<'s, 'r> {
         }
     }
 
-    fn answer(&mut self, command: Command<'_>) -> Vec<u8> {
-        match command {
+    /// Whether a program that sent nothing for that long is disconnected; `in_part` if the rest of a command is missing.
+    fn is_over(&self, silent: Duration, in_part: bool) -> bool {
+        let (what, limit) = match (in_part, self.has_asked) {
+            (true, _) => ("left a command unfinished", self.idle_limit.min(SOON)),
+            (false, false) => ("asked for nothing", self.idle_limit.min(SOON)),
+            (false, true) => ("sent nothing", self.idle_limit),
+        };
+        if silent < limit {
+            return false;
+        }
+        note!("barewire: serve: a program {what} for {} s: disconnected", limit.as_secs());
+        true
+    }
+
+    /// The answer; none if the program has gone, or the user asks to stop.
+    fn answer(&mut self, command: Command<'_>) -> ControlFlow<(), Vec<u8>> {
+        ControlFlow::Continue(match command {
             Command::Known(answer) => answer,
             Command::Limit(limit) => self.limits.answer(limit),
+            Command::Delay(us) if self.delay_us + u64::from(us) > DELAY_MAX_US => {
+                note!(
+                    "barewire: serve: a delay above {} s is refused: poll the chip instead",
+                    DELAY_MAX_US / 1_000_000
+                );
+                protocol::nak()
+            }
             Command::Delay(us) => {
                 self.delay_us += u64::from(us);
                 protocol::ack(&[])
             }
             Command::Execute => {
-                self.wait();
+                self.wait()?;
                 protocol::ack(&[])
             }
             Command::Discard => {
@@ -234,15 +311,28 @@ impl<'s, 'r> Serving<'s, 'r> {
             Command::Speed(speed_hz) => self.set_speed(speed_hz),
             Command::Operation { send, receive } => self.operate(send, receive),
             Command::Unknown => protocol::nak(),
-        }
+        })
     }
 
-    /// Waits as long as the program asked, on a simulated board by its clock alone.
-    fn wait(&mut self) {
+    /// Waits as long as the program asked, on a simulated board by its clock alone. Breaks off if the program leaves or the
+    /// user asks to stop.
+    fn wait(&mut self) -> ControlFlow<()> {
         let us = std::mem::take(&mut self.delay_us);
-        match self.session.open.board() {
-            Some(board) => board.idle_ns(us.saturating_mul(1_000)),
-            None => thread::sleep(Duration::from_micros(us)),
+        if let Some(board) = self.session.open.board() {
+            board.idle_ns(us.saturating_mul(1_000));
+            return interrupt::flow();
+        }
+        let until = Instant::now() + Duration::from_micros(us);
+        loop {
+            interrupt::flow()?;
+            let left = until.saturating_duration_since(Instant::now());
+            if left <= line::PATIENCE {
+                std::thread::sleep(left);
+                return ControlFlow::Continue(());
+            }
+            if self.line.leaves() {
+                return ControlFlow::Break(());
+            }
         }
     }
 
