@@ -17,8 +17,9 @@ fn look_at(message: *const libc::msghdr) {
             let data = unsafe { libc::CMSG_DATA(head) };
             let bytes = (found.cmsg_len as usize).saturating_sub(data.addr() - head.addr());
             for index in 0..bytes / size_of::<c_int>() {
+                let place = data.cast::<c_int>().wrapping_add(index);
                 // SAFETY: within the bytes that the kernel wrote.
-                let fd = unsafe { data.cast::<c_int>().add(index).read_unaligned() };
+                let fd = unsafe { place.read_unaligned() };
                 files::find(fd);
             }
         }
