@@ -22,7 +22,7 @@ pub(super) trait HasTimer {
 pub(super) struct Deadline {
     begun: u64,
     ticks: u64,
-    timeout_ns: u64,
+    timeout_us: u32,
 }
 
 impl Deadline {
@@ -33,7 +33,7 @@ impl Deadline {
         Self {
             begun: timer.now_ticks(),
             ticks: ticks_at_least(timeout_ns, timer.frequency_hz()),
-            timeout_ns,
+            timeout_us: u32::try_from(div_ceil(timeout_ns, 1_000)).unwrap_or(u32::MAX),
         }
     }
 
@@ -42,18 +42,14 @@ impl Deadline {
         timer.now_ticks().wrapping_sub(self.begun) > self.ticks
     }
 
-    fn timeout_us(&self) -> u32 {
-        u32::try_from(div_ceil(self.timeout_ns, 1_000)).unwrap_or(u32::MAX)
-    }
-
     /// The error of a missed deadline.
     pub(super) fn error(&self) -> Stopped {
-        Stopped::TimedOut { timeout_us: self.timeout_us() }
+        Stopped::TimedOut { timeout_us: self.timeout_us }
     }
 
     /// How long to sleep, in microseconds, until the deadline has certainly passed.
     pub(super) fn sleep_us(&self) -> u32 {
-        self.timeout_us().saturating_add(1)
+        self.timeout_us.saturating_add(1)
     }
 }
 

@@ -41,6 +41,7 @@ const fn bit_by_bit(n: u64, d: u32) -> (u64, u32) {
 }
 
 /// `a × b / c`, rounded down, and whether something was cut. Saturates.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 const fn ratio(a: u64, b: u32, c: u32) -> (u64, bool) {
     if cfg!(target_pointer_width = "64") && a <= u32::MAX as u64 {
         let (quotient, rest) = divide(a * b as u64, c);
