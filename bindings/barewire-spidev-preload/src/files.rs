@@ -4,12 +4,13 @@
 //! The kernel knows: an open file of ours is a socket whose name holds its id. A table remembers what was ours, so that
 //! calls on other files cost no system call more. The table is a hint: it is wrong once a descriptor is closed or
 //! copied around the library. So before a call is served, the kernel is asked what the descriptor is now ([`find`]). A
-//! child that shares the memory, as of `vfork`, has descriptors of its own, and does not write the table.
+//! child that shares the memory, as of `vfork`, has descriptors of its own, and does not write the table; once it has changed
+//! one that is ours here, messages that this process runs itself ask whose the memory is.
 //!
 //! Messages that this process runs itself trust the table: see [`crate::direct`].
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use barewire_linux::is_memory_borrowed;
 use barewire_spidev_abi::protocol::{FileKind, OpenId};
@@ -34,6 +35,16 @@ pub(crate) const UNKNOWN: u8 = 0;
 #[inline]
 pub(crate) fn direct(fd: c_int) -> Option<&'static AtomicU8> {
     DIRECT.get(usize::try_from(fd).ok()?)
+}
+
+/// Whether a child that shares the memory has changed its own descriptors, which the table does not know.
+static CHILD_DIFFERS: AtomicBool = AtomicBool::new(false);
+
+/// Whether the table may be another process's than the caller: a child's that shares the memory. Costs a system call now and
+/// then, but only once such a child has changed one of its descriptors that are ours here.
+#[inline(always)]
+pub(crate) fn may_differ() -> bool {
+    CHILD_DIFFERS.load(Ordering::Relaxed) && is_memory_borrowed()
 }
 
 /// Forgets all that is known for messages that this process runs itself.
@@ -98,7 +109,12 @@ pub(crate) fn set(fd: c_int, id: Option<OpenId>) -> Result<(), Errno> {
         return if id.is_some() { Err(Errno::MFILE) } else { Ok(()) };
     };
     // First what costs nothing: most descriptors are not ours, before and after.
-    if hint(fd) != id && !is_memory_borrowed() {
+    if hint(fd) == id {
+        return Ok(());
+    }
+    if is_memory_borrowed() {
+        CHILD_DIFFERS.store(true, Ordering::Relaxed);
+    } else {
         if let Some(direct) = direct(fd) {
             direct.store(UNKNOWN, Ordering::Relaxed);
         }

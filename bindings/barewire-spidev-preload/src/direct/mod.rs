@@ -60,10 +60,10 @@ static OPEN: [AtomicPtr<Node>; NODES] = [const { AtomicPtr::new(core::ptr::null_
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the caller may use what was opened: it is no child, which has its own to open, and no child that shares the
-/// memory, whose descriptors the table does not know.
+/// memory and has changed its descriptors.
 #[inline(always)]
 fn is_owner() -> bool {
-    OWNER.load(Ordering::Relaxed) == process_number() && !is_memory_borrowed()
+    OWNER.load(Ordering::Relaxed) == process_number() && !files::may_differ()
 }
 
 /// Forgets all that belongs to the process's parent, if it is a child; false for a child that shares the memory.
