@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, elf};
 
+use crate::check::is_blessing;
 use crate::child::Task;
 use crate::context::{Context, Outcome};
 use crate::needs::{self, Need};
@@ -98,7 +99,7 @@ fn compared(cx: &Context, builds: &dyn Fn(&str, &str) -> bool) -> Result<bool, S
     let Some(sizes) = sizes(cx, builds)? else { return Ok(false) };
     cx.console.say(&table(&sizes));
     let path = cx.root.join(DIR).join(TABLE);
-    if std::env::var_os("BAREWIRE_BLESS").is_some_and(|value| value == "1") {
+    if is_blessing() {
         fs::write(&path, table(&sizes)).map_err(|error| format!("{}: {error}", path.display()))?;
         let page = cx.root.join(PAGE);
         let text = fs::read_to_string(&page).map_err(|error| format!("{PAGE}: {error}"))?;
@@ -286,14 +287,6 @@ fn differences(reviewed: &Sizes, now: &Sizes) -> Vec<String> {
     wrong
 }
 
-/// Whether the programs are there, for those who look at what a step depends on.
-#[cfg(test)]
-fn programs(root: &std::path::Path) -> Vec<String> {
-    let dir = fs::read_dir(root.join(DIR).join("src/bin")).expect("the programs are there");
-    let names = dir.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.map(|name| name.trim_end_matches(".rs").to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,8 +331,9 @@ mod tests {
     #[test]
     fn every_program_is_built() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for program in programs(&root) {
-            assert!(FAST.contains(&program.as_str()), "{program}");
+        for entry in fs::read_dir(root.join(DIR).join("src/bin")).expect("it is in the tree") {
+            let name = entry.expect("an entry").file_name().into_string().expect("a name");
+            assert!(FAST.contains(&name.trim_end_matches(".rs")), "{name}");
         }
     }
 }

@@ -18,7 +18,7 @@
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barewire::bus::{Bus, Locked, Platform};
@@ -42,8 +42,6 @@ pub(crate) struct SharedBus {
     freed: Mutex<Vec<Freed>>,
     /// The context of the thread that has the lock; 0 for none.
     owner: AtomicUsize,
-    /// Whether counting is on.
-    pub(crate) counting: AtomicBool,
     /// The clock that `bw_now_ns` reads.
     pub(crate) clock: Mutex<AnyTimer>,
     pub(crate) bus: AnyBus,
@@ -69,7 +67,6 @@ impl SharedBus {
             locked: UnsafeCell::new(None),
             freed: Mutex::default(),
             owner: AtomicUsize::new(0),
-            counting: AtomicBool::new(false),
             clock: Mutex::new(bus.timer()),
             bus,
         })

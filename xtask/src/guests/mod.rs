@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use clap::builder::PossibleValuesParser;
 
-use crate::check::{Check, Verdict};
+use crate::check::{Check, Verdict, is_blessing};
 use crate::context::{Context, Outcome, Stop};
 use crate::needs::{self, Need};
 use crate::report::End;
@@ -366,13 +366,12 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
     let path = dirs.root.join(SNAPSHOT);
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let reviewed = counts::parse(&text).map_err(|why| format!("{SNAPSHOT}: {why}"))?;
-    let bless = std::env::var_os("BAREWIRE_BLESS").is_some_and(|value| value == "1");
-    if bless && !results.counts.is_empty() {
+    if is_blessing() && !results.counts.is_empty() {
         let blessed = counts::table(&counts::blessed(&reviewed, &results.counts));
         std::fs::write(&path, blessed).map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
     }
     for (board, _) in jobs.iter().filter(|(_, boot)| boot.counted) {
-        let check = if bless {
+        let check = if is_blessing() {
             Check::new("instructions", Verdict::Failed, "snapshot written: review and run again")
         } else {
             counts::judge(board.name, &results.counts, &reviewed)

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::protocol::Accesses;
 use super::table::Row;
-use crate::check::{Check, Verdict};
+use crate::check::{Check, Verdict, is_blessing};
 
 const TABLE: &str = "bench/barewire-mmio/tests/it/beside_linux.txt";
 
@@ -40,11 +40,6 @@ fn parse(line: &str) -> Option<Line> {
 
 fn told(Line { board, linux: Accesses { bytes, reads, writes }, rest }: &Line) -> String {
     format!("{board:<10} {bytes:>5} {reads:>13} {writes:>6}{rest}\n")
-}
-
-/// Whether reviewed files are to be written anew.
-pub(super) fn is_blessing() -> bool {
-    std::env::var_os("BAREWIRE_BLESS").is_some_and(|value| value == "1")
 }
 
 /// Compares the counts of a run with the reviewed ones. There is no check if it counted nothing.

@@ -6,8 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::accesses::is_blessing;
-use crate::check::{Check, Verdict};
+use crate::check::{Check, Verdict, is_blessing};
 
 /// The part of the server's trace that is the message's, one access a line; `None` if it is not there.
 pub(super) fn of_message(trace: &str, (from, to): (usize, usize)) -> Option<String> {

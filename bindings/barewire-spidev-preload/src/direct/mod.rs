@@ -84,18 +84,20 @@ fn own() -> bool {
     true
 }
 
+/// The node behind a descriptor, if the caller has it open here already.
+#[inline(always)]
+fn known(fd: c_int) -> Option<&'static Node> {
+    let index = files::direct(fd)?.load(Ordering::Relaxed);
+    let node = OPEN.get(usize::from(index.wrapping_sub(1)))?.load(Ordering::Acquire);
+    // SAFETY: null, or what is never freed.
+    unsafe { node.as_ref() }.filter(|_| is_owner())
+}
+
 /// Runs a message of one transfer, which lies at `argument`, on a node that is open here already; `None` for
 /// another message, or if the server must.
 #[inline(never)]
 pub(crate) fn exchange(fd: c_int, argument: u64) -> Option<Result<c_int, Errno>> {
-    let index = files::direct(fd)?.load(Ordering::Relaxed);
-    let node = OPEN.get(usize::from(index.wrapping_sub(1)))?.load(Ordering::Acquire);
-    // SAFETY: null, or what is never freed.
-    let node = unsafe { node.as_ref() }?;
-    if !is_owner() {
-        return None;
-    }
-    node.exchange(argument)
+    known(fd)?.exchange(argument)
 }
 
 /// Runs a message of that many transfers on a node that is open here already, as [`exchange`] does.
@@ -104,11 +106,7 @@ pub(crate) fn known_message(
     transfers: usize,
     argument: u64,
 ) -> Option<Result<c_int, Errno>> {
-    let index = files::direct(fd)?.load(Ordering::Relaxed);
-    let node = OPEN.get(usize::from(index.wrapping_sub(1)))?.load(Ordering::Acquire);
-    // SAFETY: null, or what is never freed.
-    let node = unsafe { node.as_ref() }?;
-    if is_owner() { node.message(transfers, argument) } else { None }
+    known(fd)?.message(transfers, argument)
 }
 
 /// Runs a message of that many transfers, which lie at `argument`; `None` if the server must.

@@ -5,7 +5,6 @@
 #![allow(unsafe_code, reason = "functions for C code")]
 
 use std::ffi::{CString, c_char, c_void};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use barewire::time::Timer;
@@ -121,9 +120,7 @@ pub unsafe extern "C" fn bw_now_ns(bus: *mut bw_bus, now_ns: *mut u64) -> bw_err
 #[unsafe(no_mangle)]
 pub extern "C" fn bw_set_counting(bus: *mut bw_bus, counting: i32) -> bw_error {
     guard(|| {
-        let shared = BUSES.get(bus)?;
-        shared.counting.store(counting != 0, Ordering::Relaxed);
-        shared.bus.set_counting(counting != 0);
+        BUSES.get(bus)?.bus.set_counting(counting != 0);
         Ok(())
     })
 }
@@ -140,7 +137,7 @@ pub unsafe extern "C" fn bw_get_statistics(
 ) -> bw_error {
     guard(|| {
         let shared = BUSES.get(bus)?;
-        if !shared.counting.load(Ordering::Relaxed) {
+        if !shared.bus.is_counting() {
             let text = "counting is off: call bw_set_counting(bus, 1) before the messages that are to be counted";
             return Err(Failure::new(bw_error::BW_ERROR_NOT_COUNTING, text));
         }

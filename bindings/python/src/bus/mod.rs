@@ -8,7 +8,6 @@ mod message;
 mod prepared;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use barewire::bus::Statistics;
 use barewire::spi::Settings;
@@ -27,7 +26,6 @@ use crate::shared::SharedBus;
 #[pyclass(frozen, module = "barewire")]
 pub(crate) struct Bus {
     pub(crate) shared: Arc<SharedBus>,
-    counting: AtomicBool,
 }
 
 #[pymethods]
@@ -38,7 +36,7 @@ impl Bus {
     fn new(py: Python<'_>, name: &str, statistics: bool) -> PyResult<Self> {
         let shared = SharedBus::open(py, name)?;
         shared.any.set_counting(statistics);
-        Ok(Self { shared, counting: AtomicBool::new(statistics) })
+        Ok(Self { shared })
     }
 
     /// Opens a device: the settings of one chip select, under Linux's names. A transfer that takes longer than
@@ -99,12 +97,11 @@ impl Bus {
     /// Whether messages are counted.
     #[getter]
     fn counting(&self) -> bool {
-        self.counting.load(Ordering::Relaxed)
+        self.shared.any.is_counting()
     }
 
     #[setter]
     fn set_counting(&self, counting: bool) {
-        self.counting.store(counting, Ordering::Relaxed);
         self.shared.any.set_counting(counting);
     }
 

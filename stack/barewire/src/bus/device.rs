@@ -169,12 +169,13 @@ impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
     /// example by a [lock](Bus::lock).
     ///
     /// # Errors
-    /// [`Error::CsChangeOnLast`] if the block drives the line itself, and so cannot hold it; or those of
-    /// [`Device::sync`].
+    /// [`Error::CsChangeOnLast`] if the block drives the line itself, and so cannot hold it, or if the program's messages
+    /// are [not planned](Uses::PLANS); or those of [`Device::sync`].
     #[cold]
     pub fn sync_keeping_cs(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
         let refused = MessageError::refused(Error::CsChangeOnLast, message.len().saturating_sub(1));
-        let preset = self.preset.keeping_cs().ok_or(refused)?;
+        // Only the controller can plan such a message.
+        let preset = self.preset.keeping_cs().filter(|_| U::PLANS).ok_or(refused)?;
         Self { preset, ..*self }.sync(message)
     }
 
@@ -243,6 +244,7 @@ impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
     #[cold]
     #[inline(never)]
     fn run_queued(&self, message: &mut [Transfer<'_>]) -> Result<usize, MessageError> {
+        // As `run_waiting` does: here too, because what is refused need not be planned, which is 200 bytes of code.
         if !U::QUEUE {
             return Err(MessageError::refused(Error::Busy, 0));
         }

@@ -219,9 +219,10 @@ impl<C: ?Sized, U: Uses> Bus<C, U> {
         self.controller.get_mut()
     }
 
-    /// Whether it counts.
+    /// Whether it counts: [`Bus::set_counting`].
     #[inline(always)]
-    pub(super) fn is_counting(&self) -> bool {
+    #[must_use]
+    pub fn is_counting(&self) -> bool {
         U::STATISTICS && self.counting.load(Ordering::Relaxed)
     }
 

@@ -1,14 +1,17 @@
 //! Products and quotients of clocks and times, without 128-bit numbers.
 //!
-//! Nothing here is on the path of a message. A processor of 32 bits divides bit by bit, in a few dozen bytes of code: the
-//! compiler's divisions of 32, 64 and 128 bits are 0.4, 0.9 and three kilobytes on a Cortex-M0, which has none.
+//! What is divided here is divided when a device is opened, a clock changes, or a block keeps one waiting. With the feature
+//! `small` it is divided bit by bit, in a few dozen bytes of code and some hundred instructions: the compiler's divisions of 32,
+//! 64 and 128 bits are 0.4, 0.9 and three kilobytes on a Cortex-M0, which has none.
 
 /// `n / d`, and the rest.
 ///
 /// # Panics
 /// If `d` is 0.
-#[cfg(target_pointer_width = "64")]
-#[inline]
+// A call where the processor has no such division: it is not a few instructions then.
+#[cfg(not(feature = "small"))]
+#[cfg_attr(target_pointer_width = "64", inline)]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) const fn divide(n: u64, d: u32) -> (u64, u32) {
     (n / d as u64, (n % d as u64) as u32)
 }
@@ -17,13 +20,13 @@ pub(crate) const fn divide(n: u64, d: u32) -> (u64, u32) {
 ///
 /// # Panics
 /// If `d` is 0.
-#[cfg(not(target_pointer_width = "64"))]
+#[cfg(feature = "small")]
 #[inline(never)]
 pub(crate) const fn divide(n: u64, d: u32) -> (u64, u32) {
     bit_by_bit(n, d)
 }
 
-#[cfg(any(test, not(target_pointer_width = "64")))]
+#[cfg(any(test, feature = "small"))]
 const fn bit_by_bit(n: u64, d: u32) -> (u64, u32) {
     assert!(d > 0, "a division by zero");
     // Of `rest`, 33 bits at most are used: it is below `d` before the shift.
@@ -43,7 +46,7 @@ const fn bit_by_bit(n: u64, d: u32) -> (u64, u32) {
 /// `a × b / c`, rounded down, and whether something was cut. Saturates.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 const fn ratio(a: u64, b: u32, c: u32) -> (u64, bool) {
-    if cfg!(target_pointer_width = "64") && a <= u32::MAX as u64 {
+    if !cfg!(feature = "small") && a <= u32::MAX as u64 {
         let (quotient, rest) = divide(a * b as u64, c);
         return (quotient, rest > 0);
     }
@@ -69,7 +72,7 @@ pub(crate) const fn mul_div(a: u64, b: u32, c: u32) -> u64 {
 /// If `c` is 0.
 pub(crate) const fn mul_div_ceil(a: u64, b: u32, c: u32) -> u64 {
     let (quotient, cut) = ratio(a, b, c);
-    quotient + cut as u64
+    quotient.saturating_add(cut as u64)
 }
 
 /// `n / d`, rounded up.
@@ -128,6 +131,8 @@ mod tests {
     #[test]
     fn the_edges() {
         assert_eq!(mul_div_ceil(u64::MAX, u32::MAX, u32::MAX), u64::MAX);
+        // 2⁶⁴ − 1, and a rest.
+        assert_eq!(mul_div_ceil(0x9249_2492_4924_9249, 7, 4), u64::MAX);
         assert_eq!(mul_div_ceil(u64::MAX, u32::MAX, 1), u64::MAX);
         assert_eq!(mul_div_ceil(0, 0, 1), 0);
         assert_eq!(bit_by_bit(u64::MAX, u32::MAX), (u64::MAX / u64::from(u32::MAX), 0));

@@ -13,7 +13,6 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 
 use barewire_mmio::{ChipName, Machine, Server, tree};
 use barewire_sim::Board;
@@ -22,15 +21,13 @@ use barewire_sim::model::nor::NorFaults;
 use serde::Serialize;
 
 use super::Args;
+use super::line::PATIENCE;
 use crate::shared::bus_name::{self, BusName, SimOptions};
 use crate::shared::failure::Failure;
 use crate::shared::files::{NamedFile, Output};
 use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::figure;
-
-/// How long a wait lasts before it checks whether to stop.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The result. Scripts rely on its field names.
 #[derive(Debug, Serialize)]

@@ -103,6 +103,8 @@ fn plain_messages_run_and_others_are_refused_by_name() {
             assert_eq!(device.prepare_message(&mut message).unwrap_err(), refused);
             assert_eq!(bus.lock().sync(&device, &mut message).unwrap_err(), refused);
         }
+        let kept = device.sync_keeping_cs(&mut [write()]).unwrap_err();
+        assert_eq!((kept.error, kept.transfer_index), (Error::CsChangeOnLast, 0));
         assert_eq!(sync(&device, &mut []), Err(Error::Empty));
         assert_eq!(sync(&device, &mut [write().with_cs_change()]), Err(Error::CsChangeOnLast));
         let words = Settings { bits_per_word: 16, ..Settings::new(0, 1_000_000) };
