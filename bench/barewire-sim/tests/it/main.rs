@@ -5,6 +5,7 @@
 mod accesses;
 mod accesses_page;
 mod atmel;
+mod awaiting;
 mod bcm2835;
 mod blocks;
 mod bound;

@@ -216,7 +216,7 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
 
     /// Waits until the node of a present owner is settled. If a hook of the platform panics,
     /// removes the node before the panic continues.
-    fn wait_settled(&self, node: &Node, panics: &mut Panics) -> Stage {
+    pub(super) fn wait_settled(&self, node: &Node, panics: &mut Panics) -> Stage {
         loop {
             match contain(|| self.wait(node, panics)) {
                 Ok(stage) => return stage,
@@ -429,9 +429,28 @@ impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
         }
     }
 
+    /// [`WireRight::release`]; panics of what is served meanwhile are kept in `panics`.
+    pub(super) fn release_quietly(self, panics: &mut Panics) {
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err()
+            && let Some(held) = self.unpark()
+        {
+            held.release_quietly(SERVE_MAX, panics);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn release_contended(self) {
+        if let Some(held) = self.unpark() {
+            held.release_contended(SERVE_MAX);
+        }
+    }
+}
+
+impl<'b, C: Controller + ?Sized, U: Uses> WireRight<'b, C, U> {
+    /// Takes the queue too; `None` if a tender has it, which has the wire then.
+    fn unpark(self) -> Option<Held<'b, C, U>> {
         let bus = self.bus;
         if !bus.inherits() {
             let unpark = |seen| {
@@ -442,10 +461,10 @@ impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
             };
             let seen = bus.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, unpark);
             if seen.is_ok_and(|seen| tags(seen) & TENDED != 0) {
-                return;
+                return None;
             }
         }
         // SAFETY: the wire was ours, and now the queue is too.
-        unsafe { bus.held() }.release_contended(SERVE_MAX);
+        Some(unsafe { bus.held() })
     }
 }

@@ -9,6 +9,8 @@
 //! A lost interrupt loses no message: a thread that waits for the bus attends to the flight instead
 //! of sleeping, until the message's deadline passes.
 //!
+//! A message that borrows its buffers from a future is the future's alone: see [`super::visit`].
+//!
 //! The flight word says whether a message is in flight and whether threads sleep on it, and counts
 //! its changes. All threads that wait on such a bus sleep on this word, so that both a flight and
 //! the end of their own message wake them.
@@ -32,20 +34,26 @@ use core::task::Poll;
 
 use super::Bus;
 use super::atomic::Ordering;
+use super::lock::WireRight;
 use super::node::{Entry, Job, Node};
 use super::panics::{Panics, contain};
 use super::platform::Platform;
 use super::queue::SERVE_MAX;
 use super::serve::{Right, Server};
 use super::uses::Uses;
+use super::visit::{Attended, Borrowed, Visit};
 use crate::controller::{Controller, Unfinished};
 
 /// A message is in flight: on the wire, waiting for its interrupt.
 const FLYING: u32 = 1;
 /// Threads sleep on the flight word.
 const SLEEPERS: u32 = 2;
+/// The owner of the flight came while another attended to it.
+const CALL: u32 = 4;
+/// Only its owner continues the flight: others may sleep meanwhile, and its holder has the wire without the queue.
+const OWNERS: u32 = 8;
 /// One change of the word; this bit and those above count them.
-const CHANGE: u32 = 4;
+const CHANGE: u32 = 16;
 
 impl<C: ?Sized, U: Uses> Bus<C, U> {
     /// Wakes the threads that sleep on the flight word: a message was settled or is in flight.
@@ -59,7 +67,7 @@ impl<C: ?Sized, U: Uses> Bus<C, U> {
     }
 
     /// Calls `f` with the controller's interrupt masked: once, even if the platform calls it twice or not at all.
-    fn once_masked(&self, f: impl FnOnce()) {
+    pub(super) fn once_masked(&self, f: impl FnOnce()) {
         let mut f = Some(f);
         let mut once = || {
             if let Some(f) = f.take() {
@@ -74,7 +82,7 @@ impl<C: ?Sized, U: Uses> Bus<C, U> {
     pub(super) fn sleep_on_flight(&self, node: &Node) {
         let seen = self.flight.load(Ordering::Acquire);
         // Once `set_asleep` succeeded, settling the node changes the word.
-        if seen & FLYING != 0 || node.set_asleep().is_none() {
+        if seen & (FLYING | OWNERS) == FLYING || node.set_asleep().is_none() {
             return;
         }
         let asleep = seen | SLEEPERS;
@@ -127,13 +135,29 @@ impl<C: Controller + ?Sized, U: Uses> Server<'_, '_, C, U> {
     fn fly(&mut self) {
         self.wire().drive(C::arm);
         let node = self.entry.take().map_or(ptr::null(), Entry::into_node);
+        self.wire().leave_flying(node, FLYING);
+        self.right = Right::Gone;
+    }
+}
+
+impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
+    /// Leaves the message of a node in flight. Returns the flight word before.
+    fn leave_flying(&mut self, node: *const Node, how: u32) -> u32 {
         self.bus.flying.with_mut(|flying| {
             // SAFETY: the flight belongs to the holder.
             unsafe { *flying = node }
         });
-        self.right = Right::Gone;
-        let publish = |seen: u32| Some(seen.wrapping_add(CHANGE) | FLYING);
-        let _ = self.bus.flight.fetch_update(Ordering::Release, Ordering::Relaxed, publish);
+        let publish = |seen: u32| Some(seen.wrapping_add(CHANGE) & !CALL | how);
+        let order = Ordering::AcqRel;
+        let (Ok(seen) | Err(seen)) =
+            self.bus.flight.fetch_update(order, Ordering::Relaxed, publish);
+        seen
+    }
+
+    /// Leaves the message of a node in flight for its owner alone, who waits for the queue no more than others. Returns
+    /// whether the owner came since the flight was taken.
+    pub(super) fn leave_to_owner(&mut self, node: *const Node) -> bool {
+        self.leave_flying(node, FLYING | OWNERS) & CALL != 0
     }
 }
 
@@ -152,44 +176,87 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
         attended
     }
 
-    /// [`Bus::interrupt`]; panics are kept in `panics`. `own` is the caller's node, if any.
+    /// [`Bus::interrupt`]; panics are kept in `panics`. `own` is the node of a thread that waits: no interrupt came.
     pub(super) fn attend_flight(&self, own: Option<&Node>, panics: &mut Panics) -> bool {
         if !self.is_interrupted() || self.flight.load(Ordering::Relaxed) & FLYING == 0 {
             return false;
         }
-        let mut server = None;
+        self.attend(own, None, panics)
+    }
+
+    /// Attends to the flight, if there is one; as the owner of one, or as anybody.
+    pub(super) fn attend(
+        &self,
+        own: Option<&Node>,
+        mut visit: Option<&mut Visit>,
+        panics: &mut Panics,
+    ) -> bool {
+        let mut rouses = own.is_none();
+        loop {
+            match self.attend_once(own, visit.as_deref_mut(), rouses, panics) {
+                // The owner waits, with a waker that came after the one that was woken.
+                Attended::Called => rouses = true,
+                attended => return attended == Attended::Yes,
+            }
+        }
+    }
+
+    fn attend_once(
+        &self,
+        own: Option<&Node>,
+        mut visit: Option<&mut Visit>,
+        rouses: bool,
+        panics: &mut Panics,
+    ) -> Attended {
+        let (mut server, mut borrowed) = (None, None);
         let mut kept = Some(panics);
+        let mut attended = Attended::Yes;
         let masked = contain(|| {
             self.once_masked(|| {
-                let take =
-                    |seen: u32| (seen & FLYING != 0).then(|| seen.wrapping_add(CHANGE) & !FLYING);
-                if self.flight.fetch_update(Ordering::Acquire, Ordering::Relaxed, take).is_err() {
+                let calls = visit.is_some();
+                let take = |seen: u32| match seen & FLYING {
+                    0 => calls.then_some(seen | CALL),
+                    _ => Some(seen.wrapping_add(CHANGE) & !(FLYING | OWNERS)),
+                };
+                let taken = self.flight.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take);
+                let taken = taken.unwrap_or_default();
+                if taken & FLYING == 0 {
                     return;
                 }
-                let Some(panics) = kept.take() else { return };
-                // SAFETY: module, Safety.
-                let held = unsafe { self.held() };
                 let node = self.flying.with(|flying| {
                     // SAFETY: the flight belongs to the holder.
                     unsafe { *flying }
                 });
                 // SAFETY: a node in flight is queued and in no list.
                 let entry = unsafe { Entry::new(node) };
+                if taken & OWNERS != 0 {
+                    // SAFETY: module, Safety; of such a flight, with the wire alone.
+                    let flight = borrowed.insert(Borrowed::new(unsafe { self.wire() }, entry));
+                    attended = flight.attend(visit.take(), rouses);
+                    return;
+                }
+                let Some(panics) = kept.take() else { return };
+                // SAFETY: module, Safety.
+                let held = unsafe { self.held() };
                 server.insert(Server::new(held, SERVE_MAX, own, panics)).resume(entry);
             });
         });
-        let Some(mut server) = server else {
-            if let (Err(payload), Some(panics)) = (masked, kept) {
-                panics.add(payload);
+        if let Some(mut server) = server {
+            match masked {
+                // The message ended, or is in flight again.
+                Ok(()) => server.end(),
+                Err(payload) => server.panics.add(payload),
             }
-            return false;
-        };
-        match masked {
-            // The message ended, or is in flight again.
-            Ok(()) => server.end(),
-            Err(payload) => server.panics.add(payload),
+            server.serve();
+            return Attended::Yes;
         }
-        server.serve();
-        true
+        let panics = kept.expect("only a server has them");
+        let flight = borrowed.map(|flight| (flight, masked.is_err()));
+        if let Err(payload) = masked {
+            panics.add(payload);
+        }
+        let Some((flight, failed)) = flight else { return Attended::No };
+        flight.end(failed, panics);
+        attended
     }
 }

@@ -594,7 +594,7 @@ impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
 
     /// Counts a message that was run, if the bus counts.
     #[inline]
-    fn count(
+    pub(super) fn count(
         &self,
         preset: &Preset,
         message: &[Transfer<'_>],

@@ -33,7 +33,9 @@
 //!    submitted messages for as long as they keep coming: see [`Pump::Caller`].) A [`Queued`]
 //!    message needs no poll to run. A [`Transact`] future enters the queue with a poll, under the
 //!    same limit of 16. When its turn comes it leaves the queue: its task is woken, and the bus runs
-//!    the next message at once, so that a task that is never polled delays no other message. With priority inheritance the platform's
+//!    the next message at once, so that a task that is never polled delays no other message. The exception is a [`Transact`] whose
+//!    message is in flight on a bus of [`Pump::Interrupt`]: it holds the bus until it is polled to its end or dropped, at most until
+//!    its message [is overdue](crate::controller::Controller::is_overdue) and another waits. With priority inheritance the platform's
 //!    lock decides the order instead: threads go by priority, a thread of low priority waits for as
 //!    long as threads of higher priority come, and futures retry in no defined order.
 //! 6. With a [platform](Platform::inheritance) that has priority inheritance, a waiting thread
@@ -46,7 +48,8 @@
 //!
 //! | dropped | guarantee |
 //! |---|---|
-//! | [`Transact`] | it leaves the queue, and its message does not run. (A message runs within one poll, so no drop comes in the middle of it.) |
+//! | [`Transact`], before its turn | it leaves the queue, and its message does not run |
+//! | [`Transact`], its message in flight | the message is taken down before the drop returns: [`Controller::reclaim`](crate::controller::Controller::reclaim) brings the block to idle, and CS inactive |
 //! | [`Queued`] or its future, before its turn | the message leaves the queue, and does not run |
 //! | [`Queued`] or its future, its message on the wire | the drop returns when the message has ended, because its buffers are in use |
 //!
@@ -83,6 +86,7 @@
 //! | `Bus::spin_for_idle` | bounded: 63 relaxes, then a place in the queue |
 //! | `Bus::wait`, `Bus::serve` | bounded: [`Platform::spins`] relaxes, then [`Platform::wait`] |
 //! | `Bus::wait` on a bus of [`Pump::Interrupt`] | bounded while a message is in flight by the controller's deadline; otherwise as above |
+//! | `Bus::attend` | another round only after a poll of the flight's owner |
 //! | `Transact::try_acquire` | bounded: [`Platform::spins`] relaxes, then the poll is pending |
 //! | `Server::serve_on`, `Inheriting::serve` | each round runs a message or takes a node out |
 //! | `Inheriting::run_own`, `Inheriting::wake_turns` | bounded: at most one round for each node that was in the queue at the beginning |
@@ -95,7 +99,7 @@
 //! - `node`: a place in the queue. `queue`: the order of the nodes.
 //! - `turn`, `queued`, `device`, `owned`, `prepared`: the paths. `callback`: the end of a queued
 //!   message. `joined`: a short message run as one transfer.
-//! - `worker`, `interrupt`, `inherit`: three other ways to serve the queue.
+//! - `worker`, `interrupt`, `inherit`: three other ways to serve the queue. `visit`: a future's message in flight.
 //! - `uses`: what a program uses, as a type. `panics`: panics of user code. `platform`: waiting and contexts. `statistics`: counters.
 
 mod acquire;
@@ -119,6 +123,7 @@ mod statistics;
 mod tests;
 mod turn;
 mod uses;
+mod visit;
 mod word;
 mod worker;
 

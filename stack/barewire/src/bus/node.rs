@@ -335,7 +335,7 @@ impl Entry {
         self.node
     }
 
-    fn node(&self) -> &Node {
+    pub(super) fn node(&self) -> &Node {
         // SAFETY: type `Entry`: the node is queued, hence alive.
         unsafe { &*self.node }
     }
@@ -366,6 +366,28 @@ impl Entry {
         // SAFETY: type `Entry`: the owner keeps the message, and does not access it until then.
         let message = unsafe { &mut *message };
         Job { preset, message, path }
+    }
+
+    /// Sets the message, which [`Entry::job`] may then refer to.
+    pub(super) fn set_message(&mut self, message: *mut [Transfer<'static>]) {
+        self.with_task(|task| task.message = message);
+    }
+
+    /// Takes the waker of the node, which stays as it is. The owner stores another with its next poll.
+    pub(super) fn take_waker(&mut self) -> Option<Waker> {
+        let node = self.node();
+        let mut seen = node.state.load(Ordering::Acquire);
+        while seen & WAKER != 0 {
+            let halves = node.slot.read();
+            let taken = (seen & !WAKER).wrapping_add(VERSION);
+            match node.state.compare_exchange(seen, taken, Ordering::AcqRel, Ordering::Acquire) {
+                // SAFETY: the owner has not taken the slot back since `seen`, so the halves are of one waker, and the
+                // exchange made it ours.
+                Ok(_) => return Some(unsafe { waker_of(halves) }),
+                Err(now) => seen = now,
+            }
+        }
+        None
     }
 
     /// Whether the owner cancelled the node.

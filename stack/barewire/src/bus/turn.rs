@@ -6,14 +6,16 @@
 //! remove their messages from it.
 //!
 //! A future ([`Device::transact`]) transfers inside `poll`: only the future accesses what it
-//! borrows, so forgetting it is safe. It never holds the bus between two polls.
+//! borrows, so forgetting it is safe.
 //! 1. If `poll` finds the bus taken, it queues a turn.
 //! 2. When the turn comes, the node is removed from the queue, the bus goes on to the next node,
 //!    and the task is woken to try again.
 //! 3. If that poll finds the bus taken too, the future stays present for as long as a thread would
 //!    spin before it sleeps. A holder that reaches its node in that time grants it the bus.
 //!
-//! So a future is passed over only while its task is not polled.
+//! So a future is passed over only while its task is not polled. It holds the bus between two polls in one case: on a bus of
+//! [`Pump::Interrupt`](super::Pump::Interrupt), while a message above the device's poll limit is
+//! [in flight](super::interrupt).
 //!
 //! # Safety
 //! The owner of a granted turn is the holder of the bus.
@@ -23,16 +25,19 @@ use core::fmt;
 use core::future::Future;
 use core::marker::{PhantomData, PhantomPinned};
 use core::pin::Pin;
+use core::ptr;
 use core::task::{Context, Poll};
 
 use super::inherit::Inheriting;
 use super::lock::{Held, WireRight};
-use super::node::{Node, Stage, Task};
+use super::node::{Entry, Node, Stage, Task};
 use super::panics::Panics;
 use super::platform::Platform;
+use super::statistics::Path;
 use super::uses::{AnyPlatform, Uses};
+use super::visit::{Borrowed, Visit};
 use super::{Bus, Device, Prepared, PreparedMessage};
-use crate::controller::Controller;
+use crate::controller::{Controller, plan_plain};
 use crate::spi::{Error, MessageError, Settings, Transfer};
 
 /// The bus, locked over several messages. Dropping it releases the bus.
@@ -174,12 +179,14 @@ impl<C: Controller + ?Sized, U: Uses> Drop for Locked<'_, C, U> {
     }
 }
 
-/// A message over borrowed buffers as a future: waits for its turn, and runs inside `poll`.
+/// A message over borrowed buffers as a future: [`Device::transact`].
 #[must_use = "a future does nothing unless polled"]
 pub struct Transact<'b, 'm, 'd, C: Controller + ?Sized, U: Uses = AnyPlatform> {
     device: Device<'b, C, U>,
     message: &'m mut [Transfer<'d>],
     node: Node,
+    /// Whether the message was left in flight; the node may have been settled meanwhile.
+    in_flight: bool,
     _pinned: PhantomPinned,
 }
 
@@ -197,20 +204,111 @@ impl<C: Controller + ?Sized, U: Uses> fmt::Debug for Transact<'_, '_, '_, C, U> 
 }
 
 impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
-    /// Runs any message, as [`Device::sync`], but does not block the thread while it waits for its
-    /// turn. The transfer itself runs inside `poll`.
+    /// Runs any message, as [`Device::sync`], but does not block the thread while it waits for its turn. The message itself runs
+    /// inside `poll`; on a bus of [`Pump::Interrupt`](super::Pump::Interrupt), one with a transfer above the device's
+    /// [poll limit](crate::spi::Settings::poll_limit_ns) is left in flight, and the future is pending meanwhile.
+    ///
+    /// # Errors
+    /// The future's are those of [`Device::sync`]; and [`Error::Aborted`] if it was not polled while its message was in flight
+    /// and others, who waited, took the message down ([`Controller::is_overdue`]).
     pub fn transact<'m, 'd>(&self, message: &'m mut [Transfer<'d>]) -> Transact<'b, 'm, 'd, C, U> {
         const { assert!(U::QUEUE, "the bus's type says that nothing is queued") }
         let task = Task { priority: self.priority(), ..Task::turn(self.bus().context()) };
-        Transact { device: *self, message, node: Node::new(task), _pinned: PhantomPinned }
+        let node = Node::new(task);
+        Transact { device: *self, message, node, in_flight: false, _pinned: PhantomPinned }
     }
 }
 
 impl<'b, C: Controller + ?Sized, U: Uses> Transact<'b, '_, '_, C, U> {
-    fn run(&mut self, mut held: Held<'b, C, U>) -> Poll<Result<usize, MessageError>> {
+    /// Runs the message, or starts it.
+    fn run(
+        &mut self,
+        mut held: Held<'b, C, U>,
+        cx: &Context<'_>,
+    ) -> Poll<Result<usize, MessageError>> {
+        if self.device.bus().is_interrupted() && self.waits_by_interrupt(&held) {
+            return self.start(held, cx);
+        }
         let ran = self.device.run_planning(&mut held.wire, self.message);
         held.release();
         Poll::Ready(ran)
+    }
+
+    /// Plans the message; whether it then has a transfer that waits by interrupt.
+    #[cold]
+    fn waits_by_interrupt(&mut self, held: &Held<'b, C, U>) -> bool {
+        let (preset, message) = (self.device.preset(), &mut *self.message);
+        // One that is refused as it is may still be joined, and that is polled.
+        let planned = plan_plain(preset, message)
+            || U::PLANS && held.wire.ask(|controller| controller.plan(preset, message)).is_ok();
+        planned && message.iter().any(|transfer| transfer.plan.by_interrupt())
+    }
+
+    /// Starts the message, and leaves it in flight.
+    #[cold]
+    fn start(
+        &mut self,
+        held: Held<'b, C, U>,
+        cx: &Context<'_>,
+    ) -> Poll<Result<usize, MessageError>> {
+        let (message, preset) = (self.erased(), ptr::from_ref(self.device.preset()));
+        self.node.task.with_mut(|task| {
+            // SAFETY: the node is not queued, so the task is ours.
+            let task = unsafe { &mut *task };
+            *task = Task { preset, message, path: Path::Immediate, ..Task::turn(task.context) };
+        });
+        self.node.set_queued();
+        self.in_flight = true;
+        let mut panics = Panics::none();
+        // SAFETY: the node is queued and in no list; it is pinned, and dropping the future ends its flight.
+        let entry = unsafe { Entry::new(&self.node) };
+        Borrowed::new(held.park(&mut panics), entry).start(&mut panics);
+        panics.raise();
+        // Only now is the bus no longer ours, so that the waker may be cloned: the message may have been interrupted already.
+        self.visit(cx)
+    }
+
+    /// The message without its lifetimes, for as long as the future is in a call.
+    fn erased(&mut self) -> *mut [Transfer<'static>] {
+        ptr::slice_from_raw_parts_mut(self.message.as_mut_ptr().cast(), self.message.len())
+    }
+
+    fn visitor(&mut self) -> Visit {
+        Visit { node: &raw const self.node, message: self.erased(), spare: None }
+    }
+
+    /// Continues the message in flight.
+    #[cold]
+    fn visit(&mut self, cx: &Context<'_>) -> Poll<Result<usize, MessageError>> {
+        if self.node.poll(cx).is_pending() {
+            let mut panics = Panics::none();
+            let mut visit = self.visitor();
+            self.device.bus().attend(None, Some(&mut visit), &mut panics);
+            panics.raise();
+            if self.node.stage() == Stage::Queued {
+                return Poll::Pending;
+            }
+        }
+        self.in_flight = false;
+        self.node.set_free();
+        // SAFETY: the node was settled, so the task is ours again.
+        let ran = self.node.task.with(|task| unsafe { (*task).ran });
+        Poll::Ready(ran.map_err(|unfinished| unfinished.explain(self.message)))
+    }
+
+    /// Ends the message in flight: its chip is deselected when this returns.
+    #[cold]
+    fn take_down(&mut self) {
+        let bus = self.device.bus();
+        let mut panics = Panics::none();
+        let (stage, waker) = self.node.set_cancelled();
+        if stage == Stage::Queued {
+            // Or whoever attends to it at this moment sees that it is cancelled.
+            bus.attend(None, Some(&mut self.visitor()), &mut panics);
+        }
+        bus.wait_settled(&self.node, &mut panics);
+        panics.contain(|| drop(waker));
+        panics.raise();
     }
 
     /// Acquires the bus if that needs no waiting. Otherwise the node is left queued, unless it was
@@ -280,6 +378,9 @@ impl<C: Controller + ?Sized, U: Uses> Future for Transact<'_, '_, '_, C, U> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: nothing is moved out of `this`.
         let this = unsafe { self.get_unchecked_mut() };
+        if this.in_flight {
+            return this.visit(cx);
+        }
         let mut panics = Panics::none();
         let mut stage = this.node.stage();
         loop {
@@ -293,7 +394,7 @@ impl<C: Controller + ?Sized, U: Uses> Future for Transact<'_, '_, '_, C, U> {
                         this.node.set_free();
                     }
                     if panics.are_none() {
-                        return this.run(held);
+                        return this.run(held, cx);
                     }
                     // Of code that was served meanwhile: as in `acquire_contended`.
                     drop(held);
@@ -315,7 +416,9 @@ impl<C: Controller + ?Sized, U: Uses> Future for Transact<'_, '_, '_, C, U> {
 
 impl<C: Controller + ?Sized, U: Uses> Drop for Transact<'_, '_, '_, C, U> {
     fn drop(&mut self) {
-        if self.node.stage() == Stage::Queued {
+        if self.in_flight {
+            self.take_down();
+        } else if self.node.stage() == Stage::Queued {
             let mut panics = Panics::none();
             self.device.bus().take_out(&self.node, false, &mut panics);
             panics.raise();

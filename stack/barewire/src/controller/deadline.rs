@@ -8,6 +8,10 @@ const FREE_POLLS: u32 = 64;
 /// The margin that a timeout adds to twice the wire time, in nanoseconds.
 const TIMEOUT_MARGIN_NS: u64 = 1_000_000;
 
+/// How long after its deadline a transfer is one that nobody will continue, in nanoseconds: longer than a task waits for a
+/// busy executor.
+const OVERDUE_NS: u64 = 100_000_000;
+
 /// A block with a timer.
 pub(super) trait HasTimer {
     /// The timer.
@@ -19,7 +23,8 @@ pub(super) trait HasTimer {
 
 /// The time at which to give up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Deadline {
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Deadline {
     begun: u64,
     ticks: u64,
     timeout_us: u32,
@@ -40,6 +45,12 @@ impl Deadline {
     /// Whether it has passed.
     pub(super) fn passed(&self, timer: &mut impl Timer) -> bool {
         timer.now_ticks().wrapping_sub(self.begun) > self.ticks
+    }
+
+    /// Whether it passed more than [`OVERDUE_NS`] ago.
+    pub(super) fn is_overdue(&self, timer: &mut impl Timer) -> bool {
+        let ticks = self.ticks.saturating_add(ticks_at_least(OVERDUE_NS, timer.frequency_hz()));
+        timer.now_ticks().wrapping_sub(self.begun) > ticks
     }
 
     /// The error of a missed deadline.

@@ -699,8 +699,8 @@ pub struct Flight {
 }
 
 impl InFlight for Flight {
-    fn sleep_us(&self) -> u32 {
-        self.deadline.sleep_us()
+    fn deadline(&self) -> &Deadline {
+        &self.deadline
     }
 }
 

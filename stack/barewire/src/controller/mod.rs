@@ -276,7 +276,7 @@ pub trait Controller {
     /// [`Controller::run`].
     ///
     /// From the first `Pending` until `Ready`, the caller passes the same preset and message and
-    /// calls no other method, except [`Controller::reclaim`].
+    /// calls no other method, except [`Controller::silence`], [`Controller::is_overdue`] and [`Controller::reclaim`].
     fn start(
         &mut self,
         preset: &Preset,
@@ -304,6 +304,15 @@ pub trait Controller {
     /// Unmasks the block's interrupt for the message that was started: one register access, the
     /// last before the interrupt may come.
     fn arm(&mut self) {}
+
+    /// Masks the block's interrupt for the message that was started, without looking at the message: one register access.
+    fn silence(&mut self) {}
+
+    /// Whether the message that was started should have ended so long ago that who resumes it has forgotten it: its
+    /// [deadline](Controller::resume) passed more than 0.1 s ago. The default knows no deadline.
+    fn is_overdue(&mut self) -> bool {
+        false
+    }
 
     /// Brings the block from any state to idle: CS inactive, FIFOs empty, configuration forgotten.
     /// For a block that another program drove meanwhile, or died driving.

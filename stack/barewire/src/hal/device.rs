@@ -32,9 +32,10 @@ const FEW: usize = 2;
 /// transfers that cannot be joined into one, is refused. Use a GPIO as chip select for
 /// `embedded-hal` drivers.
 ///
-/// The async form waits for its turn between polls and transfers inside one poll, delays included.
-/// It owns nothing before it is polled. Dropping it before its turn removes it from the queue, with
-/// nothing clocked; that waits at most for the message on the wire.
+/// The async form waits for its turn between polls. It transfers inside one poll, delays included, unless the bus is one of
+/// [`Pump::Interrupt`](crate::bus::Pump::Interrupt) and a transfer takes longer than the device's poll limit: then it is
+/// pending while that is on the wire ([`Device::transact`]). It owns nothing before it is polled. Dropping it before its turn
+/// removes it from the queue, with nothing clocked; that waits at most for the message on the wire.
 ///
 /// On a thread that has a [`HalBus`](super::HalBus) or a lock of this bus, a transaction fails with
 /// [`Error::WouldDeadlock`], or waits for ever if the platform does not tell threads apart

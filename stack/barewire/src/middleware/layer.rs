@@ -179,6 +179,14 @@ impl<L: Layer + ?Sized> Controller for L {
         self.inner_mut().arm();
     }
 
+    fn silence(&mut self) {
+        self.inner_mut().silence();
+    }
+
+    fn is_overdue(&mut self) -> bool {
+        self.inner_mut().is_overdue()
+    }
+
     fn reclaim(&mut self) {
         self.reclaim_layer();
     }

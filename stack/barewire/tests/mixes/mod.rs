@@ -59,6 +59,12 @@ impl Script for WatchedWire {
     }
 
     #[cfg(shuttle)]
+    fn silence(&mut self) {
+        crate::strict::disarm();
+        shuttle::thread::yield_now();
+    }
+
+    #[cfg(shuttle)]
     fn begin(&mut self) {
         crate::strict::begin_transfer();
         shuttle::thread::yield_now();
@@ -67,6 +73,12 @@ impl Script for WatchedWire {
     #[cfg(shuttle)]
     fn is_done(&self) -> bool {
         crate::strict::transfer_is_done()
+    }
+
+    fn reclaim(&mut self) {
+        #[cfg(shuttle)]
+        crate::strict::disarm();
+        self.selected.set(false);
     }
 }
 

@@ -72,6 +72,9 @@ pub(crate) trait Script {
         true
     }
 
+    /// The block's interrupt is masked.
+    fn silence(&mut self) {}
+
     fn reclaim(&mut self) {}
 }
 
@@ -198,6 +201,10 @@ impl<S: Script> Controller for ScriptedController<S> {
 
     fn arm(&mut self) {
         self.script.at(Hook::Arm, self.byte);
+    }
+
+    fn silence(&mut self) {
+        self.script.silence();
     }
 
     fn reclaim(&mut self) {

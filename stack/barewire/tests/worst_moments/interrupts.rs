@@ -8,8 +8,11 @@
 //! And a core that lies: it does what it is to do with the interrupt masked twice, or not at all. Under Miri this
 //! shows that a safe platform cannot break memory.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 
 use barewire::bus::platform::WaitWord;
 use barewire::bus::{Bus, Platform, Pump};
@@ -137,8 +140,24 @@ impl Script for Level {
         2
     }
 
+    fn silence(&mut self) {
+        self.core.deliver();
+        self.core.line_up.store(false, Ordering::Relaxed);
+    }
+
     fn reclaim(&mut self) {
         self.core.line_up.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Polls a future until it is ready. Between the polls the interrupt may come.
+fn polled_to_its_end<F: Future>(core: &Core, future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => core.deliver(),
+        }
     }
 }
 
@@ -147,7 +166,7 @@ fn a_flight_and_then(
     core: &'static Core,
     bus: &'static OnceLock<Bus<Block>>,
     raises: Raises,
-    waits: impl FnOnce(&'static Bus<Block>) + Send + 'static,
+    waits: impl FnOnce(&'static Bus<Block>, &'static Core) + Send + 'static,
 ) {
     within(LIMIT, "it", move || {
         let level = Block::new(Level { core, raises });
@@ -156,7 +175,7 @@ fn a_flight_and_then(
         let device = bus.device(&PLAIN).expect("opens");
         let mut flying = Box::pin(device.queued([1]).expect("plans"));
         flying.as_mut().submit().expect("is free");
-        waits(bus);
+        waits(bus, core);
         assert_eq!(flying.as_mut().wait(), Some(Ok(1)));
         // If a platform does not mask, the handler runs, finds nothing to do, and the line stays
         // high.
@@ -182,16 +201,16 @@ macro_rules! on_one_core {
 
 on_one_core! {
     an_interrupt_may_come_as_a_waiter_attends_to_its_message:
-        Raises::Resumed, |_| {};
+        Raises::Resumed, |_, _| {};
     an_interrupt_may_come_as_a_sync_call_attends_to_a_flight:
-        Raises::Resumed, |bus| {
+        Raises::Resumed, |bus, _| {
             let device = bus.device(&PLAIN).expect("opens");
             assert_eq!(device.sync(&mut [Transfer::write(&[2])]), Ok(1));
         };
     an_interrupt_may_come_as_a_lock_attends_to_a_flight:
-        Raises::Resumed, |bus| drop(bus.lock());
+        Raises::Resumed, |bus, _| drop(bus.lock());
     an_interrupt_may_come_as_a_cancel_attends_to_a_flight:
-        Raises::Resumed, |bus| {
+        Raises::Resumed, |bus, _| {
             let device = bus.device(&PLAIN).expect("opens");
             let mut flies = Box::pin(device.queued([2]).expect("plans"));
             flies.as_mut().submit().expect("is free");
@@ -199,13 +218,34 @@ on_one_core! {
             assert_eq!(flies.as_mut().result(), Some(Ok(1)));
         };
     an_interrupt_may_come_as_a_flying_message_is_dropped:
-        Raises::Resumed, |bus| {
+        Raises::Resumed, |bus, _| {
             let device = bus.device(&PLAIN).expect("opens");
             let mut flies = Box::pin(device.queued([2]).expect("plans"));
             flies.as_mut().submit().expect("is free");
         };
+    an_interrupt_may_come_as_a_future_goes_on_with_its_message:
+        Raises::Resumed, |bus, core| {
+            let device = bus.device(&PLAIN).expect("opens");
+            assert_eq!(polled_to_its_end(core, device.transact(&mut [Transfer::write(&[2])])), Ok(1));
+        };
+    an_interrupt_may_come_as_soon_as_a_future_has_started_its_message:
+        Raises::Armed, |bus, core| {
+            let device = bus.device(&PLAIN).expect("opens");
+            assert_eq!(polled_to_its_end(core, device.transact(&mut [Transfer::write(&[2])])), Ok(1));
+        };
+    an_interrupt_may_come_as_a_future_in_flight_is_dropped:
+        Raises::Resumed, |bus, _| {
+            let device = bus.device(&PLAIN).expect("opens");
+            let mut message = [Transfer::write(&[2])];
+            let mut future = Box::pin(device.transact(&mut message));
+            while bus.try_lock().is_none() {
+                let _ = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            }
+            let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending());
+        };
     an_interrupt_may_come_as_soon_as_it_is_armed:
-        Raises::Armed, |bus| {
+        Raises::Armed, |bus, _| {
             let device = bus.device(&PLAIN).expect("opens");
             assert_eq!(device.sync(&mut [Transfer::write(&[2])]), Ok(1));
         };
@@ -213,7 +253,7 @@ on_one_core! {
 
 on_one_core! {
     what_is_called_twice_is_done_once:
-        Core::calling(2), Raises::Resumed, |bus| drop(bus.lock());
+        Core::calling(2), Raises::Resumed, |bus, _| drop(bus.lock());
     what_is_not_called_is_done:
-        Core::calling(0), Raises::Resumed, |bus| drop(bus.lock());
+        Core::calling(0), Raises::Resumed, |bus, _| drop(bus.lock());
 }

@@ -13,6 +13,7 @@ mod queued;
 mod statistics;
 mod turns;
 mod uses;
+mod visit;
 
 use std::boxed::Box;
 

@@ -2,7 +2,7 @@
 
 use core::task::Poll;
 
-use super::{Block, BlockConfig, BlockDriver, State};
+use super::{Block, BlockConfig, BlockDriver, InFlight, State};
 use crate::controller::gpio::GpioBank;
 use crate::controller::lines::Rest;
 use crate::controller::waits::{plan_waits, poll_bytes_max};
@@ -140,6 +140,14 @@ where
 
     fn arm(&mut self) {
         self.unmask();
+    }
+
+    fn silence(&mut self) {
+        self.mask();
+    }
+
+    fn is_overdue(&mut self) -> bool {
+        I::FLIGHTS && self.flight.deadline().is_overdue(&mut self.timer)
     }
 
     fn reclaim(&mut self) {

@@ -3,6 +3,7 @@
 use core::fmt::Debug;
 use core::task::Poll;
 
+use crate::controller::deadline::Deadline;
 use crate::controller::{CsLine, Limits, Plan, Preset, Stopped};
 use crate::spi::{Data, Effective, Error, MessageError, Settings, Transfer};
 
@@ -18,8 +19,8 @@ pub trait State: Debug + Default {
 
 /// A transfer in flight.
 pub trait InFlight {
-    /// How long to sleep, in microseconds, until its deadline has certainly passed.
-    fn sleep_us(&self) -> u32;
+    /// When to give up.
+    fn deadline(&self) -> &Deadline;
 }
 
 /// The properties of a board, which turn settings and transfers into register values.

@@ -86,7 +86,7 @@ where
     fn sleep(&mut self) {
         self.interrupt.enable();
         self.unmask();
-        self.interrupt.wait(self.flight.sleep_us());
+        self.interrupt.wait(self.flight.deadline().sleep_us());
     }
 }
 
