@@ -11,7 +11,7 @@ use barewire_lab::fit::{self, Extent, Fit};
 
 /// The number of draws and shuffles that the test computes again. The rest, which runs the same code with other random
 /// numbers, is computed only when the file is written.
-const SOME: Extent = Extent { draws: 4, shuffles: 2 };
+const SOME: Extent = Extent { draws: 2, shuffles: 1 };
 
 fn digits(score: f64) -> f64 {
     (score * 1e4).round() / 1e4

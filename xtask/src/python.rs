@@ -86,6 +86,8 @@ fn prepare(cx: &Context, dir: &Path) -> Result<Ready, Stop> {
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"]);
     pip.arg(cx.root.join(PACKAGE));
+    // As it ships but for the linker's optimisation, which takes minutes.
+    pip.env("CARGO_PROFILE_DIST_LTO", "off").env("CARGO_PROFILE_DIST_CODEGEN_UNITS", "16");
     tool::run(&mut pip, &dir.join("install.log")).map_err(Stop::Broke)?;
     Ok(Ready { python, barewire: built.join("barewire") })
 }

@@ -230,7 +230,7 @@ pub(super) fn under_miri(cx: &Context, dir: &str, packages: &[&str], tests: &[&s
         .env("MIRIFLAGS", "-Zmiri-disable-isolation")
         // Each backtrace of a panic takes Miri seconds.
         .env("RUST_BACKTRACE", "0")
-        .env("PROPTEST_CASES", "8")
+        .env("PROPTEST_CASES", "4")
 }
 
 fn miri(cx: &Context) -> Outcome {

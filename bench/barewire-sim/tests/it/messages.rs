@@ -24,7 +24,7 @@ fn random_messages_arrive_whole_and_in_time(block: &'static Block) {
     let limits = prop_oneof![Just(0), 0_u32..200_000];
     let strategy = (messages(&block.asks), 0..ways.len(), limits, any::<bool>(), any::<u64>());
     let judged =
-        TestRunner::new(cases(48, 512)).run(&strategy, |(messages, way, limit_ns, late, how)| {
+        TestRunner::new(cases(48, 256)).run(&strategy, |(messages, way, limit_ns, late, how)| {
             let way = ways[way];
             let jitter_ns = if late { how % (way.late_ns + 1) } else { 0 };
             let run = |waits| run_all(block, way, jitter_ns, waits, &messages);
