@@ -27,7 +27,8 @@
 //! 4. CS is inactive after every transaction, including a failed one, and the first error is
 //!    returned.
 //! 5. A transaction whose future is dropped ran completely or not at all: the future waits for its
-//!    turn between polls, and transfers inside one poll.
+//!    turn between polls, and transfers inside one poll. Only on a bus of [`Pump::Interrupt`](crate::bus::Pump::Interrupt) is one
+//!    above the poll limit in flight between polls: dropped then, it is broken off, and CS is inactive when the drop returns.
 //!
 //! ```
 //! use barewire::bus::Bus;

@@ -301,18 +301,17 @@ fn a_panic_while_a_message_is_continued_frees_the_bus() {
     device.try_sync(&mut [Transfer::write(&[4])]).expect("is free");
 }
 
-/// Polls its future whenever it is woken, wherever that is.
-struct Eager<'f>(
-    Mutex<Option<Pin<Box<dyn Future<Output = Result<usize, MessageError>> + Send + 'f>>>>,
-);
+type Pinned = Pin<Box<dyn Future<Output = Result<usize, MessageError>> + Send>>;
 
 #[test]
 fn a_waker_may_poll_its_future_in_the_handler() {
-    struct Polls(Arc<Eager<'static>>, AtomicUsize);
+    /// Polls its future whenever it is woken, wherever that is.
+    #[derive(Default)]
+    struct Polls(Mutex<Option<Pinned>>, AtomicUsize);
 
     impl Wake for Polls {
         fn wake(self: Arc<Self>) {
-            let mut future = self.0.0.lock().expect("not polled inside its own poll");
+            let mut future = self.0.lock().expect("not polled inside its own poll");
             let Some(pinned) = future.as_mut() else { return };
             let waker = Waker::from(self.clone());
             if pinned.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
@@ -327,13 +326,13 @@ fn a_waker_may_poll_its_future_in_the_handler() {
     let device = bus.device(&SETTINGS).expect("opens");
     let bytes: &'static mut [u8] = Box::leak(Box::new([0; 3]));
     let message = Box::leak(Box::new([Transfer::read(bytes)]));
-    let eager = Arc::new(Eager(Mutex::new(Some(Box::pin(device.transact(message))))));
-    let polls = Arc::new(Polls(eager.clone(), AtomicUsize::new(0)));
+    let polls = Arc::new(Polls::default());
+    *polls.0.lock().expect("no panic") = Some(Box::pin(device.transact(message)));
     polls.clone().wake();
     for _ in 0..3 {
-        assert!(eager.0.lock().expect("no panic").is_some());
+        assert!(polls.0.lock().expect("no panic").is_some());
         arrive(bus, &board);
     }
-    assert!(eager.0.lock().expect("no panic").is_none());
+    assert!(polls.0.lock().expect("no panic").is_none());
     assert_eq!(polls.1.load(Ordering::Relaxed), 4);
 }
