@@ -54,7 +54,7 @@ pub(super) const LOOM: Step = Step {
 
 pub(super) const SHUTTLE: Step = Step {
     name: "shuttle",
-    about: "the bus under a million random schedules",
+    about: "the bus under half a million random schedules",
     lane: Lane::Own,
     minutes: 2,
     needs: &[],
@@ -202,7 +202,7 @@ fn loom(cx: &Context) -> Outcome {
 
 fn shuttle(cx: &Context) -> Outcome {
     let task = model_checker(cx, "shuttle", "barewire", &["--test", "shuttle"]);
-    cx.run_tests(&task.env("BAREWIRE_SCHEDULES", "1000000"))
+    cx.run_tests(&task.env("BAREWIRE_SCHEDULES", "500000"))
 }
 
 /// A package's tests built for a model checker, in a profile for programs that run long and are built

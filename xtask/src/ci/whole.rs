@@ -51,21 +51,6 @@ const TESTS: [(&[&str], &[&str]); 5] = [
 /// On QEMU's boards. Not whole: a whole chip is read back elsewhere, by the command.
 const ON_QEMU: [&str; 2] = ["--test", "on_qemu"];
 
-/// All triples of panics everywhere. They take half a minute without debug checks, and minutes with them; the step
-/// `test` runs some with them.
-const TRIPLES: [&str; 10] = [
-    "test",
-    "-p",
-    "barewire",
-    "--profile",
-    "models",
-    "--test",
-    "panics",
-    "--",
-    "--show-output",
-    "triples_",
-];
-
 /// Runs the tests with `--workspace`, as the step `test` built them. A package built alone would have other features of
 /// its dependencies, and be built again.
 fn run(cx: &Context) -> Outcome {
@@ -75,6 +60,6 @@ fn run(cx: &Context) -> Outcome {
         Task::new("cargo", &args).linted()
     };
     let ran = TESTS.map(|(target, names)| cx.run_tests(&task(target, names).env(WHOLE.0, WHOLE.1)));
-    let others = [task(&ON_QEMU, &[]), Task::new("cargo", &TRIPLES)].map(|one| cx.run_tests(&one));
-    Outcome::of_all(ran.into_iter().chain(others).collect())
+    let on_qemu = cx.run_tests(&task(&ON_QEMU, &[]));
+    Outcome::of_all(ran.into_iter().chain([on_qemu]).collect())
 }
