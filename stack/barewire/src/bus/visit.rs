@@ -21,7 +21,7 @@ use super::lock::WireRight;
 use super::node::{Entry, Job, Node};
 use super::panics::{Panics, contain};
 use super::uses::Uses;
-use crate::controller::{Controller, Unfinished};
+use crate::controller::{Controller, Preset, Unfinished};
 use crate::spi::Transfer;
 
 /// The visit of its owner to a flight.
@@ -122,11 +122,7 @@ impl<'b, C: Controller + ?Sized, U: Uses> Borrowed<'b, C, U> {
     /// Starts or continues the message.
     fn run(
         &mut self,
-        how: impl FnOnce(
-            &mut C,
-            &crate::controller::Preset,
-            &mut [Transfer<'_>],
-        ) -> Poll<Result<usize, Unfinished>>,
+        how: impl FnOnce(&mut C, &Preset, &mut [Transfer<'_>]) -> Poll<Result<usize, Unfinished>>,
     ) -> Poll<()> {
         let Some(entry) = &mut self.entry else { return Poll::Ready(()) };
         let Job { preset, message, .. } = entry.job();
