@@ -36,14 +36,14 @@ fn every_controller_passes() {
     for board in ["highbank", "imx6dl", "rpi5", "sama5d36"] {
         let bus = format!("sim:{board}");
         let text = run(&["selftest", "--bus", &bus, "--max-len", max_len]).ok().text();
-        assert!(text.contains(&all_passed), "{text}");
+        assert!(text.replace(',', "").contains(&all_passed), "{text}");
     }
     for bus in ["sim:rpi3", "sim:unleashed", "sim:zynq", "sim:beaglebone"] {
         let selftest = ["selftest", "--bus", bus, "--max-len", max_len];
         run(&selftest).fails(1, "connect MISO to MOSI by a wire, and say --wired");
         for cs in ["0", "1"] {
             let text = run(&[&selftest[..], &["--wired", "--cs", cs]].concat()).ok().text();
-            assert!(text.contains(&all_passed), "{text}");
+            assert!(text.replace(',', "").contains(&all_passed), "{text}");
         }
     }
 }

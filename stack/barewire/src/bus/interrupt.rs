@@ -48,7 +48,7 @@ use crate::controller::{Controller, Unfinished};
 const FLYING: u32 = 1;
 /// Threads sleep on the flight word.
 const SLEEPERS: u32 = 2;
-/// The owner of the flight came while another attended to it.
+/// Somebody came to continue the flight, or to have its owner woken, while another attended to it.
 const CALL: u32 = 4;
 /// Only its owner continues the flight: others may sleep meanwhile, and its holder has the wire without the queue.
 const OWNERS: u32 = 8;
@@ -213,9 +213,9 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
         let mut attended = Attended::Yes;
         let masked = contain(|| {
             self.once_masked(|| {
-                let calls = visit.is_some();
                 let take = |seen: u32| match seen & FLYING {
-                    0 => calls.then_some(seen | CALL),
+                    // Whoever attends to it at this moment has yet to wake the owner.
+                    0 => rouses.then_some(seen | CALL),
                     _ => Some(seen.wrapping_add(CHANGE) & !(FLYING | OWNERS)),
                 };
                 let taken = self.flight.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take);

@@ -12,7 +12,8 @@
 //! # Ordering
 //! A future that visits its flight stores its waker first. If another attends to the flight at that moment, the future leaves
 //! a call in the flight word. That other took the waker before; it publishes the flight with a look at the call, and then
-//! attends again. So no wake is lost, and neither waits for the other.
+//! attends again. If a third has the flight by then, it leaves the call to the third. So no wake is lost, and none waits for
+//! the other.
 
 use core::ptr;
 use core::task::{Poll, Waker};
@@ -39,7 +40,7 @@ pub(super) enum Attended {
     /// There is none, or only its owner can do anything for it.
     No,
     Yes,
-    /// Its owner came meanwhile, and found it taken.
+    /// Somebody came meanwhile for whom its owner is to be woken, and found it taken.
     Called,
 }
 
