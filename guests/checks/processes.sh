@@ -102,6 +102,8 @@ while [ -z "$holding" ] && [ $tries -lt 40 ]; do
 	fi
 	sleep "0.0$((tries % 7 + 1))"
 	kill -STOP $owner
+	# What an earlier process said is not what this one says.
+	: >/tmp/err
 	barewire flash id --bus "$SHARED" >/tmp/out 2>/tmp/err &
 	waiter=$!
 	# One that waits says so; one that does not ends.
