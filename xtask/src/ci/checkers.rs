@@ -145,13 +145,16 @@ fn no_std(cx: &Context) -> Outcome {
     if success { firmware(cx) } else { Outcome::failed() }
 }
 
-/// The example for microcontrollers, built and run on the board that QEMU emulates.
+/// The examples for microcontrollers, built and run on the board that QEMU emulates.
 fn firmware(cx: &Context) -> Outcome {
     let dir = cx.root.join(cx.target_dir("firmware"));
-    let task = Task::new("cargo", &["run", "--target-dir", &dir.to_string_lossy()]);
-    // Where its own settings are found: the linker script, the emulator.
-    let ran = cx.ran_in(&cx.root.join("examples/firmware"), &task);
-    Outcome::of_check(ran.success)
+    let success = ["firmware", "embassy"].into_iter().fold(true, |success, bin| {
+        let args = ["run", "--bin", bin, "--target-dir", &dir.to_string_lossy()];
+        // Where their own settings are found: the linker script, the emulator.
+        let ran = cx.ran_in(&cx.root.join("examples/firmware"), &Task::new("cargo", &args));
+        success && ran.success
+    });
+    Outcome::of_check(success)
 }
 
 /// Compiled and not linked, which needs no foreign linker. With `--target` the flags apply to that
