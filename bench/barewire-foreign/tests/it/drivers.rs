@@ -8,7 +8,7 @@ mod flash;
 mod oled;
 mod words16;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
@@ -19,8 +19,9 @@ use barewire::bus::Bus;
 use barewire::hal::HalDevice;
 use barewire::spi::Settings;
 use barewire_sim::board::spec::kinds_without;
-use barewire_sim::bring_up::{AnyController, Charged, bus};
+use barewire_sim::bring_up::{AnyController, Charged, await_woken, bus, handled_bus, run_handled};
 use barewire_sim::chip::Chip;
+use barewire_sim::engine::Thread;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 use embedded_hal::digital::{ErrorType, OutputPin};
 
@@ -29,6 +30,9 @@ const BOARDS: [&str; 8] =
     ["beaglebone", "highbank", "imx8mp", "rpi3", "rpi5", "sama5d36", "unleashed", "zynq"];
 
 type SimBus = Bus<Charged<AnyController>>;
+
+/// Above this a transfer waits by interrupt, where there is a handler.
+const HANDLED_ABOVE_NS: u32 = 1_000;
 
 /// A board with one chip behind its GPIO chip select.
 struct Bench<C> {
@@ -45,6 +49,21 @@ impl<C: Chip + 'static> Bench<C> {
         assert!(board.attach(0, chip.clone()));
         let bus = bus(&board);
         Self { board, chip, bus }
+    }
+
+    /// One whose transfers of more than a byte or two are left to the bus's interrupt handler.
+    fn handled(board: &str, chip: C) -> Self {
+        let bench = Self::new(board, chip);
+        Self { bus: handled_bus(&bench.board, HANDLED_ABOVE_NS), ..bench }
+    }
+
+    /// Runs `future` on the processor that the handler interrupts. Returns how often it was pending.
+    fn await_handled<T>(&self, future: impl Future<Output = T>) -> (T, u64) {
+        let ended = Cell::new(None);
+        let app = Thread::new("app", || ended.set(Some(await_woken(&self.board, future))));
+        let handled = run_handled(&self.board, &self.bus, vec![app.on(0, 1)]);
+        assert_eq!(handled.in_vain, 0, "no interrupt without a flight");
+        ended.into_inner().expect("it ended")
     }
 
     /// The chip's device at `speed_hz`, with the times its datasheet asks.

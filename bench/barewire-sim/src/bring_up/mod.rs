@@ -12,6 +12,7 @@
 
 mod bench;
 mod drivers;
+mod handled;
 mod pin;
 
 use std::task::Poll;
@@ -30,6 +31,7 @@ use crate::wire::Driver as CsDriver;
 pub use bench::{BenchError, ChipBench, Outcome, SimBus, bench};
 pub use drivers::*;
 use drivers::{DRIVERS, Driver};
+pub use handled::{Handled, Woken, await_woken, handled_bus, run_handled};
 pub use pin::{AnyBank, GpioLines, SimInput, SimOutput, input, output};
 
 /// The driver of the board's controller.

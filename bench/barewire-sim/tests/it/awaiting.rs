@@ -5,20 +5,17 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::Context;
 
-use barewire::bus::{Bus, Pump};
 use barewire::controller::ALWAYS_POLL;
 use barewire::hal::HalDevice;
 use barewire::spi::Settings;
 use barewire_sim::board::spec::BOARDS;
-use barewire_sim::bring_up::{Charged, SimInterrupt, any_interrupt};
+use barewire_sim::bring_up::{Woken, handled_bus, run_handled};
 use barewire_sim::chip::PS_PER_NS;
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
-use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
+use barewire_sim::{Board, BoardOptions, BoardSpec};
 use embedded_hal_async::spi::SpiDevice;
 
 /// Transfers above this wait by interrupt.
@@ -29,26 +26,14 @@ const READS: usize = 2;
 /// What the executor does when nobody is woken.
 const IDLE_NS: u64 = 500;
 
-/// A task's waker.
-#[derive(Default)]
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// The worst lateness of the task that must run each millisecond, in nanoseconds, and how many interrupts came. Transfers
 /// that take longer than `limit_ns` wait by interrupt.
 fn lateness(spec: &'static BoardSpec, limit_ns: u32) -> (u64, u64) {
     let board = Board::new(spec, BoardOptions::default());
     let chip = Rc::new(RefCell::new(Echo::default()));
     board.attach(0, chip.clone());
-    let controller = any_interrupt(&board, limit_ns, SimInterrupt::new(&board));
-    let controller = Charged::new(controller, board.clone());
-    let bus = Bus::with_platform(controller, &SimPlatform).with_pump(Pump::Interrupt);
-    let (worst, interrupts) = (Cell::new(0), Cell::new(0));
+    let bus = handled_bus(&board, limit_ns);
+    let worst = Cell::new(0);
     let app = Thread::new("executor", || {
         let now_ns = || board.engine().now_ps() / PS_PER_NS;
         let mut device = HalDevice::new(bus.device(&Settings::new(0, 8_000_000)).expect("opens"));
@@ -59,14 +44,13 @@ fn lateness(spec: &'static BoardSpec, limit_ns: u32) -> (u64, u64) {
                 assert!(bytes.iter().all(|&byte| byte == 0), "the chip answers what it was sent");
             }
         });
-        let woken = Arc::new(Woken(AtomicBool::new(true)));
-        let waker = Waker::from(woken.clone());
+        let (woken, waker) = Woken::new();
         let mut due_ns = now_ns() + PERIOD_NS;
         let mut reading = true;
         while reading {
             if now_ns() >= due_ns {
                 due_ns += PERIOD_NS;
-            } else if woken.0.swap(false, Ordering::Relaxed) {
+            } else if woken.take() {
                 reading = reads.as_mut().poll(&mut Context::from_waker(&waker)).is_pending();
             } else {
                 board.cpu_work(IDLE_NS);
@@ -74,16 +58,11 @@ fn lateness(spec: &'static BoardSpec, limit_ns: u32) -> (u64, u64) {
             worst.set(worst.get().max(now_ns().saturating_sub(due_ns)));
         }
     });
-    let handler = Thread::new("handler", || {
-        while board.wait_interrupt(None) {
-            interrupts.set(interrupts.get() + 1);
-            assert!(bus.interrupt(), "no interrupt without a flight");
-        }
-    });
-    board.engine().run(vec![app.on(0, 1), handler.interrupt(0)]);
+    let handled = run_handled(&board, &bus, vec![app.on(0, 1)]);
+    assert_eq!(handled.in_vain, 0, "no interrupt without a flight");
     assert!(board.violations().is_empty(), "{:#?}", board.violations());
     assert_eq!(chip.borrow().received().len(), READS * BYTES);
-    (worst.get(), interrupts.get())
+    (worst.get(), handled.interrupts)
 }
 
 /// The page that has the table.

@@ -6,19 +6,19 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-use barewire::bus::{Bus, Pump};
+use barewire::bus::Bus;
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::bring_up::{Charged, SimEcspi, SimInterrupt, ecspi_interrupt};
+use barewire_sim::bring_up::{AnyController, Charged, handled_bus, run_handled};
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
-use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
+use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 const SETTINGS: Settings = Settings::new(0, 20_000_000);
 
 struct Bench {
     board: Board,
     chip: Rc<RefCell<Echo>>,
-    bus: Bus<Charged<SimEcspi<SimInterrupt>>>,
+    bus: Bus<Charged<AnyController>>,
 }
 
 /// A board whose every transfer waits by interrupt.
@@ -26,15 +26,14 @@ fn bench() -> Bench {
     let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
     let chip = Rc::new(RefCell::new(Echo::default()));
     board.attach(0, chip.clone());
-    let controller = Charged::new(ecspi_interrupt(&board, 0), board.clone());
-    let bus = Bus::with_platform(controller, &SimPlatform).with_pump(Pump::Interrupt);
+    let bus = handled_bus(&board, 0);
     Bench { board, chip, bus }
 }
 
 #[test]
 fn messages_fly_while_their_submitter_computes() {
     let Bench { board, chip, bus } = bench();
-    let (interrupts, computed) = (Cell::new(0), Cell::new(0_u32));
+    let computed = Cell::new(0_u32);
     let app = Thread::new("app", || {
         let device = bus.device(&SETTINGS).expect("opens");
         let mut first = pin!(device.queued([1; 64]).expect("plans"));
@@ -54,16 +53,11 @@ fn messages_fly_while_their_submitter_computes() {
         let took = board.engine().now_ps() - begun;
         assert!(took < wire_ps * 2, "{took} ps for {wire_ps} ps of clocks");
     });
-    let handler = Thread::new("handler", || {
-        while board.wait_interrupt(None) {
-            interrupts.set(interrupts.get() + 1);
-            assert!(bus.interrupt(), "no interrupt without a flight");
-        }
-    });
-    board.engine().run(vec![app.on(0, 1), handler.interrupt(0)]);
+    let handled = run_handled(&board, &bus, vec![app.on(0, 1)]);
+    assert_eq!(handled.in_vain, 0, "no interrupt without a flight");
     assert!(board.violations().is_empty(), "{:#?}", board.violations());
     assert_eq!(chip.borrow().received(), [[1; 64], [2; 64]].concat());
-    assert!(interrupts.get() >= 2, "{} interrupts", interrupts.get());
+    assert!(handled.interrupts >= 2, "{handled:?}");
     assert!(computed.get() > 40, "the processor computed meanwhile: {} turns", computed.get());
 }
 
@@ -86,12 +80,7 @@ fn contexts_that_mix_paths_keep_their_order_beside_the_handler() {
             ended.set(ended.get() + 1);
         })
     };
-    let handler = Thread::new("handler", || {
-        while board.wait_interrupt(None) {
-            bus.interrupt();
-        }
-    });
-    board.engine().run(vec![app(1).on(0, 1), app(2).on(1, 1), handler.interrupt(0)]);
+    run_handled(&board, &bus, vec![app(1).on(0, 1), app(2).on(1, 1)]);
     assert_eq!(ended.get(), 2);
     assert!(board.violations().is_empty(), "{:#?}", board.violations());
     let mut next = [0; 4];

@@ -13,14 +13,18 @@ use super::{BOARDS, Bench, block_on};
 const SPEED_HZ: u32 = 2_000_000;
 
 /// A converter that measures against 4,096 mV: a code a millivolt.
-fn bench(board: &str, part: AdcPart) -> Bench<Adc> {
+fn wired(part: AdcPart) -> Adc {
     let mut adc = Adc::new(part, 5_000, 4_096).expect("within the datasheet's limits");
     for channel in 0..part.channels() {
         // Half a step is added, so that rounding does not matter.
         let level_uv = i64::from(channel) * 500_000 + 7_500;
         adc.set_input(channel, Signal::Constant { level_uv });
     }
-    Bench::new(board, adc)
+    adc
+}
+
+fn bench(board: &str, part: AdcPart) -> Bench<Adc> {
+    Bench::new(board, wired(part))
 }
 
 fn reference() -> ElectricPotential {
@@ -57,6 +61,19 @@ fn the_mcp3208_converts() {
         assert_eq!(adc.convert_raw(InputChannel::Diff76), Ok(500));
         let mut adc = MCP3208Async::new_spi(bench.device(SPEED_HZ), reference());
         assert_eq!(block_on(adc.convert_raw(InputChannel::Single5)), Ok(2_507));
+        bench.assert_no_violations();
+    }
+}
+
+#[test]
+fn the_mcp3208_is_awaited_beside_an_interrupt_handler() {
+    use mcp3208::InputChannel;
+    for board in BOARDS {
+        let bench = Bench::handled(board, wired(AdcPart::Mcp3208));
+        let mut adc = MCP3208Async::new_spi(bench.device(SPEED_HZ), reference());
+        let (raw, pending) = bench.await_handled(adc.convert_raw(InputChannel::Single5));
+        assert_eq!(raw, Ok(2_507));
+        assert!(pending > 0, "{board}: three bytes take 12 us");
         bench.assert_no_violations();
     }
 }
