@@ -4,6 +4,8 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p barewire --release --test loom`
 #![cfg(loom)]
 
+#[path = "loom/line.rs"]
+mod line;
 #[path = "mixes/mod.rs"]
 mod mixes;
 #[path = "ops/mod.rs"]
@@ -104,7 +106,7 @@ fn bound(usual: Option<usize>) -> Option<usize> {
 }
 
 /// Runs every interleaving of the threads, or every one of at most `preemptions`. Returns how many.
-fn check(threads: &[Vec<Op>], preemptions: Option<usize>) -> u64 {
+fn check(threads: &[Vec<Op>], pump: Pump, preemptions: Option<usize>) -> u64 {
     let threads = threads.to_vec();
     let interleavings = Arc::new(AtomicU64::new(0));
     let counter = interleavings.clone();
@@ -112,7 +114,9 @@ fn check(threads: &[Vec<Op>], preemptions: Option<usize>) -> u64 {
     model.preemption_bound = preemptions;
     model.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
-        let bus = model_bus(&Park, Pump::Caller);
+        let bus = model_bus(&Park, pump);
+        let handler =
+            (pump == Pump::Interrupt).then(|| line::handle(move || bus.get().interrupt()));
         let clients = (0_u8..).zip(&threads).map(|(number, ops)| bus.client(number, ops));
         let mut clients: Vec<_> = clients.collect();
         let others = clients.split_off(1);
@@ -121,6 +125,7 @@ fn check(threads: &[Vec<Op>], preemptions: Option<usize>) -> u64 {
         let mut ended: Vec<_> = clients.into_iter().map(|first| block_on(first.run())).collect();
         ended.extend(handles.into_iter().map(|handle| handle.join().expect("no panic")));
         ended.iter_mut().for_each(Client::fetch);
+        handler.map(line::Handler::stop);
         bus.judge(ended);
     });
     interleavings.load(Ordering::Relaxed)
@@ -128,8 +133,13 @@ fn check(threads: &[Vec<Op>], preemptions: Option<usize>) -> u64 {
 
 /// Checks all mixes and says how much that was.
 fn check_all(what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
+    check_all_on(Pump::Caller, what, mixes, usual);
+}
+
+/// [`check_all`] on a bus of this pump.
+fn check_all_on(pump: Pump, what: &str, mixes: &[Vec<Vec<Op>>], usual: Option<usize>) {
     let preemptions = bound(usual);
-    let interleavings: u64 = mixes.iter().map(|mix| check(mix, preemptions)).sum();
+    let interleavings: u64 = mixes.iter().map(|mix| check(mix, pump, preemptions)).sum();
     let preemptions = preemptions.map_or("any number of".into(), |bound| format!("up to {bound}"));
     println!(
         "FIGURE: loom, {what}: {} mixes, {preemptions} preemptions, {interleavings} interleavings",
@@ -207,4 +217,12 @@ fn triples(ops: &[Op]) -> impl Iterator<Item = [Op; 3]> {
 fn three_threads_one_operation_each_in_every_mix() {
     let mixes: Vec<_> = triples(&PATHS).map(|mix| one_each(&mix)).collect();
     check_all("three threads", &mixes, Some(2));
+}
+
+/// A message in flight, whose owner, whose waiters and whose interrupt come at any moment.
+#[test]
+fn a_future_in_flight_beside_one_operation_of_another_and_the_handler() {
+    let mixes: Vec<_> =
+        [Sync, Lock, Try, Enqueue, Transact].map(|op| one_each(&[op, Transact])).into();
+    check_all_on(Pump::Interrupt, "a future in flight", &mixes, Some(1));
 }

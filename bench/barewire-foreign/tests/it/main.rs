@@ -5,5 +5,6 @@
 mod can;
 mod devices;
 mod drivers;
+mod executor;
 mod sd_card;
 mod touch;

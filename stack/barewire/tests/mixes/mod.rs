@@ -11,8 +11,18 @@ use std::task::Wake;
 
 use barewire::bus::{Bus, Device, Platform, Pump};
 
+#[cfg(loom)]
+use crate::line;
 use crate::ops::{self, Op, Operation};
-use crate::wire::{PLAIN, Script, ScriptedController};
+#[cfg(shuttle)]
+use crate::strict as line;
+use crate::wire::{Hook, PLAIN, Script, ScriptedController};
+
+/// Others may run between two accesses to registers. Loom's may at the atomics around them.
+fn between_accesses() {
+    #[cfg(shuttle)]
+    shuttle::thread::yield_now();
+}
 
 /// A wire whose bytes are watched. A message that finds another inside fails the run; so do, where
 /// the checker's cells can tell, two accesses that are not ordered.
@@ -41,27 +51,29 @@ impl Script for WatchedWire {
         byte % 3
     }
 
-    #[cfg(shuttle)]
-    fn at(&self, hook: crate::wire::Hook, _: u8) {
-        use crate::wire::Hook;
+    /// The second is not looked for before it is due.
+    #[cfg(loom)]
+    fn interrupts(&self, _: u8) -> u8 {
+        2
+    }
+
+    fn at(&self, hook: Hook, _: u8) {
         match hook {
             Hook::Resume => {
-                crate::strict::disarm();
-                // Between two accesses to registers.
-                shuttle::thread::yield_now();
+                line::disarm();
+                between_accesses();
             }
             Hook::Arm => {
-                shuttle::thread::yield_now();
-                crate::strict::arm();
+                between_accesses();
+                line::arm();
             }
             _ => {}
         }
     }
 
-    #[cfg(shuttle)]
     fn silence(&mut self) {
-        crate::strict::disarm();
-        shuttle::thread::yield_now();
+        line::disarm();
+        between_accesses();
     }
 
     #[cfg(shuttle)]
@@ -76,8 +88,7 @@ impl Script for WatchedWire {
     }
 
     fn reclaim(&mut self) {
-        #[cfg(shuttle)]
-        crate::strict::disarm();
+        line::disarm();
         self.selected.set(false);
     }
 }
