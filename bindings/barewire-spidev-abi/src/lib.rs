@@ -5,7 +5,7 @@
 //! and the order of the checks are those of that kernel.
 //!
 //! # How it works
-//! A program's calls are taken by a library that is loaded into it, and reach a server by a socket.
+//! A program's calls are taken by a library that is loaded into it, and reach a server by shared memory or a socket.
 //!
 //! * [`Request`]: an ioctl's number, decoded.
 //! * [`IocTransfer`]: `struct spi_ioc_transfer`, and [`Sums`], the check against `bufsiz`. The library
@@ -13,6 +13,7 @@
 //! * [`Chip`]: one node: its settings, and messages run on a [`Bus`](barewire::bus::Bus). The server has one
 //!   for each mapped node.
 //! * [`protocol`]: what library and server send each other.
+//! * [`slots`]: memory that a process shares with the server, for requests without a connection.
 //! * [`gpio`]: the GPIO character device, beside spidev.
 //! * [`direct`]: the data by which the library runs messages on a mapped controller without the server.
 //! * [`tree`]: the files beside the node that programs look at, under `/dev` and `/sys`.
@@ -31,6 +32,7 @@ pub mod gpio;
 pub mod protocol;
 mod request;
 mod settings;
+pub mod slots;
 mod transfer;
 pub mod tree;
 

@@ -7,10 +7,10 @@
 //! a name that holds the [`OpenId`], so that any process which has the descriptor, by `fork`, `exec` or
 //! `dup`, can read it with `getsockname`. It keeps packets apart. The first is a [`Call::Open`]; each further
 //! one is what something that goes around the library wrote to the descriptor, such as a C library's own
-//! stream: one message. There are no answers.
+//! stream: one message. The server answers the first with one packet, [`encode_opened`]; of a node there are no others.
 //!
-//! Each call on an open file is a stream of its own: one request, one answer. So nothing is shared
-//! between the threads and processes of a program, and a process killed in a call leaves nothing behind.
+//! A call on an open file is a request in [memory](crate::slots) that the process shares with the server, or
+//! a stream of its own: one request, one answer. A process killed in a call leaves nothing behind.
 //!
 //! All numbers are in the machine's byte order and of fixed size: a 32-bit program may talk to a 64-bit
 //! server.
@@ -28,7 +28,7 @@ pub const TREE_VARIABLE: &str = "BAREWIRE_SPIDEV_TREE";
 pub const VERBOSE_VARIABLE: &str = "BAREWIRE_SPIDEV_VERBOSE";
 
 /// The version of this protocol, which both sides must speak.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of a request's head.
 pub const REQUEST_BYTES: usize = 20;
@@ -149,6 +149,9 @@ pub enum Call {
     OpenChip(ChipName),
     /// This connection will be lines of a GPIO chip, when a request says so.
     OpenLines,
+    /// Asks for memory for the process's requests: the answer comes with two files, the
+    /// [bell's](crate::slots::Bell) and the process's [slots'](crate::slots::Slots).
+    Share,
 }
 
 const HELLO: u32 = 0;
@@ -159,6 +162,7 @@ const WRITE: u32 = 4;
 const WHICH: u32 = 5;
 const OPEN_CHIP: u32 = 6;
 const OPEN_LINES: u32 = 7;
+const SHARE: u32 = 8;
 
 /// A request without its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +188,7 @@ impl Head {
             Call::Which => (WHICH, 0),
             Call::OpenChip(chip) => (OPEN_CHIP, chip.0.into()),
             Call::OpenLines => (OPEN_LINES, 0),
+            Call::Share => (SHARE, 0),
         };
         let mut bytes = [0; REQUEST_BYTES];
         for (place, word) in
@@ -216,6 +221,7 @@ impl Head {
             WHICH => Call::Which,
             OPEN_CHIP => Call::OpenChip(ChipName(argument.try_into().map_err(|_| Errno::PROTO)?)),
             OPEN_LINES => Call::OpenLines,
+            SHARE => Call::Share,
             _ => return Err(Errno::PROTO),
         };
         Ok(Self { id: OpenId(id), call, body })
@@ -224,6 +230,12 @@ impl Head {
 
 /// The head of an answer: the call's result or its error number, and the number of bytes that follow.
 pub type Answer = (Result<u32, Errno>, u32);
+
+/// The packet by which the server says that it has opened a file, or why it has not.
+#[must_use]
+pub fn encode_opened(opened: Result<(), Errno>) -> [u8; ANSWER_BYTES] {
+    encode_answer((opened.map(|()| 0), 0))
+}
 
 /// An answer's head as it is sent.
 #[must_use]
@@ -266,6 +278,7 @@ mod tests {
             Call::Which,
             Call::OpenChip(ChipName(65_535)),
             Call::OpenLines,
+            Call::Share,
         ] {
             let head = Head { id: OpenId::new(0x1234_5678, 2), call, body: 99 };
             assert_eq!(Head::decode(&head.encode()), Ok(head));

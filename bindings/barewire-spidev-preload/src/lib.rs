@@ -10,7 +10,7 @@
 //! * `paths`: the paths that are about a mapped node, and the files used in their place.
 //! * `out_of_reach`: files by which a program would go around a mapped GPIO chip.
 //! * `files`: which descriptors are open nodes.
-//! * `server`: requests.
+//! * `server`: requests. `shared`: the memory in which most of them go.
 //! * `memory`: the program's memory, whose addresses may be bad: `EFAULT`, not a crash.
 //! * `real`: the C library's own functions.
 //! * `calls`: the functions defined here, a file for each kind.
@@ -26,8 +26,9 @@
 //!
 //! # Signals, threads, processes
 //! A call to the server blocks signals while it lasts, like the kernel's own calls, which cannot be
-//! interrupted either. Nothing is shared between threads but the table of descriptors, which is atomic. A
-//! child made by `vfork` shares the table with its parent, so it does not write it.
+//! interrupted either; in a program without a handler nothing needs to be blocked. Threads share the table of descriptors,
+//! which is atomic, and the slots of [`shared`], each of which one thread claims. A child made by `vfork` shares the table
+//! with its parent, so it does not write it.
 //!
 //! # Safety
 //! Each function here has the contract of the C library's function of that name: the program's arguments
@@ -45,4 +46,5 @@ mod out_of_reach;
 mod paths;
 mod real;
 mod server;
+mod shared;
 mod start;

@@ -1,7 +1,8 @@
-//! Requests to the server.
+//! Requests to the server: in memory that is shared with it ([`shared`]), else by a connection.
 
 use std::fmt;
-use std::io::{IoSlice, Write as _};
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +13,14 @@ use barewire_spidev_abi::protocol::{ANSWER_BYTES, Call, FileKind, Head, OpenId, 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags,
-    SocketType, bind, connect, recv, sendmsg, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, recv, recvmsg, sendmsg,
+    socket_with,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::config::config;
+use crate::shared;
 
 /// Blocks all signals of the calling thread; they come when it is dropped.
 pub(crate) struct SignalsBlocked {
@@ -61,13 +64,14 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
     let _ = rustix::io::write(stderr, &line);
 }
 
-/// Says, once, that the server is gone.
-pub(crate) fn say_gone() {
+/// Says, once, that the server is gone; `perhaps`, if it only cannot be reached: its socket belongs to a network namespace.
+pub(crate) fn say_gone(perhaps: bool) {
     static SAID: AtomicBool = AtomicBool::new(false);
+    let or = if perhaps { " or is in another network namespace than this program" } else { "" };
     say_once(
         &SAID,
         format_args!(
-            "`barewire run`, which served the mapped nodes, has ended: calls on them fail with ESHUTDOWN"
+            "`barewire run`, which served the mapped nodes, has ended{or}: calls on them fail with ESHUTDOWN"
         ),
     );
 }
@@ -87,7 +91,7 @@ fn connected(id: Option<OpenId>) -> Result<OwnedFd, Errno> {
     match connect(&socket, &SocketAddrUnix::new_abstract_name(server.as_bytes())?) {
         Ok(()) => Ok(socket),
         Err(Errno::CONNREFUSED) => {
-            say_gone();
+            say_gone(!shared::is_server_dead());
             Err(Errno::SHUTDOWN)
         }
         Err(errno) => Err(errno),
@@ -126,11 +130,21 @@ fn receive(socket: &OwnedFd, mut into: &mut [u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Sends a request with its body's parts, and waits for the answer, whose body is appended to `answer`.
+/// Makes a request with its body's parts, and waits for the answer, whose body is appended to `answer`. `answer` has the
+/// capacity for what may come.
 ///
 /// # Errors
 /// The errors that the server returns; `ESHUTDOWN` if the server has ended.
 pub(crate) fn ask(head: &Head, parts: &[&[u8]], answer: &mut Vec<u8>) -> Result<u32, Errno> {
+    shared::ask(head, parts, answer).unwrap_or_else(|| ask_by_connection(head, parts, answer))
+}
+
+/// [`ask`] by a connection.
+pub(crate) fn ask_by_connection(
+    head: &Head,
+    parts: &[&[u8]],
+    answer: &mut Vec<u8>,
+) -> Result<u32, Errno> {
     let _undisturbed = SignalsBlocked::new();
     let socket = connected(None)?;
     send(&socket, head, parts)?;
@@ -143,6 +157,40 @@ pub(crate) fn ask(head: &Head, parts: &[&[u8]], answer: &mut Vec<u8>) -> Result<
     result
 }
 
+/// Asks for memory for this process's requests: the files of the bell and of the slots.
+///
+/// # Errors
+/// The server's; `EMFILE` if no descriptor is free, `EPROTO` if the files did not come.
+pub(crate) fn share() -> Result<[File; 2], Errno> {
+    let _undisturbed = SignalsBlocked::new();
+    let socket = connected(None)?;
+    send(&socket, &Head { id: OpenId(0), call: Call::Share, body: 0 }, &[])?;
+    let mut bytes = [0; ANSWER_BYTES];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
+    let came = loop {
+        match recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+            Err(Errno::INTR) => {}
+            other => break other?.bytes,
+        }
+    };
+    let mut files = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => files.collect(),
+        _ => Vec::new(),
+    });
+    let files = [files.next(), files.next()];
+    if came != ANSWER_BYTES {
+        return Err(Errno::SHUTDOWN);
+    }
+    decode_answer(&bytes).0?;
+    match files {
+        [Some(bell), Some(slots)] => Ok([bell.into(), slots.into()]),
+        // The kernel leaves out those for which there is no room in the table.
+        _ => Err(Errno::MFILE),
+    }
+}
+
 /// Makes a request about an open file.
 pub(crate) fn request(id: OpenId, call: Call, parts: &[&[u8]]) -> (Head, usize) {
     let body: usize = parts.iter().map(|part| part.len()).sum();
@@ -153,8 +201,9 @@ pub(crate) fn request(id: OpenId, call: Call, parts: &[&[u8]]) -> (Head, usize) 
 /// and the file's id.
 ///
 /// # Errors
-/// The system's; `ESHUTDOWN` if the server has ended.
+/// The system's; `ENFILE` if the server has no descriptor left, `ESHUTDOWN` if it has ended.
 pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, OpenId), Errno> {
+    shared::prepare();
     let _undisturbed = SignalsBlocked::new();
     loop {
         let mut random = [0; 4];
@@ -168,6 +217,9 @@ pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, O
         };
         let (head, _) = request(id, call, &[]);
         send(&socket, &head, &[])?;
+        let mut opened = [0; ANSWER_BYTES];
+        receive(&socket, &mut opened)?;
+        decode_answer(&opened).0?;
         // A read of a node that bypasses the library returns nothing, and does not hang. Of GPIO files
         // there is something to be read.
         let blocks = kind != FileKind::Node && flags & libc::O_NONBLOCK.cast_unsigned() == 0;

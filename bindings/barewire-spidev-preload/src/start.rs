@@ -22,7 +22,7 @@ extern "C" fn start() {
     let process = u32::try_from(Pid::as_raw(Some(getpid()))).unwrap_or_default();
     let head = Head { id: OpenId(0), call: Call::Hello(process), body: 0 };
     // A server that is gone is reported by the first call that needs it.
-    let _ = server::ask(&head, &[], &mut Vec::new());
+    let _ = server::ask_by_connection(&head, &[], &mut Vec::new());
     adopt();
 }
 

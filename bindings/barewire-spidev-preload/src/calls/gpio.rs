@@ -107,7 +107,7 @@ pub(super) fn read(id: OpenId, fd: c_int, to: u64, len: usize) -> Result<isize, 
         };
         match waiting {
             0 if done == 0 => {
-                server::say_gone();
+                server::say_gone(false);
                 return Err(Errno::SHUTDOWN);
             }
             0 => break,

@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use super::gpio;
 use crate::real::{call_real, told};
 use crate::server::{ask, request};
-use crate::{config, direct, files, memory};
+use crate::direct::{self, good};
+use crate::{config, files, memory};
 
 /// Bytes of a settings ioctl's argument at most.
 const ARGUMENT_MAX: usize = 4;
@@ -49,23 +50,24 @@ fn node_ioctl(fd: c_int, id: OpenId, number: u32, argument: u64) -> Result<c_int
 #[inline(never)]
 fn message(id: OpenId, call: Call, transfers: usize, argument: u64) -> Result<c_int, Errno> {
     let mut structs = vec![0; transfers * TRANSFER_BYTES];
-    memory::read(argument, &mut structs)?;
+    good::read(argument, &mut structs)?;
     let mut sums = Sums::new(config::bufsiz());
-    let mut tx = Vec::new();
+    let (mut tx, mut received) = (Vec::new(), 0);
     for transfer in IocTransfer::decode_all(&structs) {
         sums.add(&transfer)?;
         let begin = tx.len();
         tx.resize(begin + transfer.tx_bytes(), 0);
-        memory::read(transfer.tx_buf, &mut tx[begin..])?;
+        good::read(transfer.tx_buf, &mut tx[begin..])?;
+        received += transfer.rx_bytes();
     }
     let parts = [&structs[..], &tx[..]];
     let (head, _) = request(id, call, &parts);
-    let mut rx = Vec::new();
+    let mut rx = Vec::with_capacity(received);
     let total = ask(&head, &parts, &mut rx)?;
     let mut rest = &rx[..];
     for transfer in IocTransfer::decode_all(&structs) {
         let (bytes, others) = rest.split_at_checked(transfer.rx_bytes()).ok_or(Errno::PROTO)?;
-        memory::write(transfer.rx_buf, bytes)?;
+        good::write(transfer.rx_buf, bytes)?;
         rest = others;
     }
     // At most `i32::MAX` (`Sums`).
@@ -126,11 +128,12 @@ fn node_read(id: OpenId, to: u64, len: usize) -> Result<isize, Errno> {
     if !id.readable() {
         return Err(Errno::BADF);
     }
-    let len = u32::try_from(len).map_err(|_| Errno::MSGSIZE)?;
-    let (head, _) = request(id, Call::Read(len), &[]);
-    let mut rx = Vec::new();
+    // The kernel looks at the length first, too.
+    let bytes = u32::try_from(len).ok().filter(|bytes| *bytes <= config::bufsiz());
+    let (head, _) = request(id, Call::Read(bytes.ok_or(Errno::MSGSIZE)?), &[]);
+    let mut rx = Vec::with_capacity(len);
     ask(&head, &[], &mut rx)?;
-    memory::write(to, &rx)?;
+    good::write(to, &rx)?;
     // At most `bufsiz`.
     Ok(isize::try_from(rx.len()).unwrap_or(isize::MAX))
 }
@@ -143,7 +146,7 @@ fn node_write(id: OpenId, from: u64, len: usize) -> Result<isize, Errno> {
         return Err(Errno::MSGSIZE);
     }
     let mut tx = vec![0; len];
-    memory::read(from, &mut tx)?;
+    good::read(from, &mut tx)?;
     let (head, _) = request(id, Call::Write, &[&tx]);
     let written = ask(&head, &[&tx], &mut Vec::new())?;
     Ok(isize::try_from(written).unwrap_or(isize::MAX))

@@ -90,7 +90,7 @@ fn remember(known: &KnownPages, address: usize, len: usize, forgotten: u32) {
 /// # Errors
 /// `EFAULT` if not all of it is there.
 #[inline(always)]
-pub(super) fn read(address: u64, into: &mut [u8]) -> Result<(), Errno> {
+pub(crate) fn read(address: u64, into: &mut [u8]) -> Result<(), Errno> {
     let from = usize::try_from(address).map_err(|_| Errno::FAULT)?;
     if into.is_empty() {
         return Ok(());
@@ -117,7 +117,7 @@ fn read_unknown(address: u64, from: usize, into: &mut [u8]) -> Result<(), Errno>
 /// # Errors
 /// `EFAULT` if not all of it can be written.
 #[inline(always)]
-pub(super) fn write(address: u64, bytes: &[u8]) -> Result<(), Errno> {
+pub(crate) fn write(address: u64, bytes: &[u8]) -> Result<(), Errno> {
     let to = usize::try_from(address).map_err(|_| Errno::FAULT)?;
     if bytes.is_empty() {
         return Ok(());

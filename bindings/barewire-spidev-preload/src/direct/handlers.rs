@@ -25,7 +25,7 @@ static UNKNOWABLE: AtomicBool = AtomicBool::new(false);
 
 /// Whether the program may have a handler.
 #[inline]
-pub(super) fn any() -> bool {
+pub(crate) fn any() -> bool {
     ANY.load(Ordering::SeqCst)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn note(signal: c_int, flags: c_int) {
 }
 
 /// Whether the caller may be a handler: it runs with its signal blocked.
-pub(super) fn may_be_in_one() -> bool {
+pub(crate) fn may_be_in_one() -> bool {
     if UNKNOWABLE.load(Ordering::Relaxed) {
         return true;
     }

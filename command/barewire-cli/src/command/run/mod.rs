@@ -16,9 +16,11 @@ mod direct;
 mod gpio;
 mod hide;
 mod map;
+mod news;
 mod nodes;
 mod program;
 mod server;
+mod shared;
 mod signals;
 
 use std::os::unix::process::ExitStatusExt as _;

@@ -1,11 +1,14 @@
-//! The server's sockets: connections of programs, one request at a time.
+//! The server: requests of programs, in memory and by connections, one at a time.
 //!
 //! # How it works
-//! All sockets are in one poll loop, and none blocks it. A connection is an open file, or one
-//! request ([`protocol`](barewire_spidev_abi::protocol)).
+//! Most requests come in [shared] memory. The server sleeps on one word, the bell, which processes ring for their
+//! requests, and a [thread](super::news) for the sockets. A connection is an open file, or one
+//! request ([`protocol`](barewire_spidev_abi::protocol)); none blocks the server.
 //!
 //! # Ordering
-//! A program's calls take effect in the program's order, although each comes on a connection of its own:
+//! A program's calls take effect in the program's order, although they come by several ways:
+//! 0. Requests in memory are taken first, and run last (step 5), so what their process did before on sockets is seen
+//!    before they run.
 //! 1. New connections are accepted first, requests before files. A request that is accepted came after its
 //!    file, so its file is accepted too. Then all connections are read again, so that a file which the
 //!    program closed before it connected is seen as closed.
@@ -19,16 +22,22 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::os::fd::OwnedFd;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{Child, ExitStatus};
 
 use barewire_spidev_abi::Errno;
 use barewire_spidev_abi::gpio::GpioRequest;
-use barewire_spidev_abi::protocol::{Call, Head, OpenId, REQUEST_BYTES, encode_answer};
+use barewire_spidev_abi::protocol::{
+    Call, Head, OpenId, REQUEST_BYTES, encode_answer, encode_opened,
+};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with,
-    bind, listen, recv, send, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, recv, send, sendmsg,
+    socket_with, sockopt,
 };
 use rustix::process::{Pid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -36,9 +45,12 @@ use rustix::time::Timespec;
 
 use super::direct::LOOK_EVERY;
 use super::gpio::Gpio;
+use super::news::News;
 use super::nodes::{Answer, Nodes};
+use super::shared::{Shared, SharedRequest};
 use super::signals::Signals;
 use crate::shared::failure::Failure;
+use crate::shared::output::note;
 
 /// Connections that wait to be accepted: as many as Linux allows unless told.
 const BACKLOG: i32 = 4096;
@@ -77,9 +89,19 @@ enum File {
 struct Connection {
     socket: OwnedFd,
     state: State,
+    /// Whether the other end is this user's, or root's: others are refused.
+    ours: bool,
+    /// What is awaited of it by now; none if it is new.
+    awaited: Option<PollFlags>,
 }
 
 impl Connection {
+    fn new(socket: OwnedFd, state: State) -> Self {
+        let uid = sockopt::socket_peercred(&socket).map(|peer| peer.uid);
+        let ours = uid.is_ok_and(|uid| uid == geteuid() || uid.is_root());
+        Self { socket, state, ours, awaited: None }
+    }
+
     fn awaited(&self) -> PollFlags {
         match self.state {
             State::Asking(_) | State::Opening | State::File(_) => PollFlags::IN,
@@ -191,7 +213,13 @@ pub(super) struct Server<'s> {
     files_listener: OwnedFd,
     connections: Vec<Connection>,
     files: HashMap<OpenId, File>,
+    shared: Shared,
+    /// A descriptor that is given up so that a request can be answered where there is no other left.
+    spare: Option<OwnedFd>,
     reported: bool,
+    /// What was said, which is said once.
+    said_full: bool,
+    said_stranger: bool,
 }
 
 impl<'s> Server<'s> {
@@ -204,9 +232,20 @@ impl<'s> Server<'s> {
         let listener = listening(SocketType::STREAM, &name).map_err(failed)?;
         let files_name = OpenId::files_name(&name);
         let files_listener = listening(SocketType::SEQPACKET, &files_name).map_err(failed)?;
-        let (connections, files) = (Vec::new(), HashMap::new());
-        let reported = false;
-        Ok(Self { nodes, gpio, name, listener, files_listener, connections, files, reported })
+        Ok(Self {
+            nodes,
+            gpio,
+            name,
+            listener,
+            files_listener,
+            connections: Vec::new(),
+            files: HashMap::new(),
+            shared: Shared::new(),
+            spare: spare(),
+            reported: false,
+            said_full: false,
+            said_stranger: false,
+        })
     }
 
     /// The name under which it listens.
@@ -227,39 +266,110 @@ impl<'s> Server<'s> {
         signals: &Signals,
     ) -> Result<ExitStatus, Failure> {
         let failed = |error: std::io::Error| Failure::io("wait for the program", &error);
+        let system = |errno: Errno| failed(errno.into());
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let rings = self.shared.rings();
+        let news = News::start(rings).map_err(system)?;
+        news.add(signals.fd(), PollFlags::IN).map_err(system)?;
+        news.add(&self.listener, PollFlags::IN).map_err(system)?;
+        news.add(&self.files_listener, PollFlags::IN).map_err(system)?;
         loop {
-            // Requests that the program sent before it ended are executed.
-            let ended = child.try_wait().map_err(failed)?;
-            self.round(signals, ended.is_none()).map_err(|errno| failed(errno.into()))?;
+            let heard = rings.heard();
+            // What the program runs itself is not asked for here.
+            let direct = self.nodes.any_direct();
+            if direct {
+                self.nodes.look();
+            }
+            let asked = self.shared.take();
+            let came = if asked.is_empty() { news.told() } else { news.came() };
+            let idle = asked.is_empty() && !came;
+            let mut ended = None;
+            if came {
+                // Requests that the program sent before it ended are executed.
+                ended = child.try_wait().map_err(failed)?;
+                self.round(signals, &news).map_err(system)?;
+            }
+            for mut request in asked {
+                self.run_shared(&mut request);
+            }
+            self.look();
             if let Some(status) = ended {
                 self.nodes.stop();
                 return Ok(status);
             }
-            if let Some(process) = process {
-                signals.pass_on(process);
+            if came {
+                news.looked();
+                if let Some(process) = process {
+                    signals.pass_on(process);
+                }
+            }
+            if idle {
+                let awaited = if direct { Some(&LOOK_EVERY) } else { None };
+                rings.wait(heard, if self.gpio.waits() { Some(&LOOK_AGAIN) } else { awaited });
             }
         }
     }
 
-    /// One round of the loop; `wait`s for something to do.
-    fn round(&mut self, signals: &Signals, wait: bool) -> Result<(), Errno> {
-        // What the program runs itself is not asked for here.
-        let direct = self.nodes.any_direct();
-        if direct {
-            self.nodes.look();
+    /// Takes all new requests. Without a descriptor for one, the spare is given up: a request is short.
+    fn accept_requests(&mut self) -> Result<(), Errno> {
+        loop {
+            match accept(&self.listener) {
+                Ok(None) => return Ok(()),
+                Ok(Some(socket)) => {
+                    let connection = Connection::new(socket, State::Asking(Vec::new()));
+                    self.admit(connection);
+                }
+                Err(Errno::MFILE | Errno::NFILE) if self.spare.take().is_some() => {}
+                Err(Errno::MFILE | Errno::NFILE) => return Ok(()),
+                Err(errno) => return Err(errno),
+            }
         }
-        let forever = direct.then_some(&LOOK_EVERY);
-        let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
-        let awaited = match self.gpio.waits() {
-            true => Some(&LOOK_AGAIN),
-            false => forever,
-        };
-        self.poll(signals, if wait { awaited } else { at_once })?;
+    }
+
+    /// Takes all new files. Those for which there is no descriptor are refused.
+    fn accept_files(&mut self) -> Result<(), Errno> {
+        let mut is_full = false;
+        loop {
+            match accept(&self.files_listener) {
+                Ok(None) => return Ok(()),
+                Ok(Some(socket)) if is_full => {
+                    let refused = Connection::new(socket, State::Over);
+                    refused.tell(&encode_opened(Err(Errno::NFILE)));
+                    drop(refused);
+                    (self.spare, is_full) = (spare(), false);
+                }
+                Ok(Some(socket)) => self.admit(Connection::new(socket, State::Opening)),
+                Err(Errno::MFILE | Errno::NFILE) if self.spare.take().is_some() => {
+                    is_full = true;
+                    if !std::mem::replace(&mut self.said_full, true) {
+                        note!(
+                            "barewire: run: all descriptors of `barewire run` itself are in use: opening a \
+                             node fails with ENFILE until a program closes one (ulimit -n)"
+                        );
+                    }
+                }
+                Err(Errno::MFILE | Errno::NFILE) => return Ok(()),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    fn admit(&mut self, connection: Connection) {
+        if !connection.ours && !std::mem::replace(&mut self.said_stranger, true) {
+            note!(
+                "barewire: run: a program of another user is refused (EACCES): a program that changes its \
+                 user must have opened its nodes before"
+            );
+        }
+        self.connections.push(connection);
+    }
+
+    /// One round over the sockets, which have news.
+    fn round(&mut self, signals: &Signals, news: &News) -> Result<(), Errno> {
         // Step 1.
-        accept(&self.listener, &mut self.connections, || State::Asking(Vec::new()))?;
-        accept(&self.files_listener, &mut self.connections, || State::Opening)?;
-        let ended = self.poll(signals, at_once)?;
+        self.accept_requests()?;
+        self.accept_files()?;
+        let ended = self.poll(signals)?;
         // Steps 2 and 3.
         for (connection, &ended) in self.connections.iter_mut().zip(&ended) {
             match connection.state {
@@ -293,18 +403,26 @@ impl<'s> Server<'s> {
                 continue;
             }
             match opened(&self.nodes, &self.gpio, connection) {
-                Some((id, file)) => {
+                Some(Ok((id, file))) => {
                     connection.state = match self.files.entry(id) {
                         Entry::Occupied(_) => State::Over,
                         Entry::Vacant(place) => {
                             place.insert(file);
                             if let File::Node(node) = file {
                                 self.nodes.opened(node);
+                            }
+                            // An empty socket has room for it.
+                            connection.tell(&encode_opened(Ok(())));
+                            if let File::Node(node) = file {
                                 written(&self.nodes, connection, id, node);
                             }
                             State::File(id)
                         }
                     };
+                }
+                Some(Err(errno)) => {
+                    connection.tell(&encode_opened(Err(errno)));
+                    connection.state = State::Over;
                 }
                 // Killed before it said which file it is.
                 None if ended => connection.state = State::Over,
@@ -318,34 +436,97 @@ impl<'s> Server<'s> {
                 && let State::Asked(head, bytes) = std::mem::replace(state, State::Over)
             {
                 let end = REQUEST_BYTES + head.body as usize;
-                let answer = self.run(&head, &bytes[REQUEST_BYTES..end]);
+                let answer = match (self.connections[index].ours, head.call) {
+                    (false, _) => Err(Errno::ACCESS),
+                    (true, Call::Share) => match self.share(index) {
+                        Ok(()) => continue,
+                        Err(errno) => Err(errno),
+                    },
+                    (true, _) => self.run(&head, &bytes[REQUEST_BYTES..end]),
+                };
                 // What the call changed on the pins is there to be read when it returns.
                 self.look();
                 self.connections[index].answer(answer);
             }
         }
-        self.look();
         self.connections.retain(|connection| !matches!(connection.state, State::Over));
+        self.spare = self.spare.take().or_else(spare);
+        self.await_all(news)
+    }
+
+    /// Tells what is awaited of each socket.
+    fn await_all(&mut self, news: &News) -> Result<(), Errno> {
+        // Without a descriptor for them, new connections wait until another one ends.
+        let listening = if self.spare.is_some() { PollFlags::IN } else { PollFlags::empty() };
+        news.change(&self.listener, listening)?;
+        news.change(&self.files_listener, listening)?;
+        self.shared.watch(news)?;
+        for connection in &mut self.connections {
+            let awaited = connection.awaited();
+            match connection.awaited.replace(awaited) {
+                None => news.add(&connection.socket, awaited)?,
+                Some(before) if before != awaited => news.change(&connection.socket, awaited)?,
+                Some(_) => {}
+            }
+        }
         Ok(())
     }
 
-    /// Waits for something to do, and says of each connection whether its other end is gone.
-    fn poll(&self, signals: &Signals, timeout: Option<&Timespec>) -> Result<Vec<bool>, Errno> {
-        let signals = PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN);
-        let mut fds = vec![
-            signals,
-            PollFd::new(&self.listener, PollFlags::IN),
-            PollFd::new(&self.files_listener, PollFlags::IN),
-        ];
+    /// Says of each connection whether its other end is gone, and forgets processes that have ended.
+    fn poll(&mut self, signals: &Signals) -> Result<Vec<bool>, Errno> {
+        let mut fds = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
         for connection in &self.connections {
             fds.push(PollFd::new(&connection.socket, connection.awaited()));
         }
-        match poll(&mut fds, timeout) {
+        let ends = self.shared.ends();
+        fds.extend(ends.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+        let at_once = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
+        match poll(&mut fds, at_once) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
+        let (of_connections, of_processes) = fds[1..].split_at(self.connections.len());
         let gone = PollFlags::HUP | PollFlags::ERR;
-        Ok(fds[3..].iter().map(|fd| fd.revents().intersects(gone)).collect())
+        let gone = of_connections.iter().map(|fd| fd.revents().intersects(gone)).collect();
+        let ended: Vec<bool> = of_processes.iter().map(|fd| !fd.revents().is_empty()).collect();
+        self.shared.forget(ended.into_iter());
+        Ok(gone)
+    }
+
+    /// Runs a request that came in memory, and answers it.
+    fn run_shared(&mut self, request: &mut SharedRequest) {
+        let answer = match &request.asked {
+            Ok((head, body)) => self.run(head, body),
+            Err(errno) => Err(*errno),
+        };
+        // What the call changed on the pins is there to be read when it returns.
+        self.look();
+        self.shared.give(request, answer);
+    }
+
+    /// Answers a process that asks for memory: with two files.
+    fn share(&mut self, index: usize) -> Result<(), Errno> {
+        let Self { shared, connections, .. } = self;
+        let connection = &mut connections[index];
+        let process = sockopt::socket_peercred(&connection.socket)?.pid;
+        let (bell, slots) = shared.add(process)?;
+        let files = [bell, slots.as_fd()];
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut room);
+        control.push(SendAncillaryMessage::ScmRights(&files));
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let head = encode_answer((Ok(0), 0));
+        // A process that is there keeps its connection until the answer has come. If it is gone, its number may be
+        // another's by now.
+        let mut fds = [PollFd::new(&connection.socket, PollFlags::empty())];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        let is_there = fds[0].revents().is_empty();
+        let sent = sendmsg(&connection.socket, &[IoSlice::new(&head)], &mut control, flags);
+        connection.state = State::Over;
+        if !is_there || sent.is_err() {
+            shared.remove(process);
+        }
+        Ok(())
     }
 
     /// Looks at the lines that are watched, and sends their events.
@@ -378,7 +559,7 @@ impl<'s> Server<'s> {
                 let name = self.nodes.name(node).ok_or(Errno::BADF)?;
                 Ok((name.number(), Vec::new()))
             }
-            Call::Hello(_) | Call::Open(_) | Call::OpenChip(_) | Call::OpenLines => {
+            Call::Hello(_) | Call::Open(_) | Call::OpenChip(_) | Call::OpenLines | Call::Share => {
                 Err(Errno::PROTO)
             }
         }
@@ -416,21 +597,18 @@ fn listening(kind: SocketType, name: &str) -> Result<OwnedFd, Errno> {
     Ok(listener)
 }
 
-/// Takes all new connections.
-fn accept(
-    listener: &OwnedFd,
-    connections: &mut Vec<Connection>,
-    state: impl Fn() -> State,
-) -> Result<(), Errno> {
+/// A descriptor to give up.
+fn spare() -> Option<OwnedFd> {
+    openat(CWD, c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+/// Takes a new connection; `None` if there is none.
+fn accept(listener: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     loop {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        match accept_with(listener, flags) {
-            // Others' programs have no business here.
-            Ok(socket) if ours(&socket) => connections.push(Connection { socket, state: state() }),
-            Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
-            Err(Errno::AGAIN) => return Ok(()),
-            // Too many files: those that are open are served first.
-            Err(Errno::MFILE | Errno::NFILE) if !connections.is_empty() => return Ok(()),
+        match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(socket) => return Ok(Some(socket)),
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
             Err(errno) => return Err(errno),
         }
     }
@@ -441,24 +619,24 @@ fn accept(
 fn opened(
     nodes: &Nodes<'_>,
     gpio: &Gpio<'_>,
-    connection: &mut Connection,
-) -> Option<(OpenId, File)> {
+    connection: &Connection,
+) -> Option<Result<(OpenId, File), Errno>> {
     let mut packet = [0; REQUEST_BYTES];
-    if connection.packet(&mut packet)? == REQUEST_BYTES
-        && let Ok(Head { id, call, .. }) = Head::decode(&packet)
-    {
-        let file = match call {
-            Call::Open(name) => nodes.find(name).map(File::Node),
-            Call::OpenChip(name) => gpio.find(name).map(File::Chip),
-            Call::OpenLines => Some(File::Lines(None)),
-            _ => None,
-        };
-        if let Some(file) = file {
-            return Some((id, file));
-        }
+    if connection.packet(&mut packet)? != REQUEST_BYTES {
+        return Some(Err(Errno::PROTO));
     }
-    connection.state = State::Over;
-    None
+    let Head { id, call, .. } = match Head::decode(&packet) {
+        Ok(head) if connection.ours => head,
+        Ok(_) => return Some(Err(Errno::ACCESS)),
+        Err(errno) => return Some(Err(errno)),
+    };
+    let file = match call {
+        Call::Open(name) => nodes.find(name).map(File::Node),
+        Call::OpenChip(name) => gpio.find(name).map(File::Chip),
+        Call::OpenLines => Some(File::Lines(None)),
+        _ => None,
+    };
+    Some(file.map(|file| (id, file)).ok_or(Errno::NODEV))
 }
 
 /// Runs the bytes that were written to a file without the library: a message for each packet. Its
@@ -471,9 +649,4 @@ fn written(nodes: &Nodes<'_>, connection: &Connection, id: OpenId, node: usize) 
             None => nodes.refused_write(node, length),
         }
     }
-}
-
-/// Whether the other end is this user's, or root's.
-fn ours(socket: &OwnedFd) -> bool {
-    sockopt::socket_peercred(socket).is_ok_and(|peer| peer.uid == geteuid() || peer.uid.is_root())
 }
