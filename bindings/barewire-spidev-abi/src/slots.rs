@@ -24,9 +24,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
 
-use crate::protocol::{
-    ANSWER_BYTES, Answer, Head, REQUEST_BYTES, decode_answer, encode_answer,
-};
+use crate::protocol::{ANSWER_BYTES, Answer, Head, REQUEST_BYTES, decode_answer, encode_answer};
 
 /// The length of the bell's file: the server's lifeline is at the end of the machine's page, of which this is the largest.
 pub const BELL_BYTES: u64 = 65_536;

@@ -216,9 +216,13 @@ pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, O
             other => other?,
         };
         let (head, _) = request(id, call, &[]);
-        send(&socket, &head, &[])?;
+        // A server that refuses may have done so before it was asked: what it said is there then, behind the error that
+        // its end is closed.
+        let sent = send(&socket, &head, &[]);
         let mut opened = [0; ANSWER_BYTES];
-        receive(&socket, &mut opened)?;
+        if receive(&socket, &mut opened).is_err() && receive(&socket, &mut opened).is_err() {
+            return Err(sent.err().unwrap_or(Errno::SHUTDOWN));
+        }
         decode_answer(&opened).0?;
         // A read of a node that bypasses the library returns nothing, and does not hang. Of GPIO files
         // there is something to be read.

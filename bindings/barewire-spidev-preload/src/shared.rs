@@ -98,7 +98,8 @@ pub(crate) fn prepare() {
 fn ask_for_it() -> Option<&'static Shared> {
     let this = process_number();
     // A handler of a signal must not call the functions of the C library's that mapping needs.
-    if REFUSED.load(Ordering::Relaxed) == this || is_memory_borrowed() || handlers::may_be_in_one() {
+    if REFUSED.load(Ordering::Relaxed) == this || is_memory_borrowed() || handlers::may_be_in_one()
+    {
         return None;
     }
     // One thread asks; the others use connections meanwhile. A parent that was asking does not count.

@@ -11,9 +11,9 @@ use barewire_spidev_abi::{IocTransfer, Request, Sums, TRANSFER_BYTES};
 use rustix::io::Errno;
 
 use super::gpio;
+use crate::direct::{self, good};
 use crate::real::{call_real, told};
 use crate::server::{ask, request};
-use crate::direct::{self, good};
 use crate::{config, files, memory};
 
 /// Bytes of a settings ioctl's argument at most.

@@ -55,8 +55,7 @@ impl News {
     /// Starts the thread, with the signals blocked that the caller has blocked.
     pub(super) fn start(rings: Rings) -> Result<Self, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let set =
-            Set { epoll, told: AtomicBool::new(false), over: AtomicBool::new(false) };
+        let set = Set { epoll, told: AtomicBool::new(false), over: AtomicBool::new(false) };
         let end = eventfd(0, EventfdFlags::CLOEXEC)?;
         let mut this = Self { set: Arc::new(set), thread: None, end };
         this.add(&this.end, PollFlags::IN)?;

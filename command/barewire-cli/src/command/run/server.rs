@@ -35,9 +35,8 @@ use barewire_spidev_abi::protocol::{
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, recv, send, sendmsg,
-    socket_with, sockopt,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, accept_with, bind, listen, recv, send, sendmsg, socket_with, sockopt,
 };
 use rustix::process::{Pid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -285,6 +284,10 @@ impl<'s> Server<'s> {
             let idle = asked.is_empty() && !came;
             let mut ended = None;
             if came {
+                // First, since a child's end that is read here and not seen yet is news no more.
+                if let Some(process) = process {
+                    signals.pass_on(process);
+                }
                 // Requests that the program sent before it ended are executed.
                 ended = child.try_wait().map_err(failed)?;
                 self.round(signals, &news).map_err(system)?;
@@ -299,9 +302,6 @@ impl<'s> Server<'s> {
             }
             if came {
                 news.looked();
-                if let Some(process) = process {
-                    signals.pass_on(process);
-                }
             }
             if idle {
                 let awaited = if direct { Some(&LOOK_EVERY) } else { None };
@@ -314,16 +314,19 @@ impl<'s> Server<'s> {
     fn accept_requests(&mut self) -> Result<(), Errno> {
         loop {
             match accept(&self.listener) {
-                Ok(None) => return Ok(()),
+                Ok(None) => break,
                 Ok(Some(socket)) => {
                     let connection = Connection::new(socket, State::Asking(Vec::new()));
                     self.admit(connection);
                 }
                 Err(Errno::MFILE | Errno::NFILE) if self.spare.take().is_some() => {}
-                Err(Errno::MFILE | Errno::NFILE) => return Ok(()),
+                Err(Errno::MFILE | Errno::NFILE) => break,
                 Err(errno) => return Err(errno),
             }
         }
+        // Without a free descriptor, the kernel does not look whether anyone waits.
+        self.spare = self.spare.take().or_else(spare);
+        Ok(())
     }
 
     /// Takes all new files. Those for which there is no descriptor are refused.
@@ -331,7 +334,7 @@ impl<'s> Server<'s> {
         let mut is_full = false;
         loop {
             match accept(&self.files_listener) {
-                Ok(None) => return Ok(()),
+                Ok(None) => break,
                 Ok(Some(socket)) if is_full => {
                     let refused = Connection::new(socket, State::Over);
                     refused.tell(&encode_opened(Err(Errno::NFILE)));
@@ -348,10 +351,12 @@ impl<'s> Server<'s> {
                         );
                     }
                 }
-                Err(Errno::MFILE | Errno::NFILE) => return Ok(()),
+                Err(Errno::MFILE | Errno::NFILE) => break,
                 Err(errno) => return Err(errno),
             }
         }
+        self.spare = self.spare.take().or_else(spare);
+        Ok(())
     }
 
     fn admit(&mut self, connection: Connection) {
