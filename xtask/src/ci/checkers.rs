@@ -44,11 +44,11 @@ pub(super) const MIRI: Step = Step {
 
 pub(super) const LOOM: Step = Step {
     name: "loom",
-    about: "the bus word under a model checker",
+    about: "the bus word, and the slots of `barewire run`, under a model checker",
     lane: Lane::Own,
     minutes: 2,
     needs: &[],
-    paths: CORE,
+    paths: &["stack/barewire/", "bindings/barewire-spidev-abi/"],
     run: loom,
 };
 
@@ -200,7 +200,8 @@ fn deny(cx: &Context) -> Outcome {
 }
 
 fn loom(cx: &Context) -> Outcome {
-    cx.run_tests(&model_checker(cx, "loom", "barewire", &["--test", "loom"]))
+    let of = |package| cx.run_tests(&model_checker(cx, "loom", package, &["--test", "loom"]));
+    Outcome::of_all([of("barewire"), of("barewire-spidev-abi")].into())
 }
 
 fn shuttle(cx: &Context) -> Outcome {
