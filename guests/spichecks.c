@@ -5,6 +5,7 @@
  *   spichecks signals NODE     messages of a handler in the middle of others; a handler that does not return
  *   spichecks threads NODE     threads and processes at once
  *   spichecks settings NODE    settings that others make, and what the last one to close takes along
+ *   spichecks descriptors NODE what closes and copies make of a number, whoever makes them
  *
  * Prints what is wrong; the exit code is 1 if something is.
  */
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -20,6 +22,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -189,6 +193,102 @@ static void settings(int fd) {
 	CHECK(message(fd, tx, rx, 4) == -1 && errno == ENOTTY);
 }
 
+/* A message on that number fails as on a pipe's end, and nothing comes out of the pipe. */
+static int is_a_pipe(int fd, const int ends[2]) {
+	char byte;
+	uint8_t tx[4] = {0x9f}, rx[4] = {0};
+	int refused = message(fd, tx, rx, 4) == -1 && errno == ENOTTY;
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	return refused && read(ends[0], &byte, 1) == -1 && errno == EAGAIN;
+}
+
+/* The child closes the node and has a pipe in its place; another copy of the node is left to it. */
+static int child_s_own(int fd, int node_again) {
+	int ends[2];
+	close(fd);
+	if (pipe(ends) != 0 || (ends[0] != fd && ends[1] != fd && dup2(ends[1], fd) != fd))
+		return 1;
+	return !is_a_pipe(fd, ends) || !reads_id(node_again);
+}
+
+struct numbers {
+	int fd, again;
+};
+
+static int shares(void *numbers) {
+	const struct numbers *its = numbers;
+	return child_s_own(its->fd, its->again);
+}
+
+static int ended_well(pid_t child) {
+	int status;
+	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void descriptors(int fd) {
+	static char stack[1 << 16] __attribute__((aligned(64)));
+	int ends[2], pair[2];
+	for (int round = 0; round < 5; round++) {
+		/* Closed around the C library: what the number was is known a moment later. */
+		int other = opened();
+		CHECK(reads_id(other) && reads_id(other));
+		syscall(SYS_close, other);
+		usleep(200000);
+		uint8_t tx[4] = {0x9f}, rx[4] = {0};
+		CHECK(message(other, tx, rx, 4) == -1 && errno == EBADF);
+		/* Replaced around it. */
+		other = opened();
+		CHECK(reads_id(other) && reads_id(other) && pipe(ends) == 0);
+		syscall(SYS_dup3, ends[1], other, 0);
+		usleep(200000);
+		CHECK(is_a_pipe(other, ends));
+		/* Replaced by the C library: known at once. */
+		close(other);
+		other = opened();
+		CHECK(reads_id(other) && dup2(ends[1], other) == other && is_a_pipe(other, ends));
+		close(other), close(ends[0]), close(ends[1]);
+
+		/* Children of each kind, while the parent's descriptors stay what they are. */
+		struct numbers its = {fd, dup(fd)};
+		CHECK(reads_id(its.again));
+		pid_t child = fork();
+		if (child == 0)
+			_exit(child_s_own(its.fd, its.again));
+		CHECK(ended_well(child) && reads_id(fd));
+		child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+		if (child == 0)
+			_exit(child_s_own(its.fd, its.again));
+		CHECK(ended_well(child) && reads_id(fd));
+		child = clone(shares, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &its);
+		CHECK(ended_well(child) && reads_id(fd));
+		child = clone(shares, stack + sizeof stack, CLONE_VM | SIGCHLD, &its);
+		CHECK(ended_well(child) && reads_id(fd));
+		child = vfork();
+		if (child == 0) {
+			dup2(its.fd, 0);
+			close(its.fd);
+			_exit(0);
+		}
+		CHECK(ended_well(child) && reads_id(fd) && reads_id(its.again));
+		close(its.again);
+
+		/* Passed on. */
+		char byte = 0, room[CMSG_SPACE(sizeof(int))] = {0};
+		struct iovec piece = {&byte, 1};
+		struct msghdr letter = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+		struct cmsghdr *head = CMSG_FIRSTHDR(&letter);
+		head->cmsg_level = SOL_SOCKET, head->cmsg_type = SCM_RIGHTS, head->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(head), &fd, sizeof(int));
+		CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+		CHECK(sendmsg(pair[0], &letter, 0) == 1);
+		memset(room, 0, sizeof room);
+		CHECK(recvmsg(pair[1], &letter, 0) == 1);
+		memcpy(&other, CMSG_DATA(CMSG_FIRSTHDR(&letter)), sizeof(int));
+		CHECK(reads_id(other) && reads_id(other));
+		close(other), close(pair[0]), close(pair[1]);
+	}
+}
+
 int main(int argc, char **argv) {
 	if (argc < 3)
 		return 2;
@@ -201,6 +301,8 @@ int main(int argc, char **argv) {
 		faults(fd);
 	else if (!strcmp(argv[1], "signals"))
 		signals(fd);
+	else if (!strcmp(argv[1], "descriptors"))
+		descriptors(fd);
 	else if (!strcmp(argv[1], "threads"))
 		threads(fd);
 	else

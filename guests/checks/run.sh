@@ -36,7 +36,7 @@ says() {
 read_and_compare run-shared-first "$SHARED" 65536
 in_time 180 run-without-system-calls run -- /bin/spimessage syscalls $NODE
 grep -qx 'PER_OP 0.00' /tmp/out || fail run-system-calls "$(cat /tmp/out)"
-for what in faults signals threads settings; do in_time 180 "run-$what" run -- /bin/spichecks $what $NODE; done
+for what in faults signals threads settings descriptors; do in_time 180 "run-$what" run -- /bin/spichecks $what $NODE; done
 # The chip of the client's cases is not every board's.
 if [ "$SIZE" = 33554432 ]; then in_time 180 run-spidev-abi run -- /bin/spidev_abi $NODE; cat /tmp/out; fi
 

@@ -100,6 +100,17 @@ fn a_served_message_takes_at_most_three_system_calls() {
 }
 
 #[test]
+fn what_guests_ask_of_messages_in_the_program_is_asked_of_the_server() {
+    library();
+    let (dir, program) = client("../../../../guests/spichecks.c", &[]);
+    let map = chip(dir.path());
+    for what in ["faults", "signals", "threads", "settings", "descriptors"] {
+        let ran = run(&["run", "--map", &map, "--", &text(&program), what, NODE]);
+        assert_eq!(ran.code, Some(0), "{what}: {ran:?}");
+    }
+}
+
+#[test]
 fn a_server_without_descriptors_refuses_an_open_and_serves_the_others() {
     library();
     let (dir, program) = client("served.c", &[]);
