@@ -148,7 +148,7 @@ fn no_std(cx: &Context) -> Outcome {
 /// The examples for microcontrollers, built and run on the board that QEMU emulates.
 fn firmware(cx: &Context) -> Outcome {
     let dir = cx.root.join(cx.target_dir("firmware"));
-    let success = ["firmware", "embassy"].into_iter().fold(true, |success, bin| {
+    let success = ["firmware", "embassy", "stack"].into_iter().fold(true, |success, bin| {
         let args = ["run", "--bin", bin, "--target-dir", &dir.to_string_lossy()];
         // Where their own settings are found: the linker script, the emulator.
         let ran = cx.ran_in(&cx.root.join("examples/firmware"), &Task::new("cargo", &args));
