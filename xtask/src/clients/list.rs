@@ -1,7 +1,7 @@
 //! The clients: what each is asked to do, on which board, and how that is judged.
 //!
 //! Scripts find what they need in variables: `BAREWIRE`, `PYTHON` (with packages from PyPI), `CLIENTS` (the
-//! scripts' folder), `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`, `DISPLAY_CRATE`; they run in a
+//! scripts' folder), `NODE_PACKAGES`, `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`, `DISPLAY_CRATE`; they run in a
 //! directory of their own.
 
 /// A client.
@@ -130,6 +130,22 @@ pub(super) const CLIENTS: &[Client] = &[
         options: &[],
         script: "$PYTHON $CLIENTS/py_spidev.py",
         judge: "true",
+    },
+    Client {
+        name: "periphery",
+        about: "python-periphery and Adafruit's PureIO",
+        maps: FLASH,
+        options: &[],
+        script: "$PYTHON $CLIENTS/python_periphery.py",
+        judge: "true",
+    },
+    Client {
+        name: "spi-device",
+        about: "node's spi-device, 200 transfers at once",
+        maps: FLASH,
+        options: &[],
+        script: "UV_THREADPOOL_SIZE=16 node $CLIENTS/spi_device.js",
+        judge: "grep -q '200 reads' log",
     },
     Client {
         name: "gpiozero",

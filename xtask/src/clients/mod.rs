@@ -35,6 +35,7 @@ pub(crate) const STEP: Step = Step {
         Need::program("python3-venv", "/usr/share/doc/python3-venv/copyright"),
         Need::package("sigrok-cli"),
         Need::program("gcc", "cc"),
+        Need::program("npm", "npm"),
     ],
     paths: &["stack/", "bench/", "bindings/", "command/"],
     run: step,

@@ -10,7 +10,7 @@ use crate::programs;
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 7] = [
+const PYPI: [&str; 9] = [
     "spidev==3.8",
     "gpiozero==2.0.1.post3",
     "luma.oled==3.16.0",
@@ -18,7 +18,12 @@ const PYPI: [&str; 7] = [
     "lgpio==0.2.2.0",
     "rpi-lgpio==0.6",
     "gpiod==2.5.0",
+    "python-periphery==2.4.3",
+    "Adafruit-PureIO==1.1.12",
 ];
+
+/// Packages from npm.
+const NPM: [&str; 1] = ["spi-device@3.1.2"];
 
 /// The programs that clients use.
 #[derive(Debug)]
@@ -46,6 +51,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
     let made = fs::create_dir_all(dir);
     made.map_err(|e| Stop::Broke(format!("cannot make {}: {e}", dir.display())))?;
     let python = python(dir).map_err(Stop::Lacks)?;
+    let node_packages = node_packages(dir).map_err(Stop::Lacks)?;
     let spidev_test = spidev_test(dir).map_err(Stop::Lacks)?;
     let image = dir.join("image.bin");
     let noise = fs::write(&image, noise(4 << 20));
@@ -56,6 +62,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("BAREWIRE", barewire.clone()),
         ("PYTHON", python),
         ("CLIENTS", scripts(cx)),
+        ("NODE_PACKAGES", node_packages),
         ("IMAGE", image),
         ("SPIDEV_TEST", spidev_test),
         ("SPIDEV_CRATE", folder.join("examples/spidev_client")),
@@ -75,6 +82,17 @@ fn python(dir: &Path) -> Result<PathBuf, String> {
     let mut pip = Command::new(&python);
     tool::run(pip.args(["-m", "pip", "install", "--quiet"]).args(PYPI), &log)?;
     Ok(python)
+}
+
+/// Packages for node.
+fn node_packages(dir: &Path) -> Result<PathBuf, String> {
+    let packages = dir.join("node_modules");
+    if !packages.exists() {
+        let mut npm = Command::new("npm");
+        let npm = npm.args(["install", "--silent", "--no-fund", "--prefix"]).arg(dir).args(NPM);
+        tool::run(npm, &dir.join("npm.log"))?;
+    }
+    Ok(packages)
 }
 
 /// The kernel's `spidev_test`, from Debian's package of the kernel's source.
