@@ -26,7 +26,7 @@ except SPIError:
     pass
 spi.close()
 
-bus = Adafruit_PureIO.spi.SPI("/dev/spidev0.0", max_speed_hz=5_000_000, mode=0)
+bus = Adafruit_PureIO.spi.SPI("/dev/spidev0.0", max_speed_hz=5_000_000, phase=False, polarity=False)
 assert list(bus.transfer([0x9F, 0, 0, 0]))[1:] == ID
 assert (bus.mode, bus.max_speed_hz, bus.bits_per_word, bus.lsb_first) == (0, 5_000_000, 8, False)
 # It sends more than a buffer in pieces of 4,096, each a message.
