@@ -23,8 +23,8 @@ pub struct FlashFile {
 }
 
 impl FlashFile {
-    /// Opens the file, creating it erased if there is none, and reads its `size` bytes. `tell` gets a note
-    /// for people if it was made: the name may be a slip.
+    /// Opens the file and reads its `size` bytes. If there is none, it is created erased, if `make` allows that; `tell`
+    /// gets a note for people then: the name may be a slip.
     ///
     /// # Errors
     /// The file cannot be read and written, another process uses it, or it is not as long as the `part`.
@@ -32,6 +32,7 @@ impl FlashFile {
         path: &Path,
         size: usize,
         part: &str,
+        make: bool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(Self, Vec<u8>), OpenError> {
         let doing = |what: &str| format!("{what} flash file {}", path.display());
@@ -40,10 +41,21 @@ impl FlashFile {
         let path = target.as_deref().unwrap_or(path);
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        let (file, created) = match options.clone().create_new(true).open(path) {
+        let created = match make {
+            true => options.clone().create_new(true).open(path),
+            false => Err(ErrorKind::AlreadyExists.into()),
+        };
+        let (file, created) = match created {
             Ok(file) => (file, true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                (options.open(path).map_err(|e| OpenError::io(doing("open"), &e))?, false)
+                let opened = options.open(path).map_err(|error| match error.kind() {
+                    ErrorKind::NotFound => OpenError::Failed(format!(
+                        "flash file {} does not exist; a command that changes the chip makes one",
+                        path.display()
+                    )),
+                    _ => OpenError::io(doing("open"), &error),
+                });
+                (opened?, false)
             }
             Err(error) => return Err(OpenError::io(doing("create"), &error)),
         };

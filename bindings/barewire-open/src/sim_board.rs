@@ -106,7 +106,8 @@ impl SimBoard {
         let part = options.part();
         let (file, content) = match &options.flash {
             Some(path) => {
-                let (file, content) = FlashFile::open(path, part.size, part.name, tell)?;
+                let (file, content) =
+                    FlashFile::open(path, part.size, part.name, options.makes_files, tell)?;
                 (Some(Rc::new(RefCell::new(file))), Some(content))
             }
             None => (None, None),

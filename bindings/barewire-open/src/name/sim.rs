@@ -40,6 +40,8 @@ pub struct SimOptions {
     pub seed: u64,
     /// Which costs it charges. The name does not say.
     pub costs: CostLevel,
+    /// Whether the flash's file is made if there is none. The name does not say.
+    pub makes_files: bool,
     /// How BCM2835's SPI0 treats DONE when the driver does not write it.
     pub done: Done,
     /// The effect of a level that is written to an input of PL061.
@@ -164,6 +166,7 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
         jitter_ns: 0,
         seed: 0,
         costs: CostLevel::Used,
+        makes_files: true,
         done: Done::default(),
         input_level: InputLevel::default(),
         ecspi: Readings::default(),

@@ -253,10 +253,14 @@ impl Flash {
         let written = self.operate(py, watch, |chip, watch| {
             chip.write(offset, &data, &mut scratch, &mut |done| watch.observe(done))
         })?;
-        let Written { unchanged_bytes, programmed_bytes, erased_bytes, erases, programs } = written;
+        let Written { unchanged_bytes, programmed_bytes, skipped_bytes, restored_bytes, .. } =
+            written;
+        let Written { erased_bytes, erases, programs, .. } = written;
         let dict = PyDict::new(py);
         dict.set_item("unchanged_bytes", unchanged_bytes)?;
         dict.set_item("programmed_bytes", programmed_bytes)?;
+        dict.set_item("skipped_bytes", skipped_bytes)?;
+        dict.set_item("restored_bytes", restored_bytes)?;
         dict.set_item("erased_bytes", erased_bytes)?;
         dict.set_item("erases", erases)?;
         dict.set_item("programs", programs)?;

@@ -343,3 +343,19 @@ fn a_histogram_of_jitter_has_several_rows() {
     };
     assert!(buckets.iter().all(|bucket| width(bucket) == width(&buckets[0])), "{buckets:?}");
 }
+
+#[test]
+fn channels_are_told_by_range() {
+    let bus = "sim:rpi3,input=0+1+2+3+4+5+6+7:constant:500";
+    let inputs = |channels: &str| {
+        let read = run(&["adc", "read", "--bus", bus, "--channel", channels, "--json"]).ok().json();
+        let readings = read["readings"].as_array().expect("readings").clone();
+        readings.iter().map(|one| one["input"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(inputs("0-7"), ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    assert_eq!(inputs("6,1-3"), ["6", "1", "2", "3"]);
+    for wrong in ["3-1", "-", "1-", "x", "0x1", "256", ""] {
+        let ran = run(&["adc", "read", "--bus", bus, "--channel", wrong]);
+        ran.fails(2, "write channels as in 3, 0,2,5 or 0-7");
+    }
+}

@@ -327,3 +327,94 @@ fn reads_may_have_a_slower_clock_than_writes() {
     );
     bench.flash("id", "", &["--read-speed-hz", "0"]).misused("0 Hz");
 }
+
+#[test]
+fn a_difference_is_a_result() {
+    let bench = Bench::new("sabrelite");
+    let mut data = noise(20_000, 7);
+    let input = bench.file("in", &data);
+    bench.flash("write", "", &["--unprotect", "--offset", "0x1000", &input]).ok();
+    data[5] ^= 1;
+    data[19_999] ^= 0xff;
+    let (expected, actual) = (data[5], data[5] ^ 1);
+    let other = bench.file("other", &data);
+    let ran = bench.flash("verify", "", &["--offset", "0x1000", "--json", &other]);
+    let said = format!("at 0x1005 the chip holds {actual:02x}, not {expected:02x}");
+    let ran = ran.fails(1, &said);
+    let told = ran.json();
+    assert_eq!(
+        [&told["equal"], &told["different_bytes"], &told["bytes"]],
+        [&json!(false), &json!(2), &json!(20_000)]
+    );
+    let first = json!({ "address": 0x1005, "expected": expected, "actual": actual });
+    assert_eq!(told["first_difference"], first);
+    let ran = bench.flash("verify", "", &["--offset", "0x1000", &other]).fails(1, &said);
+    assert!(ran.text().contains("2 bytes differ"), "{ran:?}");
+    let equal = bench.flash("verify", "", &["--offset", "0x1000", "--json", &input]).ok().json();
+    assert_eq!(
+        [&equal["equal"], &equal["different_bytes"], &equal["first_difference"]],
+        [&json!(true), &json!(0), &Value::Null]
+    );
+}
+
+#[test]
+fn the_parts_of_a_write_add_up() {
+    let bench = Bench::new("sabrelite");
+    // Erased bytes among others, then a change inside a sector: its neighbours are restored.
+    let mut data = noise(10_000, 9);
+    data[300..3_000].fill(0xff);
+    let mut changed = data[4_000..4_100].to_vec();
+    changed.iter_mut().for_each(|byte| *byte = !*byte);
+    for (name, data, offset) in [("all", &data[..], "0"), ("part", &changed[..], "4000")] {
+        let input = bench.file(name, data);
+        let arguments = ["--unprotect", "--json", "--offset", offset, &input];
+        let told = bench.flash("write", "", &arguments).ok().json();
+        let [bytes, unchanged, programmed, skipped, restored] =
+            ["bytes", "unchanged_bytes", "programmed_bytes", "skipped_bytes", "restored_bytes"]
+                .map(|name| told[name].as_u64().expect("a number"));
+        assert_eq!(unchanged + programmed + skipped, bytes, "{told}");
+        assert_eq!(restored > 0, name == "part", "{told}");
+        assert_eq!(skipped > 2_000, name == "all", "{told}");
+    }
+}
+
+#[test]
+fn a_summary_is_not_printed_quietly() {
+    let bench = Bench::new("sabrelite");
+    let input = bench.file("in", &noise(1_000, 3));
+    let out = text(&bench.path("out"));
+    for arguments in [
+        &["write", "-q", "--unprotect", &input][..],
+        &["verify", "-q", &input],
+        &["read", "-q", "--length", "1K", &out],
+        &["erase", "-q", "--length", "4K"],
+    ] {
+        let ran = bench.flash(arguments[0], "", &arguments[1..]).ok();
+        assert_eq!((ran.text(), ran.stderr), (String::new(), String::new()), "{arguments:?}");
+    }
+    // What is asked for is printed.
+    assert!(bench.flash("id", "", &["-q"]).ok().text().contains("SST25VF016B"));
+}
+
+#[test]
+fn a_mistyped_flash_file_is_not_made_by_a_command_that_reads() {
+    let bench = Bench::new("sabrelite");
+    let (input, out) = (bench.file("in", &[1]), text(&bench.path("out")));
+    for (verb, argument) in [("id", None), ("read", Some(&out)), ("verify", Some(&input))] {
+        let arguments: Vec<&str> = argument.map(String::as_str).into_iter().collect();
+        bench
+            .flash(verb, "", &arguments)
+            .fails(1, "does not exist; a command that changes the chip");
+        assert_eq!(bench.names(), ["in"], "{verb}");
+    }
+    bench.flash("erase", "", &["--length", "4K"]).ok();
+    bench.flash("id", "", &[]).ok();
+}
+
+#[test]
+fn a_wrong_bus_is_told_before_a_missing_file() {
+    for verb in ["write", "verify"] {
+        let ran = run(&["flash", verb, "--bus", "sim:imx8m", "/nowhere"]);
+        ran.fails(2, "did you mean \"imx8mp\"");
+    }
+}

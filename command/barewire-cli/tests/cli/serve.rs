@@ -104,7 +104,7 @@ fn a_program_reads_the_chips_id() {
 }
 
 #[test]
-fn ctrl_c_is_its_proper_end() {
+fn ctrl_c_ends_it_with_a_report() {
     let server = Server::start("127.0.0.1:0", &[]);
     for _ in 0..2 {
         let mut stream = server.connect();
@@ -113,7 +113,7 @@ fn ctrl_c_is_its_proper_end() {
     let id = server.child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
     let (code, report, _) = server.end();
-    assert_eq!((code, &report["connections"]), (Some(0), &2.into()));
+    assert_eq!((code, &report["connections"]), (Some(130), &2.into()));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_path_is_a_terminal_while_it_serves() {
     assert_eq!(answer[4], ACK);
     let id = server.child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
-    assert_eq!(server.end().0, Some(0));
+    assert_eq!(server.end().0, Some(130));
     assert!(link.symlink_metadata().is_err(), "the link is gone");
     // An existing file is not replaced.
     std::fs::write(&link, "mine").expect("written");
@@ -162,7 +162,7 @@ fn a_program_that_does_nothing_is_disconnected() {
     drop(deaf);
     server.interrupt();
     let (code, _, told) = server.end();
-    assert_eq!(code, Some(0));
+    assert_eq!(code, Some(130));
     for part in ["asked for nothing", "sent nothing", "left a command unfinished", "did not read"] {
         assert!(told.contains(part), "{part}: {told}");
     }
@@ -183,14 +183,14 @@ fn a_delay_is_bounded_and_ends_with_its_program() {
     assert_eq!(ask(&mut stream, &[0x00], 1), [ACK]);
     assert_eq!(ask(&mut stream, &delay, 1), [ACK]);
     server.interrupt();
-    assert_eq!(server.end().0, Some(0));
+    assert_eq!(server.end().0, Some(130));
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     // On a board too, whatever was sent ahead.
     let server = Server::start("127.0.0.1:0", &[]);
     let mut stream = server.connect();
     stream.write_all(&delay.repeat(4_000)).expect("takes it");
     server.interrupt();
-    assert_eq!(server.end().0, Some(0));
+    assert_eq!(server.end().0, Some(130));
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 

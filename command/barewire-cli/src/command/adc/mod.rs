@@ -8,6 +8,8 @@ mod signal;
 mod stream;
 mod which_part;
 
+use std::ops::RangeInclusive;
+
 use barewire::bus::Device;
 use barewire::chip::mcp3008::{AdcError, Input, PARTS, Part};
 use barewire::controller::Controller;
@@ -45,9 +47,9 @@ struct AdcArgs {
     /// Not told: MCP3004 from MCP3008, MCP3204 from MCP3208; any part while all its inputs are at ground
     #[arg(long)]
     probe: bool,
-    /// The channels, each against ground
-    #[arg(long, value_name = "N[,N…]", value_delimiter = ',', value_parser = number::count::<u8>)]
-    channel: Vec<u8>,
+    /// The channels, each against ground: 3, 0,2,5 or 0-7
+    #[arg(long, value_name = "N[-N][,N…]", value_delimiter = ',', value_parser = channels)]
+    channel: Vec<RangeInclusive<u8>>,
     /// Pairs of channels, the first against the second: 0-1 or 1-0, 2-3, …
     #[arg(long, value_name = "P-M[,P-M…]", value_delimiter = ',', value_parser = pair)]
     differential: Vec<Input>,
@@ -70,6 +72,16 @@ fn part(name: &str) -> Result<&'static Part, String> {
     let names: Vec<String> = PARTS.iter().map(|part| part.name.to_lowercase()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Part::find(name).ok_or_else(|| near::unknown("converter", name, &names))
+}
+
+fn channels(text: &str) -> Result<RangeInclusive<u8>, String> {
+    let one = |text: &str| text.parse().ok();
+    let parsed = match text.split_once('-') {
+        None => one(text).map(|channel| channel..=channel),
+        Some((first, last)) => one(first).zip(one(last)).map(|(first, last)| first..=last),
+    };
+    let parsed = parsed.filter(|channels| !channels.is_empty());
+    parsed.ok_or_else(|| "write channels as in 3, 0,2,5 or 0-7".into())
 }
 
 fn pair(text: &str) -> Result<Input, String> {
@@ -123,7 +135,7 @@ impl AdcArgs {
     /// The inputs in the order they are converted in, single-ended ones first; channel 0 if none
     /// is named. Refused before a bus is opened if the part has not got them.
     fn inputs(&self) -> Result<Vec<Input>, AdcError> {
-        let single = self.channel.iter().map(|&channel| Input::Single(channel));
+        let single = self.channel.iter().cloned().flatten().map(Input::Single);
         let mut inputs: Vec<Input> = single.chain(self.differential.iter().copied()).collect();
         if inputs.is_empty() {
             inputs.push(Input::Single(0));

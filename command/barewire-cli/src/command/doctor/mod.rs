@@ -260,7 +260,7 @@ impl report::Controller {
         refused::close(controller, &mut ways);
         Self {
             name: controller.device.name.clone(),
-            base: controller.device.base().map(|base| format!("{base:#x}")),
+            base: controller.device.base(),
             block: controller.block().map(|block| block.name()),
             driver: controller.device.driver.clone(),
             kernel_bus: controller.bus,

@@ -30,7 +30,7 @@ pub(super) struct Machine {
 pub(super) struct Controller {
     pub(super) name: String,
     /// The address of its registers, if it has any.
-    pub(super) base: Option<String>,
+    pub(super) base: Option<u64>,
     /// Its name for `controller=`, if barewire drives it.
     pub(super) block: Option<&'static str>,
     pub(super) driver: Option<String>,
@@ -164,7 +164,8 @@ impl Controller {
         let driver = self.driver.as_ref().map(|driver| format!("kernel driver {driver}"));
         let driver = driver.unwrap_or_else(|| "no kernel driver".into());
         let bus = self.kernel_bus.map(|bus| format!(", bus {bus}")).unwrap_or_default();
-        let base = self.base.as_ref().map(|base| format!("at {base}{block}, ")).unwrap_or_default();
+        let base =
+            self.base.as_ref().map(|base| format!("at {base:#x}{block}, ")).unwrap_or_default();
         let _ = writeln!(text, "\n{}: {base}{driver}{bus}", self.name);
         self.findings.iter().for_each(|finding| finding.write(text));
         self.ways.iter().for_each(|way| way.write(text));

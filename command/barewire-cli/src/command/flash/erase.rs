@@ -70,6 +70,8 @@ fn erase(
 }
 
 impl session::Report for Report {
+    const IS_SUMMARY: bool = true;
+
     fn text(&self, figures: Option<&Figures>) -> String {
         let pace = figures.map(|figures| figures.pace(self.bytes)).unwrap_or_default();
         format!("erased {} at {:#x}{pace}\n", figure::size(self.bytes), self.offset)

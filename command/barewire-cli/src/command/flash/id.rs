@@ -77,12 +77,15 @@ struct ProtectionReport {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
-    session::run(&Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash), |session| {
-        with_chip(session, &args.flash, |chip, which| {
-            let protection = chip.protection()?;
-            Ok(Report::of(which, chip.geometry(), &protection, chip.uses_fast_read()))
-        })
-    })
+    session::run(
+        &Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash).that_only_reads(),
+        |session| {
+            with_chip(session, &args.flash, |chip, which| {
+                let protection = chip.protection()?;
+                Ok(Report::of(which, chip.geometry(), &protection, chip.uses_fast_read()))
+            })
+        },
+    )
 }
 
 impl Report {

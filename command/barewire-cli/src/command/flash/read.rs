@@ -39,7 +39,10 @@ struct Report {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
     let out = NamedFile { by: "OUT", path: &args.out };
-    let request = Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash).writing(out);
+    let request = Request::of(bus, EndState::Promised)
+        .for_chip(ChipRequest::Flash)
+        .that_only_reads()
+        .writing(out);
     let out = Output::create(out, bus.tell.json)?;
     session::run(&request, |session| {
         with_chip(session, &args.flash, |chip, which| read(args, out, session, chip, which))
@@ -77,6 +80,8 @@ fn read(
 }
 
 impl session::Report for Report {
+    const IS_SUMMARY: bool = true;
+
     fn text(&self, figures: Option<&Figures>) -> String {
         // Stdout holds the data then.
         if self.out == Path::new("-") {

@@ -37,6 +37,8 @@ struct Report {
     bytes: u64,
     unchanged_bytes: u64,
     programmed_bytes: u64,
+    skipped_bytes: u64,
+    restored_bytes: u64,
     erased_bytes: u64,
     programs: u32,
     erases: u32,
@@ -45,6 +47,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let bus = &args.flash.bus;
+    bus.check_name()?;
     let input = Input::open(&args.input)?;
     let request = Request::of(bus, EndState::Promised).for_chip(ChipRequest::Flash);
     let request = request.reading("IN", &args.input).that_changes_the_chip();
@@ -75,22 +78,25 @@ fn write(
         interrupt::flow()
     });
     drop(progress);
-    let Written { unchanged_bytes, programmed_bytes, erased_bytes, erases, programs } = written
-        .map_err(|error| match error {
-            NorError::Interrupted { .. } => {
-                let [done, bytes] = [done, bytes].map(figure::grouped);
-                Failure::Interrupted(format!(
-                    "stopped as asked after {done} of {bytes} bytes: write again to finish"
-                ))
-            }
-            _ => error.into(),
-        })?;
+    let written = written.map_err(|error| match error {
+        NorError::Interrupted { .. } => {
+            let [done, bytes] = [done, bytes].map(figure::grouped);
+            Failure::Interrupted(format!(
+                "stopped as asked after {done} of {bytes} bytes: write again to finish"
+            ))
+        }
+        _ => error.into(),
+    })?;
+    let Written { unchanged_bytes, programmed_bytes, skipped_bytes, restored_bytes, .. } = written;
+    let Written { erased_bytes, erases, programs, .. } = written;
     Ok(Report {
         which: which.after(chip),
         offset: args.offset,
         bytes,
         unchanged_bytes,
         programmed_bytes,
+        skipped_bytes,
+        restored_bytes,
         erased_bytes,
         programs,
         erases,
@@ -100,6 +106,8 @@ fn write(
 }
 
 impl session::Report for Report {
+    const IS_SUMMARY: bool = true;
+
     fn text(&self, figures: Option<&Figures>) -> String {
         if self.bytes == 0 {
             return "nothing to write: the file is empty\n".into();
@@ -107,12 +115,19 @@ impl session::Report for Report {
         let pace = figures.map(|figures| figures.pace(self.bytes)).unwrap_or_default();
         let [unchanged, programmed, erased] =
             [self.unchanged_bytes, self.programmed_bytes, self.erased_bytes].map(figure::size);
+        // So that the parts add up to the whole, where they are not what is written.
+        let part = |what: &str, bytes| match bytes {
+            0 => String::new(),
+            bytes => format!(", {what} {}", figure::size(bytes)),
+        };
         format!(
-            "wrote {} at {:#x}, read back and verified{pace}\n  unchanged {unchanged}, programmed {programmed} ({} commands), erased {erased} ({} commands)\n",
+            "wrote {} at {:#x}, read back and verified{pace}\n  unchanged {unchanged}, programmed {programmed} ({} commands){}, erased {erased} ({} commands){}\n",
             figure::size(self.bytes),
             self.offset,
             figure::grouped(self.programs.into()),
+            part("not sent", self.skipped_bytes),
             figure::grouped(self.erases.into()),
+            part("restored", self.restored_bytes),
         )
     }
 

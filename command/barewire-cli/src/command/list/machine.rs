@@ -43,7 +43,7 @@ struct UioNode {
 #[derive(Serialize)]
 struct Map {
     name: String,
-    base: String,
+    base: u64,
     size: u64,
 }
 
@@ -52,7 +52,7 @@ struct Map {
 struct Controller {
     name: String,
     /// The address of its registers, if it has any.
-    base: Option<String>,
+    base: Option<u64>,
     /// Its name for `controller=`, if it can be mapped.
     block: Option<&'static str>,
     driver: Option<String>,
@@ -85,18 +85,14 @@ impl Machine {
                 name,
                 maps: maps
                     .into_iter()
-                    .map(|map| Map {
-                        base: format!("{:#x}", map.registers_at()),
-                        name: map.name,
-                        size: map.size,
-                    })
+                    .map(|map| Map { base: map.registers_at(), name: map.name, size: map.size })
                     .collect(),
                 remedy: remedy(accessible, || Uio::open(root, &path).err()),
                 accessible,
                 path,
             }),
             Found::Controller { device, bus } => self.controllers.push(Controller {
-                base: device.base().map(|base| format!("{base:#x}")),
+                base: device.base(),
                 block: device.block.map(Block::name),
                 name: device.name,
                 driver: device.driver,
@@ -121,7 +117,7 @@ impl Machine {
         for UioNode { path, name, maps, remedy, .. } in &self.uio {
             let maps: Vec<String> = maps
                 .iter()
-                .map(|Map { base, size, .. }| format!("{size:#x} bytes at {base}"))
+                .map(|Map { base, size, .. }| format!("{size:#x} bytes at {base:#x}"))
                 .collect();
             row(path, &format!("  {name}: {}", maps.join(", ")), remedy);
         }
@@ -132,7 +128,7 @@ impl Machine {
             };
             let bus = kernel_bus.map(|bus| format!(", bus {bus}")).unwrap_or_default();
             let block = block.map(|block| format!(" ({block})")).unwrap_or_default();
-            let at = base.as_ref().map(|base| format!(" at {base}{block}")).unwrap_or_default();
+            let at = base.as_ref().map(|base| format!(" at {base:#x}{block}")).unwrap_or_default();
             row(name, &format!("  controller{at}, {driver}{bus}"), &None);
         }
         for bus in &self.ready {
@@ -196,10 +192,7 @@ mod tests {
         assert_eq!(node.remedy, None);
         let controller = &machine.controllers[0];
         assert_eq!(controller.driver.as_deref(), Some("spi_imx"));
-        assert_eq!(
-            (controller.base.as_deref(), controller.kernel_bus),
-            (Some("0x30820000"), Some(1))
-        );
+        assert_eq!((controller.base, controller.kernel_bus), (Some(0x3082_0000), Some(1)));
         let uio = &machine.uio[0];
         assert_eq!((uio.name.as_str(), uio.accessible), ("ecspi1", false), "there is no node");
         assert!(uio.remedy.is_some());

@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Print the flash chips that a simulated board can have (`flash-part=`), each with its source
     #[arg(long, conflicts_with = "costs")]
     flash_parts: bool,
+    /// Ask each of QEMU's programs for its version, which takes up to half a second each
+    #[arg(long)]
+    versions: bool,
 }
 
 /// The result. Scripts rely on its field names.
@@ -62,7 +65,7 @@ struct Entry {
     simulated: bool,
     title: &'static str,
     controller: &'static str,
-    controller_base: String,
+    controller_base: u64,
     min_speed_hz: u32,
     max_speed_hz: u32,
     bits_per_word: Vec<u32>,
@@ -111,7 +114,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return flash_parts::run(args.json);
     }
     let sim = BOARDS.iter().map(|spec| Bus::Sim(Entry::of(spec)));
-    let qemu = barewire_qemu::BOARDS.iter().map(|spec| Bus::Qemu(qemu::Entry::of(spec)));
+    let mut versions = args.versions.then(qemu::Versions::default);
+    let qemu = |spec| Bus::Qemu(qemu::Entry::of(spec, versions.as_mut()));
+    let qemu = barewire_qemu::BOARDS.iter().map(qemu);
     let machine = Machine::of(&Root::system());
     let list = List { buses: sim.chain(qemu).collect(), machine };
     if args.json {
@@ -140,7 +145,7 @@ impl Entry {
             simulated: true,
             title: spec.title,
             controller: spec.controller,
-            controller_base: format!("{:#x}", spec.controller_base),
+            controller_base: spec.controller_base,
             min_speed_hz,
             max_speed_hz,
             bits_per_word: (1..=32)

@@ -1,15 +1,18 @@
 //! The boards of `barewire-qemu`, and whether their program is installed.
 
-use std::ffi::OsString;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use barewire::controller::CsLine;
 use barewire_qemu::{BoardSpec, QemuProgram, Version};
+use rustix::fs::{Access, access};
 use serde::Serialize;
 
 use super::{BoardChip, ChipSelect};
@@ -25,7 +28,7 @@ pub(super) struct Entry {
     emulator: &'static str,
     machine: &'static str,
     controller: &'static str,
-    controller_base: String,
+    controller_base: u32,
     loopback: bool,
     chip_selects: Vec<ChipSelect>,
     #[serde(flatten)]
@@ -36,26 +39,28 @@ pub(super) struct Entry {
 #[derive(Serialize)]
 struct Program {
     installed: bool,
+    /// None unless it was asked for and told.
     version: Option<String>,
     needed_version: String,
-    usable: bool,
+    /// None unless the version was asked for.
+    usable: Option<bool>,
     package: &'static str,
     #[serde(skip)]
     remedy: String,
 }
 
 impl Entry {
-    pub(super) fn of(spec: &'static BoardSpec) -> Self {
+    pub(super) fn of(spec: &'static BoardSpec, versions: Option<&mut Versions>) -> Self {
         Self {
             bus: format!("qemu:{}", spec.name),
             simulated: false,
             emulator: spec.program.command,
             machine: spec.machine,
             controller: spec.silicon.block.name,
-            controller_base: format!("{:#x}", spec.silicon.base),
+            controller_base: spec.silicon.base,
             loopback: spec.loopback,
             chip_selects: chip_selects(spec),
-            program: Program::of(&spec.program, spec.needed),
+            program: Program::of(&spec.program, spec.needed, versions),
         }
     }
 
@@ -63,7 +68,7 @@ impl Entry {
         let Self { bus, emulator, machine, controller, controller_base, .. } = self;
         let mut text = format!("{bus:<14}  QEMU's model of the board ({emulator} -M {machine})\n");
         let loops = if self.loopback { ", loops back: `barewire selftest`" } else { "" };
-        let _ = writeln!(text, "  controller    {controller} at {controller_base}{loops}");
+        let _ = writeln!(text, "  controller    {controller} at {controller_base:#x}{loops}");
         for ChipSelect { chip_select, line, driver, chip, .. } in &self.chip_selects {
             let behind = chip.as_ref().map_or("nothing attached".into(), BoardChip::text);
             let _ = writeln!(text, "  --cs {chip_select}        {line} ({driver}): {behind}");
@@ -100,12 +105,20 @@ fn chip_selects(spec: &BoardSpec) -> Vec<ChipSelect> {
 }
 
 impl Program {
-    fn of(program: &QemuProgram, needed: Version) -> Self {
-        let said = ask_version(program);
-        let version = said.as_deref().and_then(version_in);
+    fn of(program: &QemuProgram, needed: Version, versions: Option<&mut Versions>) -> Self {
+        let named = std::env::var_os(program.variable).filter(|value| !value.is_empty());
+        let command = named.unwrap_or_else(|| OsString::from(program.command));
+        let installed = is_installed(&command, std::env::var_os("PATH").as_deref());
+        let said = versions.map(|versions| match installed {
+            true => {
+                versions.0.entry(command).or_insert_with_key(|command| ask_version(command)).clone()
+            }
+            false => None,
+        });
+        let version = said.as_ref().and_then(|said| version_in(said.as_deref()?));
         Self {
-            installed: said.is_some(),
-            usable: version.is_some_and(|(_, version)| version >= needed),
+            installed,
+            usable: said.as_ref().map(|_| version.is_some_and(|(_, version)| version >= needed)),
             version: version.map(|(text, _)| text.to_owned()),
             needed_version: needed.to_string(),
             package: program.package,
@@ -116,12 +129,17 @@ impl Program {
     fn text(&self, command: &str) -> String {
         let Self { needed_version, package, remedy, .. } = self;
         match &self.version {
-            Some(version) if self.usable => format!("{command} {version} is installed"),
+            Some(version) if self.usable == Some(true) => {
+                format!("{command} {version} is installed")
+            }
             Some(version) => format!(
                 "{command} {version} is installed, the board needs {needed_version} or later: {remedy}"
             ),
-            None if self.installed => {
+            None if self.installed && self.usable.is_some() => {
                 format!("{command} is there, and does not say QEMU's version")
+            }
+            None if self.installed => {
+                format!("{command} is installed; the board needs QEMU {needed_version} or later")
             }
             None => {
                 format!("{command} is not installed: on Debian, sudo apt-get install {package}")
@@ -130,10 +148,21 @@ impl Program {
     }
 }
 
+/// What each program said of its version.
+#[derive(Default)]
+pub(super) struct Versions(HashMap<OsString, Option<String>>);
+
+/// Whether a program can be started, found as a shell finds it.
+fn is_installed(command: &OsStr, path: Option<&OsStr>) -> bool {
+    let is_program = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    if command.as_encoded_bytes().contains(&b'/') {
+        return is_program(Path::new(command));
+    }
+    std::env::split_paths(path.unwrap_or_default()).any(|folder| is_program(&folder.join(command)))
+}
+
 /// The first line of the program's `--version`, if it can be run. No board is started.
-fn ask_version(program: &QemuProgram) -> Option<String> {
-    let named = std::env::var_os(program.variable).filter(|value| !value.is_empty());
-    let command = named.unwrap_or_else(|| OsString::from(program.command));
+fn ask_version(command: &OsStr) -> Option<String> {
     // A file and not a pipe, because reading a pipe could not be stopped.
     let (ours, theirs) = UnixStream::pair().ok()?;
     ours.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
@@ -166,6 +195,14 @@ fn version_in(said: &str) -> Option<(&str, Version)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_found_as_a_shell_finds_it() {
+        let shell = |path: &str| is_installed(OsStr::new("sh"), Some(OsStr::new(path)));
+        assert!(shell("/nowhere:/usr/bin:/bin") && !shell("/nowhere") && !shell(""));
+        let named = |command: &str| is_installed(OsStr::new(command), None);
+        assert!(named("/bin/sh") && !named("/bin") && !named("/etc/passwd") && !named("sh"));
+    }
 
     #[test]
     fn versions_are_read() {

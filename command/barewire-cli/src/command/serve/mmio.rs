@@ -164,7 +164,8 @@ pub(super) fn serve(args: &Args, socket: &Path) -> Result<(), Failure> {
         }
         trace.write(&listed(board.spec(), &accesses, begun_at))?;
     }
-    report(args, &server, connections)
+    report(args, &server, connections)?;
+    interrupt::check()
 }
 
 fn report(args: &Args, server: &Server, connections: u64) -> Result<(), Failure> {

@@ -117,9 +117,13 @@ impl session::Report for Report {
             "served {connections} connections: {operations} operations, {sent} bytes sent, {received} received\n"
         )
     }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        interrupt::check()
+    }
 }
 
-/// Runs it: until Ctrl-C, which is its proper end.
+/// Runs it: until Ctrl-C, with the report printed and the exit code of every command that is interrupted.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(socket) = &args.mmio {
         return mmio::serve(args, socket);

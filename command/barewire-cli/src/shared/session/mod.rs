@@ -61,6 +61,9 @@ pub(crate) trait Report: Serialize {
     /// The report for people, lines with their ends; `figures` where the board is simulated.
     fn text(&self, figures: Option<&Figures>) -> String;
 
+    /// Whether the text only says what was done: not wanted with `--quiet`.
+    const IS_SUMMARY: bool = false;
+
     /// The number of bytes moved, if a rate is to be printed.
     fn bytes(&self) -> Option<u64> {
         None
@@ -248,6 +251,7 @@ impl StartedSession {
         request.note_forgotten(&bus_name);
         if let BusName::Sim(options) = &mut bus_name {
             options.costs = tell.costs.unwrap_or_default().level();
+            options.makes_files = !request.only_reads;
         }
         // The picture of a display is written by the bus.
         for file in bus_name.files().into_iter().filter(|file| is_stdout(file.path)) {
@@ -300,6 +304,7 @@ impl StartedSession {
             Ok(report) if tell.json => {
                 output::json(&JsonLine::new(report, figures.as_ref(), &measured))
             }
+            Ok(_) if tell.quiet && R::IS_SUMMARY => Ok(()),
             Ok(report) => output::text(&report.text(figures.as_ref())),
             Err(_) => Ok(()),
         };

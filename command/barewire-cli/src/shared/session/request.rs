@@ -7,7 +7,7 @@ use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
 use super::{InjectedFault, Selftest};
-use crate::shared::bus_name::{BusName, SimOptions};
+use crate::shared::bus_name::{self, BusName, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, NamedFile};
@@ -30,6 +30,13 @@ pub(crate) struct BusArgs {
     pub(crate) speed_hz: u32,
     #[command(flatten)]
     pub(crate) tell: TellArgs,
+}
+
+impl BusArgs {
+    /// Refuses a name of no bus, before a file is looked for.
+    pub(crate) fn check_name(&self) -> Result<(), Failure> {
+        bus_name::parse(&self.bus).map(drop).map_err(Failure::Usage)
+    }
 }
 
 /// How to tell what happened.
@@ -90,6 +97,8 @@ pub(crate) struct Request<'r> {
     wanted: Option<ChipRequest>,
     /// It programs or erases the chip, or writes its registers.
     changes: bool,
+    /// It only reads the chip: a flash file that is not there is a slip.
+    pub(super) only_reads: bool,
     input: Option<NamedFile<'r>>,
     output: Option<NamedFile<'r>>,
     /// The board's time is that of a Linux process, its ticks charged.
@@ -124,6 +133,7 @@ impl<'r> Request<'r> {
             selftest: None,
             wanted: None,
             changes: false,
+            only_reads: false,
             input: None,
             output: None,
             linux_process: false,
@@ -139,6 +149,11 @@ impl<'r> Request<'r> {
     /// The command changes the chip. A note says so if a simulated chip forgets the change.
     pub(crate) fn that_changes_the_chip(self) -> Self {
         Self { changes: true, ..self }
+    }
+
+    /// The command reads the chip and changes nothing. A simulated chip's file must be there.
+    pub(crate) fn that_only_reads(self) -> Self {
+        Self { only_reads: true, ..self }
     }
 
     /// The command reads that file.

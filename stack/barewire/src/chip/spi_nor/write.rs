@@ -14,7 +14,7 @@
 //! 5. Verify: every changed sector is read back and compared. If the chip may have ignored an erase, the driver
 //!    notices that before it programs over the old content.
 
-use core::ops::ControlFlow;
+use core::ops::{ControlFlow, Range};
 
 use super::erase::ERASED;
 use super::opcode::{AAI_WP, PP, PP_4B, WRDI};
@@ -29,14 +29,19 @@ use crate::time::Timer;
 /// While writing, no block larger than this is erased at once, unless that place has no smaller block.
 const BLOCK_MAX: u64 = 64 << 10;
 
-/// The result of a write.
+/// The result of a write. Of the bytes that were to be written, each is unchanged, programmed or skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Written {
-    /// The number of bytes that were already there.
+    /// The number of bytes in sectors that held them already.
     pub unchanged_bytes: u64,
-    /// The number of bytes programmed.
+    /// The number of bytes programmed, of those that were to be written.
     pub programmed_bytes: u64,
+    /// The number of bytes that were not sent, although others of their sector were: the chip held them, or an erased byte
+    /// is what they are.
+    pub skipped_bytes: u64,
+    /// The number of bytes programmed again around those, because their sector had to be erased.
+    pub restored_bytes: u64,
     /// The number of bytes erased.
     pub erased_bytes: u64,
     /// The number of erase commands.
@@ -121,6 +126,8 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             })?;
             address = piece_end;
         }
+        let sent = written.unchanged_bytes + written.programmed_bytes;
+        written.skipped_bytes = data.len() as u64 - sent;
         Ok(written)
     }
 
@@ -144,7 +151,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
             let end = sector.end.min(range.end);
             let piece = &data[(at - offset) as usize..(end - offset) as usize];
             self.operation(|chip| {
-                chip.program_pages(at, piece, None, &mut Written::default())?;
+                chip.program_pages(at, piece, None, &(at..end), &mut Written::default())?;
                 chip.read_back_in_pieces(at, piece, bit_is_cleared)
             })?;
             at = end;
@@ -198,7 +205,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         }
         self.erase_to_write(block, written)?;
         for (new, at) in sectors() {
-            self.program_pages(at, new, None, written)?;
+            self.program_pages(at, new, None, &(at..at + new.len() as u64), written)?;
             self.read_back(at, new, scratch)?;
         }
         Ok(true)
@@ -256,6 +263,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let (sector, len) = (sector.start, (sector.end - sector.start) as usize);
         let scratch = &mut scratch[..len];
         let inside = (at - sector) as usize..(at - sector) as usize + new.len();
+        let range = at..at + new.len() as u64;
         self.fetch(at, &mut scratch[inside.clone()])?;
         match Need::of(&scratch[inside.clone()], new) {
             Need::Nothing => {
@@ -263,7 +271,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
                 return Ok(());
             }
             Need::Program => {
-                self.program_pages(at, new, Some(&scratch[inside.clone()]), written)?;
+                self.program_pages(at, new, Some(&scratch[inside.clone()]), &range, written)?;
                 return self.read_back(at, new, scratch);
             }
             Need::Erase => {}
@@ -275,18 +283,19 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         self.fetch(sector + inside.end as u64, &mut scratch[after])?;
         scratch[inside].copy_from_slice(new);
         self.erase_to_write(&block, written)?;
-        self.program_pages(sector, scratch, None, written)?;
+        self.program_pages(sector, scratch, None, &range, written)?;
         // The scratch buffer holds the expected bytes, so the sector is read back in small pieces.
         self.read_back_in_pieces(sector, scratch, bytes_are_equal)
     }
 
     /// Programs what differs from `new`: compared with `old` if it is given, otherwise with the
-    /// erased state (step 4).
+    /// erased state (step 4). Bytes outside `wanted` are restored.
     fn program_pages(
         &mut self,
         address: u64,
         new: &[u8],
         old: Option<&[u8]>,
+        wanted: &Range<u64>,
         written: &mut Written,
     ) -> Result<(), NorError> {
         let page_size = u64::from(self.geometry.page_size());
@@ -303,9 +312,12 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
                 && let Some(last) = page.clone().rfind(differs)
             {
                 let bytes = &new[first..=last];
-                let programs = self.program(address + first as u64, bytes)?;
-                written.programs += programs;
-                written.programmed_bytes += bytes.len() as u64;
+                let (begin, sent) = (address + first as u64, bytes.len() as u64);
+                written.programs += self.program(begin, bytes)?;
+                let end = (begin + sent).min(wanted.end);
+                let inside = end.saturating_sub(begin.max(wanted.start));
+                written.programmed_bytes += inside;
+                written.restored_bytes += sent - inside;
             }
             at = page_end;
         }
