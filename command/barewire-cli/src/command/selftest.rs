@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
-use crate::shared::progress::Progress;
+use crate::shared::progress::BusProgress;
 use crate::shared::session::{
     self, BusArgs, EndState, Figures, InjectedFault, Place, Request, Session,
 };
@@ -171,7 +171,7 @@ fn test(args: &Args, asked: Option<RequestedFault>, session: &Session) -> Result
     };
     session.begin_figures();
     let options = Options { max_len, loopback: true, delays: !args.no_delays };
-    let progress = Progress::new("testing", options.bytes(), session.silent);
+    let progress = BusProgress::new(session, "testing", options.bytes());
     let mut clock = Clock::Nanoseconds(&mut now_ns);
     let ran = run_watched(&device, &options, &mut clock, |bytes| progress.set(bytes));
     drop(progress);

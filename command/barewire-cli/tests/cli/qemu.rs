@@ -1,6 +1,7 @@
 //! `qemu:`: the command on QEMU's models of registers and chips.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -232,6 +233,24 @@ fn a_board_that_is_too_new_for_its_qemu_is_listed_with_the_remedy() {
     for part in ["BCM2835 SPI0 at 0x3f204000", "needs 10.0 or later", "-t bookworm-backports"] {
         assert!(entry.contains(part), "{part}: {entry}");
     }
+}
+
+#[test]
+fn a_list_starts_no_program() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (program, mark) = (dir.path().join("qemu"), dir.path().join("started"));
+    let script = format!("#!/bin/sh\ntouch {}\necho QEMU emulator version 99.1\n", mark.display());
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("executable");
+    let list = |arguments: &[&str]| {
+        let mut command = barewire(arguments);
+        command.env(VARIABLE, &program);
+        entry(&ran(command).ok().json(), BUS)
+    };
+    assert_eq!(list(&["list", "--json"])["installed"], true);
+    assert!(!mark.exists(), "a version takes up to half a second");
+    let board = list(&["list", "--json", "--versions"]);
+    assert_eq!((&board["version"], &board["usable"]), (&json!("99.1"), &json!(true)));
 }
 
 #[test]

@@ -7,9 +7,13 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::{Duration, Instant};
 
+use crate::shared::text::figure;
+
 /// Columns and rows of text.
 const COLUMNS: usize = 64;
 const ROWS: usize = 8;
+/// The rows, and the axis.
+const LINES: usize = ROWS + 1;
 /// Samples and steps of level that fit.
 const WIDTH: usize = COLUMNS * 2;
 const HEIGHT: usize = ROWS * 4;
@@ -19,8 +23,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 const BLANK: u32 = 0x2800;
 const DOTS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
-/// The last codes of the first of `inputs` inputs, `code_max` being the top; lines with their ends.
-pub(super) fn draw(codes: &[u16], inputs: usize, code_max: u16, top_v: f64) -> String {
+/// The last codes of the first of `inputs` inputs, `code_max` being the top; lines with their ends. Below is how long ago
+/// the first was, by the time from one to the next if it is known, else in samples.
+pub(super) fn draw(
+    codes: &[u16],
+    inputs: usize,
+    code_max: u16,
+    top_v: f64,
+    interval_ns: Option<f64>,
+) -> String {
     let of_first: Vec<u16> = codes.iter().copied().step_by(inputs).rev().take(WIDTH).collect();
     let mut cells = [[BLANK; COLUMNS]; ROWS];
     for (x, &code) in of_first.iter().rev().enumerate() {
@@ -42,6 +53,12 @@ pub(super) fn draw(codes: &[u16], inputs: usize, code_max: u16, top_v: f64) -> S
         text.extend(cells.iter().filter_map(|&cell| char::from_u32(cell)));
         text.push('\n');
     }
+    let before_last = of_first.len().saturating_sub(1);
+    let first = match interval_ns {
+        Some(ns) => format!("-{}", figure::time(ns * before_last as f64)),
+        None => format!("-{before_last} samples"),
+    };
+    let _ = writeln!(text, "          {first:<width$}0", width = before_last / 2);
     text
 }
 
@@ -67,8 +84,8 @@ impl Live {
         if !self.shown || self.drawn.is_some_and(|at| at.elapsed() < PAUSE) {
             return;
         }
-        let over = if self.drawn.is_some() { format!("\x1b[{ROWS}A") } else { String::new() };
-        let text = draw(codes, self.inputs, self.code_max, self.top_v);
+        let over = if self.drawn.is_some() { format!("\x1b[{LINES}A") } else { String::new() };
+        let text = draw(codes, self.inputs, self.code_max, self.top_v, None);
         // A picture that cannot be drawn is no reason to stop.
         let _ = write!(io::stderr(), "{over}{text}");
         self.drawn = Some(Instant::now());
@@ -78,7 +95,7 @@ impl Live {
 impl Drop for Live {
     fn drop(&mut self) {
         if self.drawn.is_some() {
-            let _ = write!(io::stderr(), "\x1b[{ROWS}A\x1b[J");
+            let _ = write!(io::stderr(), "\x1b[{LINES}A\x1b[J");
         }
     }
 }
@@ -90,9 +107,13 @@ mod tests {
     #[test]
     fn levels_stand_at_their_height() {
         let codes: Vec<u16> = [0, 1023].repeat(WIDTH);
-        let text = draw(&codes, 1, 1023, 5.0);
+        let text = draw(&codes, 1, 1023, 5.0, Some(8_000.0));
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), ROWS);
+        assert_eq!(lines.len(), LINES);
+        // 127 times 8 us before the last; both ends are below theirs.
+        let axis = lines[ROWS];
+        assert!(axis.starts_with("          -1.02 ms") && axis.ends_with('0'), "{axis}");
+        assert_eq!(axis.chars().count(), lines[0].chars().count());
         let dots = |line: &str| line.split('|').nth(1).expect("an axis").to_owned();
         // Every second sample is at the top: the right dot of each column's highest row.
         assert_eq!(dots(lines[0]), "\u{2808}".repeat(COLUMNS));
@@ -104,8 +125,9 @@ mod tests {
     #[test]
     fn only_the_first_input_is_drawn_and_few_samples_too() {
         let codes = [1023, 0, 1023, 0];
-        let text = draw(&codes, 2, 1023, 5.0);
+        let text = draw(&codes, 2, 1023, 5.0, None);
         assert!(text.contains('\u{2809}') && !text.contains('\u{2840}'));
-        assert!(!draw(&[], 1, 1023, 5.0).contains('\u{2801}'));
+        assert!(text.ends_with("          -1 samples0\n"), "{text}");
+        assert!(!draw(&[], 1, 1023, 5.0, None).contains('\u{2801}'));
     }
 }

@@ -236,7 +236,10 @@ fn stream(
         let conversion_s = all / f64::from(which.effective_speed_hz) + times_ns / 1e9;
         1.0 / conversion_s / inputs.len() as f64
     };
-    let plot = args.plot.then(|| plot::draw(&last.codes, inputs.len(), adc.chip.code_max(), top_v));
+    let interval_ns = rows.last().map(|row| row.interval.mean_ns);
+    let code_max = adc.chip.code_max();
+    let plot =
+        args.plot.then(|| plot::draw(&last.codes, inputs.len(), code_max, top_v, interval_ns));
     Ok(Report {
         ceiling: Ceiling {
             samples_per_s_min: clocks(0.0),
@@ -482,7 +485,7 @@ impl Report {
                 "interval at batch {batch}: min {min}, p50 {p50}, p99 {p99}, max {max}, {missed} missed"
             );
             for Bucket { from_ns, to_ns, count } in histogram {
-                let [from, to] = [from_ns, to_ns].map(|&ns| figure::time(ns as f64));
+                let [from, to] = figure::times_apart([from_ns, to_ns].map(|&ns| ns as f64));
                 let count = figure::grouped(*count);
                 let _ = writeln!(text, "  {from:>9} to {to:>9} {count:>12}");
             }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{FlashArgs, FlashChip, Which, extent, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
-use crate::shared::progress::Progress;
+use crate::shared::progress::BusProgress;
 use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
@@ -61,7 +61,7 @@ fn erase(
     if args.unprotect {
         chip.unprotect()?;
     }
-    let progress = Progress::new("erasing", bytes, session.silent);
+    let progress = BusProgress::new(session, "erasing", bytes);
     chip.erase(args.offset..args.offset + bytes, &mut |done| {
         progress.set(done);
         interrupt::flow()

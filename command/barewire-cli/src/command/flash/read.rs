@@ -8,7 +8,7 @@ use super::{FlashArgs, FlashChip, PIECE, Which, extent, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::files::{NamedFile, Output};
 use crate::shared::interrupt;
-use crate::shared::progress::Progress;
+use crate::shared::progress::BusProgress;
 use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
@@ -60,7 +60,7 @@ fn read(
     if bytes == 0 {
         return Err(Failure::Failed("nothing to read: no byte of the chip was asked for".into()));
     }
-    let progress = Progress::new("reading", bytes, session.silent);
+    let progress = BusProgress::new(session, "reading", bytes);
     let mut piece = vec![0; PIECE];
     let mut done = 0;
     session.begin_figures();

@@ -9,7 +9,7 @@ use super::input::Input;
 use super::{FlashArgs, FlashChip, PIECE, Which, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
-use crate::shared::progress::Progress;
+use crate::shared::progress::BusProgress;
 use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
@@ -70,7 +70,7 @@ fn verify(
         return Err(Failure::Failed("nothing to verify: the file is empty".into()));
     }
     session.begin_figures();
-    let progress = Progress::new("verifying", bytes, session.silent);
+    let progress = BusProgress::new(session, "verifying", bytes);
     let (mut different_bytes, mut first_difference) = (0, None);
     let mut scratch = vec![0; PIECE];
     let mut done = 0;

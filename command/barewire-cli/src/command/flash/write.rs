@@ -9,7 +9,7 @@ use super::input::Input;
 use super::{FlashArgs, FlashChip, PIECE, Which, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
-use crate::shared::progress::Progress;
+use crate::shared::progress::BusProgress;
 use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
@@ -69,7 +69,7 @@ fn write(
     if args.unprotect {
         chip.unprotect()?;
     }
-    let progress = Progress::new("writing", bytes, session.silent);
+    let progress = BusProgress::new(session, "writing", bytes);
     let mut scratch = vec![0; PIECE.max(chip.geometry().scratch_size() as usize)];
     let mut done = 0;
     let written = chip.write(args.offset, &data, &mut scratch, &mut |bytes| {

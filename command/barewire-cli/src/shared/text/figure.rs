@@ -17,6 +17,18 @@ pub(crate) fn time(ns: f64) -> String {
     format!("{} {}", unit.number(ns), unit.name)
 }
 
+/// Two times that differ, each with as many digits as tell them apart.
+pub(crate) fn times_apart(ns: [f64; 2]) -> [String; 2] {
+    let texts = ns.map(time);
+    if texts[0] != texts[1] {
+        return texts;
+    }
+    let unit = Unit::of_time(ns[0].max(ns[1]));
+    let with_digits = |digits| ns.map(|ns| format!("{:.digits$} {}", ns / unit.size, unit.name));
+    let apart = (1..=9).map(with_digits).find(|texts| texts[0] != texts[1]);
+    apart.unwrap_or(texts)
+}
+
 /// A unit that figures of a kind are shown in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
@@ -109,6 +121,15 @@ fn trimmed(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_that_differ_look_so() {
+        assert_eq!(times_apart([8_280.0, 8_520.0]), ["8.28 us", "8.52 us"]);
+        assert_eq!(times_apart([100_200.0, 100_430.0]), ["100.2 us", "100.4 us"]);
+        assert_eq!(times_apart([100_400.0, 100_430.0]), ["100.40 us", "100.43 us"]);
+        assert_eq!(times_apart([999_999.0, 1_000_003.0])[0], "1000 us");
+        assert_eq!(times_apart([7.0, 7.0]), ["7 ns", "7 ns"]);
+    }
 
     #[test]
     fn figures_have_units_that_fit() {
