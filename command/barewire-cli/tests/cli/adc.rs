@@ -346,7 +346,7 @@ fn a_histogram_of_jitter_has_several_rows() {
 
 #[test]
 fn channels_are_told_by_range() {
-    let bus = "sim:rpi3,input=0+1+2+3+4+5+6+7:constant:500";
+    let bus = "sim:rpi3";
     let inputs = |channels: &str| {
         let read = run(&["adc", "read", "--bus", bus, "--channel", channels, "--json"]).ok().json();
         let readings = read["readings"].as_array().expect("readings").clone();
@@ -356,6 +356,6 @@ fn channels_are_told_by_range() {
     assert_eq!(inputs("6,1-3"), ["6", "1", "2", "3"]);
     for wrong in ["3-1", "-", "1-", "x", "0x1", "256", ""] {
         let ran = run(&["adc", "read", "--bus", bus, "--channel", wrong]);
-        ran.fails(2, "write channels as in 3, 0,2,5 or 0-7");
+        ran.misused("write channels as in 3, 0,2,5 or 0-7");
     }
 }

@@ -205,7 +205,8 @@ fn a_chip_file_of_another_size_is_refused_and_left_alone() {
     fs::write(&bench.chip, [1; 1000]).expect("a file");
     bench.flash("erase", "", &["--all"]).fails(1, "has 1000 bytes, the W25Q256JV has 33554432");
     assert_eq!(bench.content(), [1; 1000]);
-    run(&["flash", "id", "--bus", "sim:imx8mp,flash=/nonexistent/x"]).fails(1, "cannot create");
+    run(&["flash", "erase", "--all", "--bus", "sim:imx8mp,flash=/nonexistent/x"])
+        .fails(1, "cannot create");
     run(&["flash", "id", "--bus", "sim:imx8mp,flash=/"]).fails(1, "flash file /");
 }
 

@@ -147,7 +147,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// A bench for `board`. The first command makes the chip file.
+    /// A bench for `board`. The first command makes the chip file, by an erase before it if it only reads.
     pub(super) fn new(board: &str) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let chip = dir.path().join("chip.bin");
@@ -155,9 +155,28 @@ impl Bench {
         Self { dir, bus, chip }
     }
 
+    /// The same, its chip file made.
+    pub(super) fn made(board: &str) -> Self {
+        let bench = Self::new(board);
+        bench.make("");
+        bench
+    }
+
+    /// Makes the chip file if there is none, by a command that changes the chip. Faults and protection may make it fail; the
+    /// file is there all the same.
+    fn make(&self, options: &str) {
+        if !self.chip.exists() {
+            let bus = format!("{}{options}", self.bus);
+            run(&["flash", "erase", "-q", "--bus", &bus, "--length", "64K"]);
+        }
+    }
+
     /// `flash VERB --bus BUS,options ARGUMENTS`
     pub(super) fn flash(&self, verb: &str, options: &str, arguments: &[&str]) -> Ran {
         let bus = format!("{}{options}", self.bus);
+        if ["id", "read", "verify"].contains(&verb) {
+            self.make(options);
+        }
         run(&[&["flash", verb, "--bus", &bus], arguments].concat())
     }
 

@@ -10,7 +10,7 @@ fn interrupted(bench: &Bench, verb: &str, arguments: &[&str]) -> Ran {
 
 #[test]
 fn an_interrupted_write_leaves_whole_sectors() {
-    let bench = Bench::new("imx8mp");
+    let bench = Bench::made("imx8mp");
     let data = noise(IMX8MP_SIZE, 1);
     let input = bench.file("in", &data);
     let ran = interrupted(&bench, "write", &[&input]).fails(130, "stopped as asked after");
@@ -27,7 +27,7 @@ fn an_interrupted_write_leaves_whole_sectors() {
 
 #[test]
 fn an_interrupted_read_leaves_no_output() {
-    let bench = Bench::new("imx8mp");
+    let bench = Bench::made("imx8mp");
     let out = text(&bench.path("out"));
     // Slow enough for any machine: the simulator takes its time by register accesses, and these
     // are polls while the wire is slow.

@@ -183,7 +183,6 @@ fn numbers_mean_one_thing_and_what_is_none_is_told_in_words() {
         &["flash", "id", "--cs", "x"][..],
         &["xfer", "--bits", "x", "9f"],
         &["xfer", "--cs-setup-ns", "-", "9f"],
-        &["adc", "read", "--channel", "x"],
         &["adc", "stream", "--samples", "x"],
         &["can", "gen", "-n", "x"],
         &["can", "gen", "--seed", "x"],

@@ -18,7 +18,7 @@ const VCD: &[u8] = b"$enddefinitions";
 
 /// A bench with links to what each of its processes has as stdout and stderr.
 fn bench() -> Bench {
-    let bench = Bench::new("imx8mp");
+    let bench = Bench::made("imx8mp");
     symlink("/proc/self/fd/1", bench.path("stdout")).expect("a link");
     symlink("/dev/fd/2", bench.path("behind")).expect("a link");
     symlink("behind", bench.path("stderr")).expect("a link");
@@ -144,7 +144,7 @@ fn a_file_that_is_open_is_added_to_by_its_descriptor() {
 
 #[test]
 fn a_link_to_nothing_stays_and_its_target_is_made() {
-    let bench = Bench::new("imx8mp");
+    let bench = Bench::made("imx8mp");
     fs::create_dir(bench.path("sub")).expect("made");
     for (link, target) in [("sub/one", "../two"), ("two", "sub/new"), ("lost", "none/new")] {
         symlink(target, bench.path(link)).expect("a link");
@@ -181,7 +181,7 @@ fn a_flash_file_by_a_link_to_nothing_is_made_at_its_target() {
 
 #[test]
 fn what_is_no_regular_file_is_written_or_refused_and_stays() {
-    let bench = Bench::new("imx8mp");
+    let bench = Bench::made("imx8mp");
     let (fifo, socket) = (bench.path("fifo"), bench.path("socket"));
     mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
     let reader = thread::spawn({
@@ -220,7 +220,7 @@ fn stdout_may_be_a_socket() {
 
 #[test]
 fn a_partial_file_that_was_left_is_not_followed() {
-    let bench = Bench::new("imx8mp");
+    let bench = Bench::made("imx8mp");
     let other = bench.file("other", b"kept");
     // The shell's own process id becomes the command's.
     let script = "ln -s \"$1\" \"$2/.out.partial-$$\"; shift 2; exec \"$@\"";

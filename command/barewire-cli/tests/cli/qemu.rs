@@ -225,7 +225,7 @@ fn entry(list: &serde_json::Value, bus: &str) -> serde_json::Value {
 fn a_board_that_is_too_new_for_its_qemu_is_listed_with_the_remedy() {
     let old =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../iommu/barewire-qtest/tests/fake/too_old.sh");
-    let mut command = barewire(&["list"]);
+    let mut command = barewire(&["list", "--versions"]);
     command.env("BAREWIRE_QEMU_AARCH64", old);
     let text = ran(command).ok().text();
     let entry = text.split("\n\n").find(|entry| entry.starts_with("qemu:raspi3b"));

@@ -92,13 +92,15 @@ struct Connection {
     ours: bool,
     /// What is awaited of it by now; none if it is new.
     awaited: Option<PollFlags>,
+    /// Whether its other end is gone.
+    is_gone: bool,
 }
 
 impl Connection {
     fn new(socket: OwnedFd, state: State) -> Self {
         let uid = sockopt::socket_peercred(&socket).map(|peer| peer.uid);
         let ours = uid.is_ok_and(|uid| uid == geteuid() || uid.is_root());
-        Self { socket, state, ours, awaited: None }
+        Self { socket, state, ours, awaited: None, is_gone: false }
     }
 
     fn awaited(&self) -> PollFlags {
@@ -329,8 +331,8 @@ impl<'s> Server<'s> {
         Ok(())
     }
 
-    /// Takes all new files. Those for which there is no descriptor are refused.
-    fn accept_files(&mut self) -> Result<(), Errno> {
+    /// Takes all new files; false if there is no descriptor for one more. With `refuse`, those are refused.
+    fn accept_files(&mut self, refuse: bool) -> Result<bool, Errno> {
         let mut is_full = false;
         loop {
             match accept(&self.files_listener) {
@@ -342,6 +344,7 @@ impl<'s> Server<'s> {
                     (self.spare, is_full) = (spare(), false);
                 }
                 Ok(Some(socket)) => self.admit(Connection::new(socket, State::Opening)),
+                Err(Errno::MFILE | Errno::NFILE) if !refuse => return Ok(false),
                 Err(Errno::MFILE | Errno::NFILE) if self.spare.take().is_some() => {
                     is_full = true;
                     if !std::mem::replace(&mut self.said_full, true) {
@@ -356,7 +359,7 @@ impl<'s> Server<'s> {
             }
         }
         self.spare = self.spare.take().or_else(spare);
-        Ok(())
+        Ok(true)
     }
 
     fn admit(&mut self, connection: Connection) {
@@ -373,10 +376,11 @@ impl<'s> Server<'s> {
     fn round(&mut self, signals: &Signals, news: &News) -> Result<(), Errno> {
         // Step 1.
         self.accept_requests()?;
-        self.accept_files()?;
-        let ended = self.poll(signals)?;
+        let is_full = !self.accept_files(false)?;
+        self.poll(signals)?;
         // Steps 2 and 3.
-        for (connection, &ended) in self.connections.iter_mut().zip(&ended) {
+        for connection in &mut self.connections {
+            let ended = connection.is_gone;
             match connection.state {
                 State::File(id) => {
                     let file = self.files.get(&id).copied();
@@ -402,8 +406,14 @@ impl<'s> Server<'s> {
                 State::Opening | State::Asked(..) | State::Over => {}
             }
         }
+        if is_full {
+            // A file that its program closed makes room for the next.
+            self.connections.retain(|connection| !matches!(connection.state, State::Over));
+            self.accept_files(true)?;
+        }
         // Step 4.
-        for (connection, &ended) in self.connections.iter_mut().zip(&ended) {
+        for connection in &mut self.connections {
+            let ended = connection.is_gone;
             if !matches!(connection.state, State::Opening) {
                 continue;
             }
@@ -477,8 +487,8 @@ impl<'s> Server<'s> {
         Ok(())
     }
 
-    /// Says of each connection whether its other end is gone, and forgets processes that have ended.
-    fn poll(&mut self, signals: &Signals) -> Result<Vec<bool>, Errno> {
+    /// Learns of each connection whether its other end is gone, and forgets processes that have ended.
+    fn poll(&mut self, signals: &Signals) -> Result<(), Errno> {
         let mut fds = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
         for connection in &self.connections {
             fds.push(PollFd::new(&connection.socket, connection.awaited()));
@@ -492,10 +502,14 @@ impl<'s> Server<'s> {
         }
         let (of_connections, of_processes) = fds[1..].split_at(self.connections.len());
         let gone = PollFlags::HUP | PollFlags::ERR;
-        let gone = of_connections.iter().map(|fd| fd.revents().intersects(gone)).collect();
+        let gone: Vec<bool> =
+            of_connections.iter().map(|fd| fd.revents().intersects(gone)).collect();
         let ended: Vec<bool> = of_processes.iter().map(|fd| !fd.revents().is_empty()).collect();
         self.shared.forget(ended.into_iter());
-        Ok(gone)
+        for (connection, gone) in self.connections.iter_mut().zip(gone) {
+            connection.is_gone = gone;
+        }
+        Ok(())
     }
 
     /// Runs a request that came in memory, and answers it.
