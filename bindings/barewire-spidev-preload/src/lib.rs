@@ -10,8 +10,9 @@
 //! * `paths`: the paths that are about a mapped node, and the files used in their place.
 //! * `out_of_reach`: files by which a program would go around a mapped GPIO chip.
 //! * `files`: which descriptors are open nodes.
-//! * `server`: requests. `shared`: the memory in which most of them go.
-//! * `memory`: the program's memory, whose addresses may be bad: `EFAULT`, not a crash.
+//! * `server`: requests. `shared`: the memory in which most of them go; `connection`: the others, and open files.
+//! * `memory`: the program's memory, whose addresses may be bad: `EFAULT`, not a crash; `good`: pages that were good before.
+//! * `handlers`, `blocked`: whether the program handles signals, and how they are kept away.
 //! * `real`: the C library's own functions.
 //! * `calls`: the functions defined here, a file for each kind.
 //!
@@ -36,15 +37,20 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "it stands in for functions of the C library")]
 
+mod blocked;
 mod calls;
 mod config;
+mod connection;
 mod direct;
 mod files;
+mod good;
+mod handlers;
 mod memory;
 mod memory_pool;
 mod out_of_reach;
 mod paths;
 mod real;
+mod say;
 mod server;
 mod shared;
 mod start;

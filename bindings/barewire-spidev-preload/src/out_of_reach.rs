@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use crate::paths::{absolute, plain, tree_has};
-use crate::server::say_once;
+use crate::say::say_once;
 
 /// Whether that is such a file, and a GPIO chip is mapped.
 pub(crate) fn refuses(directory: i32, path: &CStr) -> bool {

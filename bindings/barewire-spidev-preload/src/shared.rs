@@ -22,8 +22,9 @@ use barewire_spidev_abi::slots::{BELL_BYTES, BODY_BYTES, Bell, SLOTS_WORDS, Slot
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Timespec};
 
-use crate::direct::{good, handlers};
-use crate::server::{self, SignalsBlocked};
+use crate::blocked::SignalsBlocked;
+use crate::say::say_gone;
+use crate::{connection, good, handlers};
 
 /// How often a thread that waits looks whether the server lives.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -61,7 +62,7 @@ impl Shared {
                     return None;
                 }
                 if !Lifeline::is_alive(self.bell.life()) && slot.asked().is_some() {
-                    server::say_gone(false);
+                    say_gone(false);
                     return Some(Err(Errno::SHUTDOWN));
                 }
             }
@@ -82,14 +83,7 @@ fn shared() -> Option<&'static Shared> {
     }
 }
 
-/// Whether the server is known to have ended.
-pub(crate) fn is_server_dead() -> bool {
-    // SAFETY: null, or what is never freed.
-    let shared = unsafe { SHARED.load(Ordering::Acquire).as_ref() };
-    shared.is_some_and(|shared| !Lifeline::is_alive(shared.bell.life()))
-}
-
-/// Asks for the memory before a descriptor is needed for more than the file that is being opened.
+/// Asks for the memory, if this process has none yet.
 pub(crate) fn prepare() {
     let _ = shared();
 }
@@ -123,9 +117,10 @@ fn got(this: u32) -> Option<&'static Shared> {
         Some(_) => good::forget_all(),
         None => {}
     }
-    match server::share().and_then(|files| mapped(this, files)) {
+    match connection::share().and_then(|files| mapped(this, files)) {
         Ok(shared) => {
             let shared: &'static Shared = Box::leak(Box::new(shared));
+            connection::note_life(shared.bell.life());
             SHARED.store(std::ptr::from_ref(shared).cast_mut(), Ordering::Release);
             Some(shared)
         }

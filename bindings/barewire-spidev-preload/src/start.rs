@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::process::{Pid, getpid};
 
 use crate::config::config;
-use crate::{files, server};
+use crate::{connection, files};
 
 /// Run by the loader.
 extern "C" fn start() {
@@ -22,7 +22,7 @@ extern "C" fn start() {
     let process = u32::try_from(Pid::as_raw(Some(getpid()))).unwrap_or_default();
     let head = Head { id: OpenId(0), call: Call::Hello(process), body: 0 };
     // A server that is gone is reported by the first call that needs it.
-    let _ = server::ask_by_connection(&head, &[], &mut Vec::new());
+    let _ = connection::ask(&head, &[], &mut Vec::new());
     adopt();
 }
 

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::real::told;
+use crate::say::say_gone;
 use crate::server::{self, ask, request};
 use crate::{files, memory};
 
@@ -107,7 +108,7 @@ pub(super) fn read(id: OpenId, fd: c_int, to: u64, len: usize) -> Result<isize, 
         };
         match waiting {
             0 if done == 0 => {
-                server::say_gone(false);
+                say_gone(false);
                 return Err(Errno::SHUTDOWN);
             }
             0 => break,

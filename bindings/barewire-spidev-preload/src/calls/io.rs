@@ -11,10 +11,9 @@ use barewire_spidev_abi::{IocTransfer, Request, Sums, TRANSFER_BYTES};
 use rustix::io::Errno;
 
 use super::gpio;
-use crate::direct::{self, good};
 use crate::real::{call_real, told};
 use crate::server::{ask, request};
-use crate::{config, files, memory};
+use crate::{config, direct, files, good, memory};
 
 /// Bytes of a settings ioctl's argument at most.
 const ARGUMENT_MAX: usize = 4;

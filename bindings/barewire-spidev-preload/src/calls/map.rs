@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_void};
 use rustix::io::Errno;
 use rustix::mm::{MprotectFlags, MremapFlags};
 
-use crate::direct::good;
+use crate::good;
 use crate::real::{set_errno, told};
 
 fn address(result: Result<*mut c_void, Errno>) -> *mut c_void {

@@ -2,13 +2,15 @@
 
 use core::ffi::c_int;
 
-use crate::direct::handlers;
 use crate::real::call_real;
+use crate::{direct, handlers};
 
 /// Remembers that a handler is installed, if it is one.
 fn note(signal: c_int, handler: libc::sighandler_t, flags: c_int) {
     if !matches!(handler, libc::SIG_DFL | libc::SIG_IGN) {
-        handlers::note(signal, flags);
+        if handlers::note(signal, flags) {
+            direct::wait_for_messages();
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use barewire_linux::map::{MapSpec, Mapped, MappedUser};
 use barewire_linux::shared::{ChipLocks, ProcessShared, Recovered, SharedLock};
 
 use super::gate::{Gate, GatedController, shut};
-use crate::server::say;
+use crate::say::say;
 
 /// Buses at most.
 const BUSES: usize = 4;
@@ -154,7 +154,7 @@ pub(super) fn begin_anew() {
 }
 
 /// Waits for the messages that have begun.
-pub(super) fn wait_for_messages() {
+pub(crate) fn wait_for_messages() {
     /// A long message takes milliseconds; one that does not end must not keep the program.
     const LOOKS: u32 = 100_000;
     let looks = Cell::new(0);

@@ -7,14 +7,14 @@
 //! The first message on a descriptor asks the server which node the descriptor is. By the time the server
 //! answers, every earlier close has taken effect. If the node's bus may be used by several processes, this
 //! process maps it, as one more of its users ([`bus`]). From then on a plain message is copied from the
-//! program's memory ([`good`]), clocked under the lock between processes, and copied back.
+//! program's memory ([`crate::good`]), clocked under the lock between processes, and copied back.
 //!
 //! A message that is not plain, or not certain to be so, goes to the server instead, before anything is
 //! clocked; `None` means that. So the program never gets an error from this path first.
 //!
 //! # Signals
 //! A signal handler must not leave a message half done (by a `longjmp`), or start another message in the
-//! middle of one. So signals are blocked in a program that has a handler ([`handlers`]), which costs two
+//! middle of one. So signals are blocked in a program that has a handler ([`crate::handlers`]), which costs two
 //! system calls. A program without one can only be killed; the next user of the lock then finds that its owner
 //! has died.
 //!
@@ -31,8 +31,6 @@
 
 mod bus;
 mod gate;
-pub(crate) mod good;
-pub(crate) mod handlers;
 mod node;
 
 use core::ffi::c_int;
@@ -42,7 +40,8 @@ use barewire_linux::{is_memory_borrowed, process_number};
 use barewire_spidev_abi::protocol::OpenId;
 use rustix::io::Errno;
 
-use crate::{files, server};
+use crate::{files, good, handlers, server};
+pub(crate) use bus::wait_for_messages;
 use node::Node;
 
 /// Nodes that a process uses this way; more are served.

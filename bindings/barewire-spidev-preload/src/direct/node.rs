@@ -18,10 +18,9 @@ use rustix::io::Errno;
 
 use super::bus::{OpenBus, Opening, Turn};
 use super::gate::Gate;
-use super::{good, handlers};
+use crate::blocked::SignalsBlocked;
 use crate::config::config;
-use crate::files;
-use crate::server::SignalsBlocked;
+use crate::{files, good, handlers};
 
 /// Transfers of a message at most; more are served.
 const TRANSFERS: usize = 4;

@@ -13,9 +13,8 @@ use serde::Serialize;
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::output::note;
-use crate::shared::progress::BusProgress;
 use crate::shared::session::{
-    self, BusArgs, EndState, Figures, InjectedFault, Place, Request, Session,
+    self, BusArgs, BusProgress, EndState, Figures, InjectedFault, Place, Request, Session,
 };
 use crate::shared::text::{figure, number};
 

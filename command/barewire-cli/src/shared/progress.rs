@@ -2,21 +2,14 @@
 
 use std::time::Duration;
 
-use barewire_sim::Board;
-use barewire_sim::chip::Ps;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::shared::session::Session;
-use crate::shared::text::figure;
 
 /// At most so many drawings a second: more is flicker, and costs the simulator time.
 const DRAWINGS_PER_S: u8 = 10;
 
-const TEMPLATE: &str =
+/// How bytes are shown.
+pub(crate) const BYTES: &str =
     "{prefix:9} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec}, {eta} left";
-
-/// On a simulated board the pace is that of the board's time, as in the summary.
-const SIMULATED: &str = "{prefix:9} {wide_bar} {bytes}/{total_bytes} {msg}, {eta} left here";
 
 const COUNTING: &str = "{prefix:9} {wide_bar} {human_pos}/{human_len}, {eta} left";
 
@@ -32,7 +25,13 @@ impl Progress {
         Self::with_template(doing, count, silent, COUNTING)
     }
 
-    fn with_template(doing: &'static str, len: u64, silent: bool, template: &str) -> Self {
+    /// A bar that looks so.
+    pub(crate) fn with_template(
+        doing: &'static str,
+        len: u64,
+        silent: bool,
+        template: &str,
+    ) -> Self {
         let target = if silent {
             ProgressDrawTarget::hidden()
         } else {
@@ -53,40 +52,15 @@ impl Progress {
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);
     }
+
+    /// Shows a text in the template's `msg`.
+    pub(crate) fn say(&self, text: String) {
+        self.bar.set_message(text);
+    }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
-    }
-}
-
-/// A bar of bytes that go over a session's bus.
-#[derive(Debug)]
-pub(crate) struct BusProgress<'s> {
-    progress: Progress,
-    /// A simulated board, and its time at the begin.
-    simulated: Option<(&'s Board, Ps)>,
-}
-
-impl<'s> BusProgress<'s> {
-    /// A bar of `bytes` for `doing`.
-    pub(crate) fn new(session: &'s Session, doing: &'static str, bytes: u64) -> Self {
-        let board = session.open.board().map(|simulated| &simulated.board);
-        let template = if board.is_some() { SIMULATED } else { TEMPLATE };
-        Self {
-            progress: Progress::with_template(doing, bytes, session.silent, template),
-            simulated: board.map(|board| (board, board.engine().now_ps())),
-        }
-    }
-
-    /// So many are done.
-    pub(crate) fn set(&self, done: u64) {
-        if let Some((board, begun)) = self.simulated {
-            let seconds = (board.engine().now_ps() - begun) as f64 / 1e12;
-            let pace = figure::rate(done as f64 / seconds.max(f64::MIN_POSITIVE));
-            self.progress.bar.set_message(format!("{pace} of virtual time"));
-        }
-        self.progress.set(done);
     }
 }

@@ -5,8 +5,7 @@ use serde::Serialize;
 use super::{FlashArgs, FlashChip, Which, extent, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
-use crate::shared::progress::BusProgress;
-use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
+use crate::shared::session::{self, BusProgress, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]

@@ -8,8 +8,7 @@ use super::{FlashArgs, FlashChip, PIECE, Which, extent, with_chip};
 use crate::shared::failure::Failure;
 use crate::shared::files::{NamedFile, Output};
 use crate::shared::interrupt;
-use crate::shared::progress::BusProgress;
-use crate::shared::session::{self, ChipRequest, EndState, Figures, Request, Session};
+use crate::shared::session::{self, BusProgress, ChipRequest, EndState, Figures, Request, Session};
 use crate::shared::text::{figure, number};
 
 #[derive(clap::Args, Debug)]

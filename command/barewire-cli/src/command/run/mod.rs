@@ -19,6 +19,7 @@ mod map;
 mod news;
 mod nodes;
 mod program;
+mod rings;
 mod server;
 mod shared;
 mod signals;

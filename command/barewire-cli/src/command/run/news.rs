@@ -13,7 +13,7 @@ use barewire_spidev_abi::Errno;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
 
-use super::shared::Rings;
+use super::rings::Rings;
 
 struct Set {
     epoll: OwnedFd,

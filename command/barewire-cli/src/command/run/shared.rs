@@ -8,7 +8,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use barewire_linux::SharedWords;
 use barewire_linux::shared::Lifeline;
@@ -18,39 +18,10 @@ use barewire_spidev_abi::slots::{BELL_BYTES, Bell, SLOTS_WORDS, Slots};
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use rustix::thread::futex;
-use rustix::time::Timespec;
 
 use super::news::News;
 use super::nodes::Answer;
-
-/// What makes the server look: rung by processes for their requests, and by [`News`](super::news::News).
-#[derive(Clone, Copy)]
-pub(super) struct Rings(&'static AtomicU32);
-
-impl Rings {
-    /// How often it was rung.
-    pub(super) fn heard(self) -> u32 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    /// Rings.
-    pub(super) fn ring(self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        wake(self.0);
-    }
-
-    /// Sleeps until it is rung, unless it was rung after `heard`; not longer than `timeout`.
-    pub(super) fn wait(self, heard: u32, timeout: Option<&Timespec>) {
-        // Whatever the reason is that it returns, the server looks.
-        let _ = futex::wait(self.0, futex::Flags::empty(), heard, timeout);
-    }
-}
-
-fn wake(word: &AtomicU32) {
-    // Nobody may be asleep. A process has one thread at a slot.
-    let _ = futex::wake(word, futex::Flags::empty(), 1);
-}
+use super::rings::{Rings, wake};
 
 /// The slots of a process.
 struct OfProcess {
@@ -98,7 +69,7 @@ impl Shared {
             Ok((bell, rings)) => (rings, Some(bell)),
             Err(_) => (&*Box::leak(Box::new(AtomicU32::new(0))), None),
         };
-        Self { rings: Rings(rings), bell, processes: Vec::new() }
+        Self { rings: Rings::of(rings), bell, processes: Vec::new() }
     }
 
     pub(super) fn rings(&self) -> Rings {

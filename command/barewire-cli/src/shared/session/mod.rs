@@ -14,6 +14,7 @@
 
 mod figures;
 mod measure;
+mod progress;
 mod request;
 mod tell;
 
@@ -31,6 +32,7 @@ use serde::Serialize;
 
 pub(crate) use figures::Figures;
 use measure::{Latencies, MeasuredCosts};
+pub(crate) use progress::BusProgress;
 pub(crate) use request::{BusArgs, ChipRequest, EndState, Place, Request, TellArgs};
 
 use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};

@@ -17,8 +17,6 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::bus;
-
 static ANY: AtomicBool = AtomicBool::new(false);
 /// A handler that does not block its own signal: that it runs cannot be known.
 static UNKNOWABLE: AtomicBool = AtomicBool::new(false);
@@ -29,17 +27,16 @@ pub(crate) fn any() -> bool {
     ANY.load(Ordering::SeqCst)
 }
 
-/// Notes that a handler of `signal` is being installed.
-pub(crate) fn note(signal: c_int, flags: c_int) {
+/// Notes that a handler of `signal` is being installed; true for the first, before which messages that have begun must end.
+#[must_use]
+pub(crate) fn note(signal: c_int, flags: c_int) -> bool {
     if matches!(signal, libc::SIGSEGV | libc::SIGBUS) {
-        return;
+        return false;
     }
     if flags & libc::SA_NODEFER != 0 {
         UNKNOWABLE.store(true, Ordering::Relaxed);
     }
-    if !ANY.swap(true, Ordering::SeqCst) {
-        bus::wait_for_messages();
-    }
+    !ANY.swap(true, Ordering::SeqCst)
 }
 
 /// Whether the caller may be a handler: it runs with its signal blocked.
