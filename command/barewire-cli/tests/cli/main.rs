@@ -24,6 +24,7 @@ mod regs;
 mod run;
 mod run_gpio;
 mod run_identity;
+mod run_notes;
 mod run_served;
 mod run_wire;
 mod selftest;

@@ -40,7 +40,7 @@ use crate::shared::failure::Failure;
 use crate::shared::files::{NamedFile, Output};
 use crate::shared::output::note;
 use crate::shared::session::{
-    EndState, Figures, Place, Report, Request, Session, StartedSession, TellArgs,
+    EndState, Figures, Place, Report, Request, Session, StartedSession, TellArgs, VCD_LIMIT,
 };
 use crate::shared::text::number;
 use clock::Clock;
@@ -90,6 +90,10 @@ pub(crate) struct Args {
     /// Record the wire into FILE (one simulated board)
     #[arg(long, value_name = "FILE")]
     vcd: Option<PathBuf>,
+    /// The most words and level changes that --vcd records; each takes some 50 bytes of memory, and some 350 of
+    /// the file
+    #[arg(long, value_name = "N", default_value_t = VCD_LIMIT, value_parser = number::count::<usize>)]
+    vcd_limit: usize,
     /// Count what goes over each bus, by the names of Linux's spi statistics, and print it at the end
     #[arg(long)]
     stats: bool,
@@ -154,6 +158,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tell = TellArgs {
         json: false,
         vcd: args.vcd.clone(),
+        vcd_limit: args.vcd_limit,
         stats: args.stats,
         latency: false,
         costs: None,
