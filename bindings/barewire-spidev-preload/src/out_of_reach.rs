@@ -30,7 +30,8 @@ pub(crate) fn refuses(directory: i32, path: &CStr) -> bool {
     let gpiomem = path.strip_prefix("dev/gpiomem");
     let registers = path == "dev/mem"
         || gpiomem.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
-    if !registers && !(mapped && path.starts_with("sys/class/gpio/")) {
+    let exported = mapped && path.starts_with("sys/class/gpio/");
+    if !registers && !exported {
         return false;
     }
     let how = if mapped {

@@ -145,7 +145,7 @@ fn is_in_device_tree(plain: &str) -> bool {
     let below = |root: &&str| {
         plain.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    DEVICE_TREES.iter().any(|root| below(root))
+    DEVICE_TREES.iter().any(below)
 }
 
 /// Whether programs are told which board is mapped: the tree has a device tree.

@@ -60,6 +60,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("SPIDEV_TEST", spidev_test),
         ("SPIDEV_CRATE", folder.join("examples/spidev_client")),
         ("DISPLAY_CRATE", folder.join("examples/display_client")),
+        ("RPPAL_CRATE", folder.join("examples/rppal_client")),
     ];
     Ok(Tools { barewire, variables })
 }
