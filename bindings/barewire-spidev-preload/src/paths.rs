@@ -107,6 +107,19 @@ pub(crate) fn outside(path: &[u8]) -> &[u8] {
     inside.filter(|rest| rest.starts_with(b"/")).unwrap_or(path)
 }
 
+/// A relative path as the program means it if its working directory is one of the tree.
+pub(crate) fn from_inside(path: &CStr) -> Option<CString> {
+    let text = path.to_str().ok().filter(|text| !text.is_empty() && !text.starts_with('/'))?;
+    let base = rustix::process::getcwd(Vec::new()).ok()?;
+    let outside = outside(base.as_bytes());
+    if outside.len() == base.as_bytes().len() {
+        return None;
+    }
+    // The system may not have the directories that it climbs through.
+    let path = plain(&format!("{}/{text}", str::from_utf8(outside).ok()?))?;
+    CString::new(format!("/{path}")).ok()
+}
+
 /// The path of an open directory.
 pub(crate) fn of_descriptor(fd: i32) -> Option<String> {
     let link = CString::new(format!("/proc/self/fd/{fd}")).ok()?;

@@ -10,7 +10,7 @@ use crate::programs;
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 7] = [
+const PYPI: [&str; 9] = [
     "spidev==3.8",
     "gpiozero==2.0.1.post3",
     "luma.oled==3.16.0",
@@ -18,6 +18,8 @@ const PYPI: [&str; 7] = [
     "lgpio==0.2.2.0",
     "rpi-lgpio==0.6",
     "gpiod==2.5.0",
+    "Adafruit-Blinka==10.0.0",
+    "Adafruit-PlatformDetect==3.89.1",
 ];
 
 /// The programs that clients use.

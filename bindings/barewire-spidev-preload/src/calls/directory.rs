@@ -4,13 +4,20 @@ use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
 
 use super::path_of;
-use crate::paths::{instead, outside};
+use crate::paths::{from_inside, instead, outside};
 use crate::real::call_real;
 
 #[unsafe(no_mangle)]
 extern "C" fn chdir(path: *const c_char) -> c_int {
-    let place = path_of(path).and_then(|path| instead(libc::AT_FDCWD, path));
-    let path = place.as_ref().map_or(path, |place| place.path().as_ptr());
+    let text = path_of(path);
+    let place = text.and_then(|path| instead(libc::AT_FDCWD, path));
+    // The way up from a directory of the tree leads to one of the system.
+    let outside = text.and_then(from_inside).filter(|_| place.is_none());
+    let path = match (&place, &outside) {
+        (Some(place), _) => place.path().as_ptr(),
+        (None, Some(outside)) => outside.as_ptr(),
+        (None, None) => path,
+    };
     call_real!(chdir(path => *const c_char) -> c_int, or -1)
 }
 

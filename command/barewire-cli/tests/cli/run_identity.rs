@@ -62,7 +62,8 @@ fn a_c_program_finds_a_raspberry_pi() {
          directory 1\nlink 1\nthere 1\nlisted 2\n\
          Hardware\t: BCM2835\nRevision\t: a02082\nSerial\t\t: 00000000ba4e0003\n\
          Model\t\t: Raspberry Pi 3 Model B Rev 1.2\n\
-         changed 0\nhere /sys/firmware/devicetree/base/system\nrelative 1\n";
+         changed 0\nhere /sys/firmware/devicetree/base/system\nrelative 1\n\
+         up 1\nhere /sys\n";
     assert_eq!(ran.ok().text(), expected);
 }
 

@@ -50,5 +50,7 @@ int main(void)
 	printf("changed %d\n", chdir("/proc/device-tree/system"));
 	printf("here %s\n", getcwd(here, sizeof here) ? here : "lost");
 	printf("relative %d\n", access("linux,revision", R_OK) == 0 && access("../model", R_OK) == 0);
+	printf("up %d\n", chdir("../../../..") == 0 && access("class", R_OK) == 0);
+	printf("here %s\n", getcwd(here, sizeof here) ? here : "lost");
 	return 0;
 }
