@@ -90,7 +90,7 @@ pub(crate) struct Args {
     /// Record the wire into FILE (one simulated board)
     #[arg(long, value_name = "FILE")]
     vcd: Option<PathBuf>,
-    /// The most words and level changes that --vcd records; each takes some 50 bytes of memory, and some 350 of
+    /// The most words and level changes that --vcd records; each takes some 50 bytes of memory, and some 250 of
     /// the file
     #[arg(long, value_name = "N", default_value_t = VCD_LIMIT, value_parser = number::count::<usize>)]
     vcd_limit: usize,

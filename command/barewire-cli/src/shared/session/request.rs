@@ -44,7 +44,7 @@ pub(crate) struct TellArgs {
     /// Record the wire into FILE, for sigrok, PulseView or GTKWave (simulated boards)
     #[arg(long, value_name = "FILE")]
     pub(crate) vcd: Option<PathBuf>,
-    /// The most words and level changes that --vcd records; each takes some 50 bytes of memory, and some 350 of
+    /// The most words and level changes that --vcd records; each takes some 50 bytes of memory, and some 250 of
     /// the file
     #[arg(long, value_name = "N", default_value_t = VCD_LIMIT, value_parser = number::count::<usize>, hide_short_help = true)]
     pub(crate) vcd_limit: usize,
