@@ -162,6 +162,15 @@ impl fmt::Display for Violation {
     }
 }
 
+/// A rule that was broken on a chip select, however often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenRule {
+    /// The first breach.
+    pub first: Violation,
+    /// The number of breaches.
+    pub times: u64,
+}
+
 /// The violations of a wire: the first [`KEPT_VIOLATIONS`], and the count of all.
 ///
 /// A handle: all clones are one log. Every method returns owned data and borrows the log only until
@@ -172,6 +181,8 @@ pub struct Log(Rc<RefCell<Entries>>);
 #[derive(Debug, Default)]
 struct Entries {
     kept: Vec<Violation>,
+    /// One for each rule and chip select.
+    broken: Vec<BrokenRule>,
     total: u64,
     harms: u64,
 }
@@ -181,6 +192,13 @@ impl Log {
     #[must_use]
     pub fn kept(&self) -> Vec<Violation> {
         self.0.borrow().kept.clone()
+    }
+
+    /// Each rule that was broken on each chip select, in the order of the first breaches. It counts the
+    /// violations that are not kept too.
+    #[must_use]
+    pub fn broken(&self) -> Vec<BrokenRule> {
+        self.0.borrow().broken.clone()
     }
 
     /// The number of violations, including those not kept.
@@ -213,6 +231,13 @@ impl Log {
         let harms = violation.rule.harms();
         entries.total += 1;
         entries.harms += u64::from(harms);
+        let same = |one: &&mut BrokenRule| {
+            (one.first.rule, one.first.cs) == (violation.rule, violation.cs)
+        };
+        match entries.broken.iter_mut().find(same) {
+            Some(one) => one.times += 1,
+            None => entries.broken.push(BrokenRule { first: violation.clone(), times: 1 }),
+        }
         let kept = &mut entries.kept;
         if kept.len() == KEPT_VIOLATIONS && harms {
             // If the log is full, the last violation that only cost time makes room.

@@ -40,7 +40,7 @@ pub mod vcd;
 pub mod wire;
 
 pub use board::{Board, BoardOptions, BoardSpec, Pad, SimRegisters, SimTimer};
-pub use check::{Faults, Rule, Violation};
+pub use check::{BrokenRule, Faults, Rule, Violation};
 pub use engine::{Engine, relax_current};
 pub use line::IntLine;
 pub use platform::SimPlatform;

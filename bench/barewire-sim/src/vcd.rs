@@ -5,7 +5,7 @@
 //!
 //! # How it works
 //! A recorder keeps one [`Event`] for each word and each level change. It computes edges only when
-//! the file is written. Without a recorder the wire records nothing. A full recorder counts the
+//! the file is written, piece by piece: the text of an event is ten times as long as the event. Without a recorder the wire records nothing. A full recorder counts the
 //! events it loses, and the file reports that number.
 //!
 //! Signals: `sck`, `mosi`, `miso`, `cs0`, `cs1` and so on, in module `barewire`; then the connected input
@@ -23,6 +23,7 @@
 //! - Strengths and unknown values: MISO without a driver is the 1 of its pull-up.
 
 use std::fmt::Write as _;
+use std::io;
 
 use crate::chip::Ps;
 use crate::run::Run;
@@ -84,6 +85,24 @@ impl Event {
             Self::Run { run, .. } => run.clocking.at,
         }
     }
+
+    fn end(&self) -> Ps {
+        match self {
+            Self::Run { run, .. } => run.end(),
+            _ => self.at(),
+        }
+    }
+}
+
+/// How much a recording has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VcdSummary {
+    /// The words and level changes in the file.
+    pub events: u64,
+    /// Those that are missing at its end, because the recorder was full.
+    pub lost_events: u64,
+    /// From the beginning to the last event in the file.
+    pub duration_ps: Ps,
 }
 
 /// A finished recording.
@@ -151,8 +170,21 @@ impl Recorder {
     /// Converts the recording to a VCD file.
     #[must_use]
     pub fn into_capture(self) -> Capture {
+        let (mut vcd, lost_events) = (Vec::new(), self.lost_events);
+        // Memory takes all of it.
+        let _ = self.write_to(&mut vcd);
+        Capture { vcd, lost_events }
+    }
+
+    /// Writes the recording to `file` as VCD, piece by piece.
+    ///
+    /// # Errors
+    /// Those of `file`.
+    pub fn write_to(self, file: &mut dyn io::Write) -> io::Result<VcdSummary> {
         let scale = self.scale();
         let mut out = Writer {
+            file,
+            result: Ok(()),
             text: String::new(),
             begin: self.begin,
             ps_per_unit: scale.0,
@@ -171,7 +203,7 @@ impl Recorder {
         edges.sort_by_key(|event| event.at());
         let mut edges = edges.into_iter().peekable();
         let mut active = self.lines.iter().filter(|(level, high)| level == high).count();
-        let mut until = |out: &mut Writer, at: Ps| {
+        let mut until = |out: &mut Writer<'_>, at: Ps| {
             while let Some(event) = edges.next_if(|event| event.at() <= at) {
                 match *event {
                     Event::Cs { at, cs, level } => {
@@ -222,7 +254,14 @@ impl Recorder {
                 self.lost_events, self.max_events
             );
         }
-        Capture { vcd: out.text.into_bytes(), lost_events: self.lost_events }
+        out.flush();
+        out.result?;
+        let last = self.events.iter().map(Event::end).max().unwrap_or(self.begin);
+        Ok(VcdSummary {
+            events: self.events.len() as u64,
+            lost_events: self.lost_events,
+            duration_ps: last.saturating_sub(self.begin),
+        })
     }
 
     /// The unit fine enough for SCK's edges: picoseconds and name.
@@ -239,7 +278,11 @@ impl Recorder {
     }
 }
 
-struct Writer {
+struct Writer<'f> {
+    file: &'f mut dyn io::Write,
+    /// The first error of the file.
+    result: io::Result<()>,
+    /// What is not written yet.
     text: String,
     begin: Ps,
     ps_per_unit: Ps,
@@ -247,12 +290,22 @@ struct Writer {
     levels: Vec<bool>,
 }
 
+/// Text is written in pieces of this size.
+const PIECE_BYTES: usize = 64 << 10;
+
 /// The short name of a signal: one printable character.
 fn code(signal: usize) -> char {
     char::from(b'!' + signal as u8)
 }
 
-impl Writer {
+impl Writer<'_> {
+    fn flush(&mut self) {
+        if self.result.is_ok() {
+            self.result = self.file.write_all(self.text.as_bytes());
+        }
+        self.text.clear();
+    }
+
     fn header(&mut self, recorder: &Recorder, unit: &str) {
         let begin = recorder.begin;
         let mut text = format!(
@@ -285,6 +338,9 @@ impl Writer {
             self.unit_at = unit_at;
         }
         let _ = writeln!(self.text, "{}{}", u8::from(level), code(signal));
+        if self.text.len() >= PIECE_BYTES {
+            self.flush();
+        }
     }
 }
 

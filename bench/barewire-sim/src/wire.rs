@@ -228,6 +228,13 @@ impl Wire {
         self.lines.get(usize::from(cs)).is_some_and(|line| line.chip.is_some())
     }
 
+    /// The part's name of the chip at line `cs`; `None` if there is none, or while it is being called.
+    #[must_use]
+    pub fn chip_name(&self, cs: u8) -> Option<&'static str> {
+        let chip = self.lines.get(usize::from(cs))?.chip.as_ref()?;
+        chip.try_borrow().ok().map(|chip| chip.name())
+    }
+
     /// The number of chip select lines.
     #[must_use]
     pub fn lines(&self) -> usize {

@@ -12,7 +12,7 @@ use barewire_sim::model::mcp2518fd::Mcp2518Fd;
 use barewire_sim::model::nor::Nor;
 use barewire_sim::model::signal::{Signal, SignalSpec};
 use barewire_sim::profile::CostLevel;
-use barewire_sim::{Board, IntLine, Violation};
+use barewire_sim::{Board, BrokenRule, IntLine, Violation};
 
 use crate::name::SimOptions;
 use crate::oled::Oled;
@@ -146,6 +146,14 @@ impl SimBoard {
         let mut violations = self.board.violations();
         violations.retain(|violation| violation.rule.harms());
         (violations, self.board.harms_total())
+    }
+
+    /// The broken rules that harm data or chips, each once for a chip select, with their numbers.
+    #[must_use]
+    pub fn harmful_rules(&self) -> Vec<BrokenRule> {
+        let mut broken = self.board.broken_rules();
+        broken.retain(|one| one.first.rule.harms());
+        broken
     }
 
     /// The counts so far.

@@ -8,7 +8,7 @@
 //!
 //! * `config`: the configuration from `barewire run`. `start`: runs when the library is loaded.
 //! * `paths`: the paths that are about a mapped node, and the files used in their place.
-//! * `out_of_reach`: files by which a program would go around a mapped GPIO chip.
+//! * `out_of_reach`: files by which a program would go around the mapped board's pins.
 //! * `files`: which descriptors are open nodes.
 //! * `server`: requests. `shared`: the memory in which most of them go; `connection`: the others, and open files.
 //! * `memory`: the program's memory, whose addresses may be bad: `EFAULT`, not a crash; `good`: pages that were good before.

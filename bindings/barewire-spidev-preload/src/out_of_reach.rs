@@ -1,17 +1,19 @@
-//! Files by which a program reaches GPIO lines around the character device: the registers as memory, and the
-//! interface of `/sys/class/gpio`, which Linux has had since before the device.
+//! Files by which a program reaches pins around the mapped chips: registers as memory, and the interface of
+//! `/sys/class/gpio`, which Linux has had since before the GPIO character device.
 //!
-//! Where a GPIO chip is mapped, opening them fails with `EPERM`, and the program's user is told why: such a
-//! program would move the machine's own pins, and none of the board's.
+//! Where a board is told to the program, or a GPIO chip is mapped, opening registers fails with `EPERM`: a program that
+//! takes the machine for a Raspberry Pi would map that board's addresses, which are something else here. Where a GPIO chip
+//! is mapped, `/sys/class/gpio` is refused too: it would move the machine's own pins, and none of the board's. The
+//! program's user is told why.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use crate::paths::{absolute, plain, tree_has};
+use crate::paths::{absolute, is_board_told, plain, tree_has};
 use crate::say::say_once;
 
-/// Whether that is such a file, and a GPIO chip is mapped.
+/// Whether that is such a file.
 pub(crate) fn refuses(directory: i32, path: &CStr) -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     static MAPPED: OnceLock<bool> = OnceLock::new();
@@ -20,21 +22,28 @@ pub(crate) fn refuses(directory: i32, path: &CStr) -> bool {
     if !bytes.windows(3).any(|part| matches!(part, b"mem" | b"pio")) {
         return false;
     }
-    if !*MAPPED.get_or_init(|| tree_has("/sys/bus/gpio")) {
+    let mapped = *MAPPED.get_or_init(|| tree_has("/sys/bus/gpio"));
+    if !mapped && !is_board_told() {
         return false;
     }
     let Some(path) = absolute(directory, path).and_then(|path| plain(&path)) else { return false };
     let gpiomem = path.strip_prefix("dev/gpiomem");
     let registers = path == "dev/mem"
         || gpiomem.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
-    if !registers && !path.starts_with("sys/class/gpio/") {
+    let exported = mapped && path.starts_with("sys/class/gpio/");
+    if !registers && !exported {
         return false;
     }
+    let how = if mapped {
+        "Use a library that takes that"
+    } else {
+        "Map it with --map-gpio, and use a library that takes it"
+    };
     say_once(
         &SAID,
         format_args!(
             "this program opens /{path} for its GPIO lines: that is out of reach of `barewire run`, which maps \
-             the character device /dev/gpiochipN alone. Use a library that takes that: gpiod, lgpio, gpiozero \
+             the character device /dev/gpiochipN alone. {how}: gpiod, lgpio, gpiozero \
              with GPIOZERO_PIN_FACTORY=lgpio, or rpi-lgpio in the place of RPi.GPIO"
         ),
     );

@@ -1,19 +1,26 @@
 //! Decides which paths are about mapped nodes, and which files are used in their place.
 //!
 //! # How it works
-//! A path below `/dev`, `/sys` or `/proc/device-tree` that exists in the [tree](barewire_spidev_abi::tree) is taken from there. A
-//! directory that exists in both is the system's own: its listing gets the tree's entries added. A link
+//! A path below `/dev` or `/sys`, or `/proc/cpuinfo`, that exists in the [tree](barewire_spidev_abi::tree) is taken from
+//! there. A directory that exists in both is the system's own: its listing gets the tree's entries added. A link
 //! elsewhere that leads to a node is found when the system's own call has failed.
+//!
+//! A device tree in the tree replaces the machine's as a whole: a program that reads one board's `model` and another
+//! board's `soc` would take itself to be on neither.
 
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use barewire_spidev_abi::NodeName;
 use barewire_spidev_abi::gpio::ChipName;
 use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
 
 use crate::config::config;
+
+/// The paths of the device tree. The first is a link to the second.
+const DEVICE_TREES: [&str; 2] = ["proc/device-tree", "sys/firmware/devicetree/base"];
 
 /// How many links lead to a node at most.
 const LINKS_MAX: usize = 8;
@@ -43,7 +50,12 @@ pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Substitute> {
     let config = config()?;
     let absolute = absolute(directory, path)?;
     let plain = plain(&absolute)?;
-    if !["dev/", "sys/", "proc/device-tree/"].iter().any(|root| plain.starts_with(root)) {
+    if is_in_device_tree(&plain) {
+        // Also if it does not exist there: then it does not exist.
+        return is_board_told()
+            .then(|| path_in_tree(&config.tree, &absolute).map(Substitute::File))?;
+    }
+    if !["dev/", "sys/"].iter().any(|root| plain.starts_with(root)) && plain != "proc/cpuinfo" {
         return None;
     }
     let (in_tree, kind) = in_tree(&config.tree, &absolute)?;
@@ -82,7 +94,7 @@ pub(crate) fn listed_too(path: &Path) -> Option<CString> {
     let config = config()?;
     let text = path.to_str()?;
     let plain = plain(text)?;
-    if !matches!(plain.split('/').next(), Some("dev" | "sys")) {
+    if !matches!(plain.split('/').next(), Some("dev" | "sys")) && plain != "proc" {
         return None;
     }
     let (in_tree, kind) = in_tree(&config.tree, text)?;
@@ -93,6 +105,19 @@ pub(crate) fn listed_too(path: &Path) -> Option<CString> {
 pub(crate) fn outside(path: &[u8]) -> &[u8] {
     let inside = config().and_then(|config| path.strip_prefix(config.tree.as_bytes()));
     inside.filter(|rest| rest.starts_with(b"/")).unwrap_or(path)
+}
+
+/// A relative path as the program means it if its working directory is one of the tree.
+pub(crate) fn from_inside(path: &CStr) -> Option<CString> {
+    let text = path.to_str().ok().filter(|text| !text.is_empty() && !text.starts_with('/'))?;
+    let base = rustix::process::getcwd(Vec::new()).ok()?;
+    let outside = outside(base.as_bytes());
+    if outside.len() == base.as_bytes().len() {
+        return None;
+    }
+    // The system may not have the directories that it climbs through.
+    let path = plain(&format!("{}/{text}", str::from_utf8(outside).ok()?))?;
+    CString::new(format!("/{path}")).ok()
 }
 
 /// The path of an open directory.
@@ -129,8 +154,25 @@ pub(crate) fn plain(absolute: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
+fn is_in_device_tree(plain: &str) -> bool {
+    let below = |root: &&str| {
+        plain.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    DEVICE_TREES.iter().any(below)
+}
+
+/// Whether programs are told which board is mapped: the tree has a device tree.
+pub(crate) fn is_board_told() -> bool {
+    static TOLD: OnceLock<bool> = OnceLock::new();
+    *TOLD.get_or_init(|| tree_has(DEVICE_TREES[1]))
+}
+
+fn path_in_tree(tree: &str, absolute: &str) -> Option<CString> {
+    CString::new(format!("{tree}/{}", absolute.trim_start_matches('/'))).ok()
+}
+
 fn in_tree(tree: &str, absolute: &str) -> Option<(CString, FileType)> {
-    let path = CString::new(format!("{tree}/{}", absolute.trim_start_matches('/'))).ok()?;
+    let path = path_in_tree(tree, absolute)?;
     let found = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     // A link is followed where it leads to a directory that the system has too.
     let kind = FileType::from_raw_mode(found.st_mode);

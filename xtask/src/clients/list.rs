@@ -1,8 +1,8 @@
 //! The clients: what each is asked to do, on which board, and how that is judged.
 //!
 //! Scripts find what they need in variables: `BAREWIRE`, `PYTHON` (with packages from PyPI), `CLIENTS` (the
-//! scripts' folder), `NODE_PACKAGES`, `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`, `DISPLAY_CRATE`; they run in a
-//! directory of their own.
+//! scripts' folder), `NODE_PACKAGES`, `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`, `DISPLAY_CRATE`, `RPPAL_CRATE`;
+//! they run in a directory of their own.
 
 /// A client.
 #[derive(Debug, PartialEq)]
@@ -181,6 +181,22 @@ pub(super) const CLIENTS: &[Client] = &[
         judge: "grep -q 'gpiozero by lgpio' log",
     },
     Client {
+        name: "blinka-rpi3",
+        about: "Blinka recognises a Raspberry Pi 3, and reads a voltage",
+        maps: &["/dev/spidev0.0=sim:rpi3,input=2:constant:1234"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,input=2:constant:1234"],
+        script: "$PYTHON $CLIENTS/blinka.py",
+        judge: "grep -q 'chip BCM2XXX board RASPBERRY_PI_3B Blinka RASPBERRY_PI_3B' log; grep -q 'channel 2 has 123. mV' log",
+    },
+    Client {
+        name: "blinka-rpi5",
+        about: "the same on a Raspberry Pi 5",
+        maps: &["/dev/spidev0.0=sim:rpi5,input=2:constant:1234"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi5,input=2:constant:1234"],
+        script: "$PYTHON $CLIENTS/blinka.py",
+        judge: "grep -q 'chip BCM2XXX board RASPBERRY_PI_5 Blinka RASPBERRY_PI_5' log; grep -q 'channel 2 has 123. mV' log",
+    },
+    Client {
         name: "gpiod-tools",
         about: "gpiod's tools as Debian has them: lines, edges",
         maps: &["/dev/spidev0.2=sim:imx8mp"],
@@ -205,6 +221,14 @@ pub(super) const CLIENTS: &[Client] = &[
         options: &[],
         script: "$SPIDEV_CRATE",
         judge: "grep -q 'four times' log",
+    },
+    Client {
+        name: "rust-rppal",
+        about: "the crate rppal recognises a Raspberry Pi 3, and reads a flash's id",
+        maps: &["/dev/spidev0.1=sim:rpi3"],
+        options: &[],
+        script: "$RPPAL_CRATE",
+        judge: "grep -q 'Raspberry Pi 3 B, BCM2837' log; grep -q 'the id .ef, 40, 16.' log",
     },
     Client {
         name: "rust-display",

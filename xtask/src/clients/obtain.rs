@@ -10,7 +10,7 @@ use crate::programs;
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 9] = [
+const PYPI: [&str; 11] = [
     "spidev==3.8",
     "gpiozero==2.0.1.post3",
     "luma.oled==3.16.0",
@@ -20,6 +20,8 @@ const PYPI: [&str; 9] = [
     "gpiod==2.5.0",
     "python-periphery==2.4.3",
     "Adafruit-PureIO==1.1.12",
+    "Adafruit-Blinka==10.0.0",
+    "Adafruit-PlatformDetect==3.89.1",
 ];
 
 /// Packages from npm.
@@ -67,6 +69,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("SPIDEV_TEST", spidev_test),
         ("SPIDEV_CRATE", folder.join("examples/spidev_client")),
         ("DISPLAY_CRATE", folder.join("examples/display_client")),
+        ("RPPAL_CRATE", folder.join("examples/rppal_client")),
     ];
     Ok(Tools { barewire, variables })
 }

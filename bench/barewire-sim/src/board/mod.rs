@@ -32,6 +32,7 @@ pub mod spec;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::io;
 use std::rc::Rc;
 
 use accesses::AccessLog;
@@ -40,7 +41,7 @@ pub use body::{Pad, SimRegisters, SimTimer};
 pub use lines::{ChipLines, LineError};
 pub use spec::BoardSpec;
 
-use crate::check::{Faults, Log, Rule, Violation};
+use crate::check::{BrokenRule, Faults, Log, Rule, Violation};
 use crate::chip::{Chip, Ps};
 use crate::engine::{Engine, RELAX_PS};
 use crate::line::{self, IntLine, Source};
@@ -49,7 +50,7 @@ use crate::model::{BlockOptions, ControllerBlock};
 use crate::profile::Profile;
 use crate::random::SplitMix64;
 use crate::selection::Selection;
-use crate::vcd::{Capture, MAX_EVENTS};
+use crate::vcd::{Capture, MAX_EVENTS, VcdSummary};
 use crate::wire::{Driver, Wire, WireUse};
 use body::{BoardState, Stall};
 
@@ -345,6 +346,12 @@ impl Board {
         self.shared.world.borrow().wire.has_chip(cs)
     }
 
+    /// The part's name of the chip behind chip select `cs`.
+    #[must_use]
+    pub fn chip_name(&self, cs: u8) -> Option<&'static str> {
+        self.shared.world.borrow().wire.chip_name(cs)
+    }
+
     /// Lets the blocks catch up with the running thread's time and gives the world out.
     fn settled<T>(&self, with: impl FnOnce(&mut World, Ps) -> T) -> T {
         let now = self.engine().now_ps();
@@ -404,6 +411,13 @@ impl Board {
         self.log().kept()
     }
 
+    /// The rules broken so far, each once for a chip select, with their numbers. At any moment, as
+    /// [`Board::violations`].
+    #[must_use]
+    pub fn broken_rules(&self) -> Vec<BrokenRule> {
+        self.log().broken()
+    }
+
     /// The number of violations, including those not kept. May be called at any moment, as
     /// [`Board::violations`].
     #[must_use]
@@ -432,7 +446,16 @@ impl Board {
         self.settled(|world, now| world.wire.start_recording(now, max_events));
     }
 
-    /// Ends the recording and writes it; `None` if none was begun.
+    /// Ends the recording and writes it to `out` piece by piece; `None` if none was begun.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_vcd(&self, out: &mut dyn io::Write) -> io::Result<Option<VcdSummary>> {
+        let recorder = self.settled(|world, _| world.wire.take_recording());
+        recorder.map(|recorder| recorder.write_to(out)).transpose()
+    }
+
+    /// Ends the recording and returns its file; `None` if none was begun.
     #[must_use]
     pub fn take_vcd(&self) -> Option<Capture> {
         let recorder = self.settled(|world, _| world.wire.take_recording());

@@ -338,6 +338,30 @@ fn the_log_is_capped_and_counts_on() {
 }
 
 #[test]
+fn a_rule_that_is_broken_often_is_counted_by_chip_select() {
+    let log = Log::default();
+    for at_ps in 0..KEPT_VIOLATIONS as u64 + 5 {
+        log.report(at_ps, Rule::Chip, Some(1), format!("the {at_ps}th"));
+    }
+    log.report(7, Rule::Chip, Some(0), "another chip");
+    log.report(8, Rule::Mode, Some(1), "another rule");
+    let broken = log.broken();
+    let told: Vec<_> = broken
+        .iter()
+        .map(|one| (one.first.rule, one.first.cs, one.first.detail.as_str(), one.times))
+        .collect();
+    let expected = [
+        (Rule::Chip, Some(1), "the 0th", KEPT_VIOLATIONS as u64 + 5),
+        (Rule::Chip, Some(0), "another chip", 1),
+        (Rule::Mode, Some(1), "another rule", 1),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(broken.iter().map(|one| one.times).sum::<u64>(), log.total());
+    log.clear();
+    assert!(log.broken().is_empty());
+}
+
+#[test]
 fn what_harms_is_kept_where_what_only_costs_time_filled_the_log() {
     let log = Log::default();
     for at_ps in 0..KEPT_VIOLATIONS as u64 + 5 {

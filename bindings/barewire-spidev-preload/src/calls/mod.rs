@@ -4,6 +4,7 @@
 //! barewire is built for, an integer or pointer is passed alike either way.
 
 mod close;
+mod directory;
 mod gpio;
 mod io;
 mod link;

@@ -23,6 +23,8 @@ mod real_time;
 mod regs;
 mod run;
 mod run_gpio;
+mod run_identity;
+mod run_notes;
 mod run_served;
 mod run_wire;
 mod selftest;

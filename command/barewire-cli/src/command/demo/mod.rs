@@ -216,7 +216,15 @@ const fn published(
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // The text already contains the summary's figures at their places.
     let Args { json, costs } = *args;
-    let tell = TellArgs { json, vcd: None, stats: false, latency: false, costs, quiet: true };
+    let tell = TellArgs {
+        json,
+        vcd: None,
+        vcd_limit: 0,
+        stats: false,
+        latency: false,
+        costs,
+        quiet: true,
+    };
     let request = Request::named(BUS, &tell);
     session::run(&request, |session| {
         if costs.is_some() {

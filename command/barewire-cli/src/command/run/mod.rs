@@ -5,9 +5,10 @@
 //! 2. The program is looked at: the library must be loadable into it ([`program`]). Nodes of the same name
 //!    that the kernel has are hidden from it ([`hide`]), so that calls that bypass the library reach no
 //!    chip. GPIO chips of `--map-gpio` are handled alike.
-//! 3. The program is started with `libbarewire_spidev.so` loaded. Its calls on the nodes come here
+//! 3. Files are made that tell the program which board is mapped ([`identity`]).
+//! 4. The program is started with `libbarewire_spidev.so` loaded. Its calls on the nodes come here
 //!    ([`server`]), one at a time, and run on the bus ([`nodes`]) or the board's pins ([`gpio`]).
-//! 4. When the program has ended, the buses are closed and its exit code is this command's.
+//! 5. When the program has ended, the buses are closed and its exit code is this command's.
 //!
 //! Ctrl-C is the program's: this command ends when the program does ([`signals`]).
 
@@ -15,6 +16,7 @@ mod clock;
 mod direct;
 mod gpio;
 mod hide;
+mod identity;
 mod map;
 mod news;
 mod nodes;
@@ -39,7 +41,7 @@ use crate::shared::failure::Failure;
 use crate::shared::files::{NamedFile, Output};
 use crate::shared::output::note;
 use crate::shared::session::{
-    EndState, Figures, Place, Report, Request, Session, StartedSession, TellArgs,
+    EndState, Figures, Place, Report, Request, Session, StartedSession, TellArgs, VCD_LIMIT,
 };
 use crate::shared::text::number;
 use clock::Clock;
@@ -89,6 +91,10 @@ pub(crate) struct Args {
     /// Record the wire into FILE (one simulated board)
     #[arg(long, value_name = "FILE")]
     vcd: Option<PathBuf>,
+    /// The most words and level changes that --vcd records; each takes some 50 bytes of memory, and some 250 of
+    /// the file
+    #[arg(long, value_name = "N", default_value_t = VCD_LIMIT, value_parser = number::count::<usize>)]
+    vcd_limit: usize,
     /// Count what goes over each bus, by the names of Linux's spi statistics, and print it at the end
     #[arg(long)]
     stats: bool,
@@ -153,6 +159,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tell = TellArgs {
         json: false,
         vcd: args.vcd.clone(),
+        vcd_limit: args.vcd_limit,
         stats: args.stats,
         latency: false,
         costs: None,
@@ -237,6 +244,15 @@ fn serve(
     let nodes = Nodes::open(&args.maps, sessions, &clocks, &setup, args.verbose, tree)?;
     let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, args.verbose)?;
     gpio.make_tree(dir.path())?;
+    // The board of the pins first: programs ask for the board to find their pins.
+    let mapped =
+        args.gpio_maps.iter().map(|map| &map.bus).chain(args.maps.iter().map(|map| &map.bus));
+    let places = mapped.filter_map(|bus| {
+        let session = sessions.iter().find(|(name, _)| name == bus)?;
+        Some(session.1.place.bus.as_str())
+    });
+    identity::make(dir.path(), places)
+        .map_err(|error| Failure::io("write a temporary directory", &error))?;
     let mut server = Server::new(nodes, gpio)?;
     let nodes = names.iter().map(|node| node.path());
     hide::hide(&nodes.chain(chips.iter().map(|chip| chip.path())).collect::<Vec<_>>(), dir.path())?;

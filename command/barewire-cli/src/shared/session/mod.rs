@@ -19,6 +19,7 @@ mod request;
 mod tell;
 
 use std::cell::Cell;
+use std::io;
 use std::time::Instant;
 
 use barewire::bus::Statistics;
@@ -27,13 +28,14 @@ use barewire::spi::Mode;
 use barewire_linux::shared::ChipLock;
 pub(crate) use barewire_open::SimCan;
 use barewire_open::{Console, Fitting, Layers, LocalBus, OpenError, OpenOptions, is_stdout};
-use barewire_sim::vcd::Capture;
+use barewire_sim::chip::PS_PER_NS;
+use barewire_sim::vcd::VcdSummary;
 use serde::Serialize;
 
 pub(crate) use figures::Figures;
 use measure::{Latencies, MeasuredCosts};
 pub(crate) use progress::BusProgress;
-pub(crate) use request::{BusArgs, ChipRequest, EndState, Place, Request, TellArgs};
+pub(crate) use request::{BusArgs, ChipRequest, EndState, Place, Request, TellArgs, VCD_LIMIT};
 
 use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
 use crate::shared::costs::Costs;
@@ -128,7 +130,7 @@ impl Session {
 
     /// The lock of a chip that other processes may use.
     pub(crate) fn chip_lock(&self, chip_select: u8) -> Result<Option<ChipLock>, Failure> {
-        let console = if self.silent { Console { tell: |_| (), ..CONSOLE } } else { CONSOLE };
+        let console = if self.silent { HUSHED } else { CONSOLE };
         Ok(self.open.chip_lock(chip_select)?.map(|lock| console.attend(lock)))
     }
 
@@ -179,14 +181,18 @@ impl Session {
 /// This command's user.
 const CONSOLE: Console = Console { tell: |text| note!("{text}"), flow: interrupt::flow };
 
+/// This command's user, who wants no notes.
+const HUSHED: Console = Console { tell: |_| (), ..CONSOLE };
+
 /// Opens the bus of that name as `request` says, its messages timed by `latencies`. Notes are printed even where they are
-/// not wanted: a file's name may be a slip.
+/// not wanted, unless a program is served: a file's name may be a slip.
 fn open(
     name: &BusName,
     request: &Request<'_>,
     latencies: Option<Latencies>,
 ) -> Result<LocalBus, Failure> {
     let Request { selftest, linux_process, can, .. } = *request;
+    let console = if request.is_hushed() { HUSHED } else { CONSOLE };
     let options = OpenOptions {
         layers: Layers {
             fault: selftest.and_then(|selftest| selftest.fault),
@@ -200,9 +206,9 @@ fn open(
             Some(_) => Fitting::Nothing,
         },
         linux_process,
-        console: Some(CONSOLE),
+        console: Some(console),
     };
-    Ok(LocalBus::open_with(name, options, &mut |text| note!("{text}"))?)
+    Ok(LocalBus::open_with(name, options, &mut |text| (console.tell)(text))?)
 }
 
 /// The JSON line: the report's fields, then the figures' where there are some.
@@ -272,7 +278,7 @@ impl StartedSession {
         };
         session.open.bus().set_counting(tell.stats);
         if let (Some(_), Some(simulated)) = (&vcd, session.open.board()) {
-            simulated.board.start_vcd();
+            simulated.board.start_vcd_limited(tell.vcd_limit);
         }
         Ok(Self { session, vcd, begun: Instant::now() })
     }
@@ -299,7 +305,7 @@ impl StartedSession {
         let took = begun.elapsed();
         let figures = session.figures();
         let measured = session.measured(tell.stats);
-        let recorded = vcd.map_or(Ok(()), |vcd| write_vcd(vcd, &session));
+        let recorded = vcd.map_or(Ok(()), |vcd| write_vcd(vcd, &session, request));
         let misuse = session.open.misuse().transpose().map_err(Failure::from);
         let closed = session.open.close().map_err(Failure::from);
         let printed = match &result {
@@ -311,7 +317,7 @@ impl StartedSession {
             Err(_) => Ok(()),
         };
         let done = result.is_ok();
-        if let Some(text) = measured.text().filter(|_| !tell.json) {
+        if let Some(text) = measured.text().filter(|_| !tell.json && !request.is_hushed()) {
             note!("{text}");
         }
         let kept = tell::simulated(&session, tell, settled, figures.as_ref(), took, done)
@@ -349,15 +355,53 @@ pub(crate) fn rerun<R>(
     Ok(report)
 }
 
-fn write_vcd(mut vcd: Output, session: &Session) -> Result<(), Failure> {
-    let capture = session.open.board().and_then(|simulated| simulated.board.take_vcd());
-    let Some(Capture { vcd: bytes, lost_events }) = capture else { return Ok(()) };
-    vcd.write_all(&bytes)?;
+/// Writes the recording. One that was full is an error of a command, and a note where a program was served: the program's
+/// exit code is not the recording's.
+fn write_vcd(mut vcd: Output, session: &Session, request: &Request<'_>) -> Result<(), Failure> {
+    let Some(simulated) = session.open.board() else { return Ok(()) };
+    let mut sink = VcdSink { output: &mut vcd, failure: None };
+    let written = simulated.board.write_vcd(&mut sink);
+    if let Some(failure) = sink.failure {
+        return Err(failure);
+    }
+    let written = written.map_err(|error| Failure::io("write the recording", &error))?;
     vcd.commit()?;
-    if lost_events > 0 {
-        return Err(Failure::Failed(format!(
-            "the recording was full: the VCD file ends {lost_events} events before the command does"
-        )));
+    let Some(VcdSummary { events, lost_events: lost @ 1.., duration_ps }) = written else {
+        return Ok(());
+    };
+    let [events, lost] = [events, lost].map(figure::grouped);
+    let time = figure::time(duration_ps as f64 / PS_PER_NS as f64);
+    let text = format!(
+        "the recording was full: the VCD file has the first {events} words and level changes ({time}), {lost} are \
+         missing; --vcd-limit N records more"
+    );
+    if request.settled != EndState::AsServed {
+        return Err(Failure::Failed(text));
+    }
+    if !request.tell.quiet {
+        note!("{text}");
     }
     Ok(())
+}
+
+/// Passes the pieces of a recording on to its file.
+struct VcdSink<'o> {
+    output: &'o mut Output,
+    failure: Option<Failure>,
+}
+
+impl io::Write for VcdSink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.output.write_all(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(failure) => {
+                self.failure = Some(failure);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -14,6 +14,9 @@ use crate::shared::files::{self, NamedFile};
 use crate::shared::output::note;
 use crate::shared::text::number;
 
+/// What is recorded unless told: 13 pictures of 320 × 240 dots of 16 bits on a controller with words of 8 bits.
+pub(crate) const VCD_LIMIT: usize = 2_000_000;
+
 /// Which bus, how fast, and how to tell.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct BusArgs {
@@ -48,6 +51,10 @@ pub(crate) struct TellArgs {
     /// Record the wire into FILE, for sigrok, PulseView or GTKWave (simulated boards)
     #[arg(long, value_name = "FILE")]
     pub(crate) vcd: Option<PathBuf>,
+    /// The most words and level changes that --vcd records; each takes some 50 bytes of memory, and some 250 of
+    /// the file
+    #[arg(long, value_name = "N", default_value_t = VCD_LIMIT, value_parser = number::count::<usize>, hide_short_help = true)]
+    pub(crate) vcd_limit: usize,
     /// Count what goes over the bus, by the names of Linux's spi statistics, and print it after the
     /// command
     #[arg(long)]
@@ -199,9 +206,16 @@ impl<'r> Request<'r> {
         files::check(&outputs, &inputs)
     }
 
-    /// Notes what a simulated chip does not keep: also where notes are not wanted.
+    /// Whether only errors are told. A command that changes a chip itself also says, in spite of `--quiet`, what
+    /// is likely a slip; a program that is served may not use that chip at all.
+    pub(super) fn is_hushed(&self) -> bool {
+        self.tell.quiet && self.settled == EndState::AsServed
+    }
+
+    /// Notes what a simulated chip does not keep.
     pub(super) fn note_forgotten(&self, name: &BusName) {
         if self.changes
+            && !self.is_hushed()
             && let BusName::Sim(SimOptions { flash: None, .. }) = name
         {
             note!(

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use barewire_open::SimBoard;
+use barewire_sim::BrokenRule;
 
 use super::{EndState, Figures, Session, TellArgs};
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
+use crate::shared::text::figure;
 
-/// Violations and complaints shown; the rest are counted.
+/// Complaints shown; the rest are counted.
 const SHOWN: usize = 5;
 /// Status register 1: an operation is in progress.
 const BUSY: u8 = 1;
@@ -38,16 +40,14 @@ pub(super) fn simulated(
         };
         note!("{}{took}", figures.summary());
     }
-    let (violations, total) = simulated.harms();
+    let total = simulated.board.harms_total();
     if total > 0 {
         // Of a command that failed it is likely a consequence, and its error says more.
         let what = if done { "RULES OF THE WIRE BROKEN" } else { "rules of the wire broken" };
         note!("{what}: {total}");
-        for violation in violations.iter().take(SHOWN) {
-            note!("  at {violation}");
-        }
-        if total > SHOWN as u64 {
-            note!("  … and {} more", total - SHOWN as u64);
+        broken_by_chip(simulated);
+        if settled == EndState::AsServed && !tell.quiet {
+            note_other_chips(session, simulated);
         }
     }
     let left = left_open(simulated).filter(|_| settled == EndState::Promised);
@@ -58,6 +58,39 @@ pub(super) fn simulated(
         Some(left) => Err(Failure::Failed(format!("the chip was left {left}"))),
         None if total > 0 && settled != EndState::AsServed => Err(broken_rules(total)),
         None => Ok(()),
+    }
+}
+
+/// Prints each rule that was broken, once for a chip.
+fn broken_by_chip(simulated: &SimBoard) {
+    for BrokenRule { first, times } in simulated.harmful_rules() {
+        match times {
+            1 => note!("  at {first}"),
+            times => note!("  at {first}, and {} times more", figure::grouped(times - 1)),
+        }
+    }
+}
+
+/// Says how another chip takes the place of one whose rules were broken: a program for a display that is mapped to a
+/// converter's chip select breaks the converter's rules.
+fn note_other_chips(session: &Session, simulated: &SimBoard) {
+    let mut chip_selects: Vec<u8> =
+        simulated.harmful_rules().iter().filter_map(|one| one.first.cs).collect();
+    chip_selects.sort_unstable();
+    chip_selects.dedup();
+    let flash_cs = simulated.board.spec().flash().cs;
+    for cs in chip_selects {
+        let Some(chip) = simulated.board.chip_name(cs) else { continue };
+        let instead = match cs == flash_cs {
+            true => {
+                "flash-part=PART puts another flash there (`barewire list --flash-parts`)".into()
+            }
+            false => format!("oled={cs}:DC:RES puts an SSD1306 display there"),
+        };
+        note!(
+            "  cs{cs} of {} has the {chip}. If the program is for another chip, change the map: {instead}",
+            session.place.bus
+        );
     }
 }
 

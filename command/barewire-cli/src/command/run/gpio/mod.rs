@@ -9,7 +9,6 @@ mod map;
 mod pins;
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -71,19 +70,11 @@ impl<'s> Gpio<'s> {
         Ok(Self { chips, verbose, told: HashSet::new() })
     }
 
-    /// Adds the chips to `tree`, which stands in for `/`, and what tells programs which Raspberry Pi the
-    /// mapped board is.
+    /// Adds the chips to `tree`, which stands in for `/`.
     pub(super) fn make_tree(&self, dir: &Path) -> Result<(), Failure> {
         let names: Vec<ChipName> = self.chips.iter().map(|mapped| mapped.chip.name()).collect();
         let failed = |error| Failure::io("write a temporary directory", &error);
-        tree::make(dir, &names).map_err(failed)?;
-        let boards = self.chips.iter().map(|mapped| mapped.chip.pins().board());
-        if let Some(revision) = boards.filter_map(|board| revision(board.spec().name)).next() {
-            let folder = dir.join("proc/device-tree/system");
-            fs::create_dir_all(&folder).map_err(failed)?;
-            fs::write(folder.join("linux,revision"), revision.to_be_bytes()).map_err(failed)?;
-        }
-        Ok(())
+        tree::make(dir, &names).map_err(failed)
     }
 
     /// The index of a chip.
@@ -141,16 +132,6 @@ impl<'s> Gpio<'s> {
                 chip.deliver(send);
             }
         }
-    }
-}
-
-/// The revision code that a Raspberry Pi's firmware leaves in the device tree; gpiozero and rpi-lgpio read
-/// it first. From Raspberry Pi's documentation, "Raspberry Pi revision codes".
-fn revision(board: &str) -> Option<u32> {
-    match board {
-        "rpi3" => Some(0x00a0_2082),
-        "rpi5" => Some(0x00c0_4170),
-        _ => None,
     }
 }
 
