@@ -18,6 +18,7 @@ use barewire::reg::Registers;
 use barewire::time::Timer;
 
 use super::World;
+use super::selects::ProgramSelects;
 use crate::check::Log;
 use crate::chip::{PS_PER_NS, PS_PER_S, Ps};
 use crate::engine::{Engine, Line, Look};
@@ -54,6 +55,8 @@ pub(super) struct BoardState {
     pub(super) world: RefCell<World>,
     /// The pads that chips drive.
     pub(super) outputs: RefCell<Vec<Output>>,
+    /// The chip selects that the program drives.
+    pub(super) selects: RefCell<ProgramSelects>,
     pub(super) jitter_ps: Ps,
     pub(super) random: Cell<SplitMix64>,
     pub(super) stall: Cell<Option<Stall>>,
