@@ -10,7 +10,7 @@ use crate::programs;
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 7] = [
+const PYPI: [&str; 10] = [
     "spidev==3.8",
     "gpiozero==2.0.1.post3",
     "luma.oled==3.16.0",
@@ -18,6 +18,9 @@ const PYPI: [&str; 7] = [
     "lgpio==0.2.2.0",
     "rpi-lgpio==0.6",
     "gpiod==2.5.0",
+    "Adafruit-Blinka==10.0.0",
+    "adafruit-circuitpython-busdevice==5.2.17",
+    "adafruit-circuitpython-mcp3xxx==1.5.2",
 ];
 
 /// The programs that clients use.
@@ -60,6 +63,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("SPIDEV_TEST", spidev_test),
         ("SPIDEV_CRATE", folder.join("examples/spidev_client")),
         ("DISPLAY_CRATE", folder.join("examples/display_client")),
+        ("FLASH_CRATE", folder.join("examples/flash_client")),
     ];
     Ok(Tools { barewire, variables })
 }

@@ -23,6 +23,7 @@ mod real_time;
 mod regs;
 mod run;
 mod run_gpio;
+mod run_selects;
 mod run_served;
 mod run_wire;
 mod selftest;
