@@ -8,8 +8,17 @@ use crate::linted;
 use crate::tool;
 
 /// The libraries, the command, and programs by others that are built here.
-const USED: [&str; 7] =
-    ["--lib", "--bin", "barewire", "--example", "spidev_client", "--example", "display_client"];
+const USED: [&str; 9] = [
+    "--lib",
+    "--bin",
+    "barewire",
+    "--example",
+    "spidev_client",
+    "--example",
+    "display_client",
+    "--example",
+    "flash_client",
+];
 
 /// Builds [`USED`], of which the step `test` has left nothing to do; the directory in which they are.
 ///
