@@ -18,7 +18,6 @@ use barewire::reg::Registers;
 use barewire::time::Timer;
 
 use super::World;
-use super::selects::ProgramSelects;
 use crate::check::Log;
 use crate::chip::{PS_PER_NS, PS_PER_S, Ps};
 use crate::engine::{Engine, Line, Look};
@@ -45,6 +44,15 @@ pub(super) struct Output {
     pub(super) pad: Pad,
     pub(super) active_high: bool,
     pub(super) source: Rc<dyn Source>,
+}
+
+/// The chip selects that the program drives.
+#[derive(Debug, Default)]
+pub(super) struct ProgramSelects {
+    /// Each with the pad that selects its chip.
+    pub(super) pads: Vec<(u8, Pad)>,
+    /// One bit for each chip select that the controller has no line for.
+    pub(super) freed: u32,
 }
 
 /// State shared by all handles of a board.

@@ -23,15 +23,6 @@ pub(super) struct PadWire {
     pub(super) to: Pad,
 }
 
-/// The chip selects that the program drives.
-#[derive(Debug, Default)]
-pub(super) struct ProgramSelects {
-    /// Each with the pad that selects its chip.
-    pads: Vec<(u8, Pad)>,
-    /// One bit for each chip select that the controller has no line for.
-    freed: u32,
-}
-
 impl Board {
     /// Wires the selects of chips to pads that the program drives; with `all`, also those of the other chip
     /// selects, to the pads of their own lines, and the controller has no line at all then.
