@@ -8,7 +8,7 @@ use crate::linted;
 use crate::tool;
 
 /// The libraries, the command, and programs by others that are built here.
-const USED: [&str; 9] = [
+const USED: [&str; 11] = [
     "--lib",
     "--bin",
     "barewire",
@@ -18,6 +18,8 @@ const USED: [&str; 9] = [
     "display_client",
     "--example",
     "rppal_client",
+    "--example",
+    "flash_client",
 ];
 
 /// Builds [`USED`], of which the step `test` has left nothing to do; the directory in which they are.

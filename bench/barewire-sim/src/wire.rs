@@ -153,6 +153,10 @@ pub struct Wire {
     sck: bool,
     mosi: bool,
     unselected_reported: bool,
+    /// The program drives a chip select itself, so it may clock on purpose while none is active.
+    program_selects: bool,
+    /// MOSI is wired to MISO.
+    jumper: bool,
     faults: Faults,
     log: Log,
     recorder: Option<Box<Recorder>>,
@@ -188,6 +192,8 @@ impl Wire {
             sck: false,
             mosi: true,
             unselected_reported: false,
+            program_selects: false,
+            jumper: false,
             faults,
             log: Log::default(),
             recorder: None,
@@ -247,6 +253,21 @@ impl Wire {
         if line.level != level {
             self.edge(cs, level, at);
         }
+    }
+
+    /// Wires the select of line `cs` to `driver`, which the program drives and which has `level` at `at`. What
+    /// drove the line before leads to nothing then, and [`Rule::ClockWithoutCs`] is no rule of this wire any
+    /// more: a program may clock on purpose while no chip is selected, as SD cards need it.
+    pub(crate) fn select_by_program(&mut self, cs: u8, driver: Driver, level: bool, at: Ps) {
+        let Some(line) = self.lines.get_mut(usize::from(cs)) else { return };
+        line.driver = driver;
+        self.program_selects = true;
+        self.set_line(cs, level, at);
+    }
+
+    /// Wires MOSI to MISO for as long as no chip is selected: a chip that is selected is stronger.
+    pub(crate) fn set_jumper(&mut self) {
+        self.jumper = true;
     }
 
     /// Connects input pin `pin` of the chip on line `cs` to `driver`, which has `level` at `at`, and
@@ -532,8 +553,10 @@ impl Wire {
 
     fn shift(&mut self, run: &Run, clocking: Clocking, mosi: u32, bits: u32) -> u32 {
         let Clocking { at, period } = clocking;
-        let mut miso = mask(bits);
-        if self.active == 0 && !run.loopback && !self.unselected_reported {
+        let jumper = self.jumper && self.active & self.chips == 0;
+        let mut miso = if jumper { mosi } else { mask(bits) };
+        let on_purpose = run.loopback || jumper || self.program_selects;
+        if self.active == 0 && !on_purpose && !self.unselected_reported {
             self.unselected_reported = true;
             self.log.report(at, Rule::ClockWithoutCs, None, "SCK runs, no CS is active");
         }

@@ -63,6 +63,7 @@ mod out_file;
 mod owned_message;
 mod sim_board;
 mod waiting;
+mod wiring;
 
 pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, Steady};
 pub use error::OpenError;

@@ -16,7 +16,7 @@ use barewire_sim::{Board, BrokenRule, IntLine, Violation};
 
 use crate::name::SimOptions;
 use crate::oled::Oled;
-use crate::{FlashFile, OpenError, files};
+use crate::{FlashFile, OpenError, files, wiring};
 
 const PS_PER_NS: u64 = 1_000;
 
@@ -134,6 +134,7 @@ impl SimBoard {
             Fitting::Nothing => {}
         }
         let oled = options.oled.as_ref().map(|oled| Oled::attach(&board, oled)).transpose()?;
+        wiring::wire(&board, &options.wiring)?;
         // A self-test's bytes are commands to a chip that hears them.
         faults.absent |= !matches!(fitted, Fitting::Chips(_));
         flash.borrow_mut().set_faults(faults);

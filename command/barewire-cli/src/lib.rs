@@ -43,6 +43,11 @@ Buses (--bus):
                            sine:HZ:AMPLITUDE_MV:OFFSET_MV, file:PATH:RATE_HZ (volts, one a line)
     oled=CS:DC:RES[:FILE]  an SSD1306 display behind chip select CS, its D/C# and RES# at those GPIO pins;
                            FILE gets its picture at the end (PBM)
+    select=CS:PIN[+…]      the chip of chip select CS is selected by that GPIO pin, which the program drives
+    no-cs                  the controller has no chip select lines: their pins are the program's, as with a
+                           Raspberry Pi's overlay spi0-0cs
+    jumper=CS              a wire from MOSI to MISO in the place of that chip, for loopback tests
+    wire=FROM:TO[+…]       GPIO pin TO has the level of pin FROM
     fault=NAME[+NAME…]     no-chip, stuck-low, stuck-busy, ignore-program, timing-corrupts,
                            power-loss-program[:N], power-loss-erase[:N] (in the N-th, from 0)
     jitter-ns=N            register accesses take up to N ns longer, at random

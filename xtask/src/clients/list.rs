@@ -1,8 +1,8 @@
 //! The clients: what each is asked to do, on which board, and how that is judged.
 //!
 //! Scripts find what they need in variables: `BAREWIRE`, `PYTHON` (with packages from PyPI), `CLIENTS` (the
-//! scripts' folder), `NODE_PACKAGES`, `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`, `DISPLAY_CRATE`, `RPPAL_CRATE`;
-//! they run in a directory of their own.
+//! scripts' folder), `NODE_PACKAGES`, `IMAGE` (4 MiB of noise), `SPIDEV_TEST`, `SPIDEV_CRATE`, `DISPLAY_CRATE`, `RPPAL_CRATE`,
+//! `FLASH_CRATE`; they run in a directory of their own.
 
 /// A client.
 #[derive(Debug, PartialEq)]
@@ -28,6 +28,13 @@ const PARTS: &[&str] = &[
     "/dev/spidev2.0=sim:imx8mp,flash-part=bh25q128as,flash=DIR/2.bin",
     "/dev/spidev3.0=sim:imx8mp,flash-part=w25q256fv,flash=DIR/3.bin",
 ];
+
+/// Three pages of the image are in the chip, and no rule of the wire was broken.
+const PAGES: &str = "for page in 0 291 16383; do \
+                     dd if=chip.bin bs=256 skip=$page count=1 of=is.bin; \
+                     dd if=$IMAGE bs=256 skip=$page count=1 of=must.bin; \
+                     cmp is.bin must.bin; done; \
+                     test $(grep -c 'RULES OF THE WIRE' log) = 0";
 
 /// All of them.
 pub(super) const CLIENTS: &[Client] = &[
@@ -113,6 +120,16 @@ pub(super) const CLIENTS: &[Client] = &[
         options: &[],
         script: "$SPIDEV_TEST -D /dev/spidev0.3 -v -l -s 1000000",
         judge: "test $(grep -c '^.X |' log) = 2; \
+                test \"$(sed -n 's/^TX |//p' log)\" = \"$(sed -n 's/^RX |//p' log)\"",
+    },
+    Client {
+        name: "spidev_test-wire",
+        about: "the same by a jumper, with and without a chip select",
+        maps: &["/dev/spidev0.0=sim:rpi3,jumper=0"],
+        options: &[],
+        script: "$SPIDEV_TEST -D /dev/spidev0.0 -v -s 1000000; \
+                 $SPIDEV_TEST -D /dev/spidev0.0 -v -N -H -s 8000000",
+        judge: "test $(grep -c '^.X |' log) = 4; \
                 test \"$(sed -n 's/^TX |//p' log)\" = \"$(sed -n 's/^RX |//p' log)\"",
     },
     Client {
@@ -237,5 +254,36 @@ pub(super) const CLIENTS: &[Client] = &[
         options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,oled=0:24:25:DIR/seen.pbm"],
         script: "$DISPLAY_CRATE drawn.pbm",
         judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
+    },
+    Client {
+        name: "python-select",
+        about: "py-spidev with no_cs, the chip selected by gpiod",
+        maps: &["/dev/spidev0.0=sim:rpi3,flash=DIR/chip.bin,select=1:25,cs=1"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,flash=DIR/chip.bin,select=1:25"],
+        script: "$PYTHON $CLIENTS/own_select.py $IMAGE",
+        judge: PAGES,
+    },
+    Client {
+        name: "blinka-selects",
+        about: "Adafruit's Blinka selects two chips by digitalio",
+        maps: &[
+            "/dev/spidev0.0=sim:rpi3,flash=DIR/chip.bin,input=2:constant:1234,no-cs,select=1:25",
+        ],
+        options: &[
+            "--map-gpio",
+            "/dev/gpiochip0=sim:rpi3,flash=DIR/chip.bin,input=2:constant:1234,no-cs,select=1:25",
+        ],
+        script: "$PYTHON $CLIENTS/blinka_selects.py $IMAGE",
+        judge: PAGES,
+    },
+    Client {
+        name: "rust-select",
+        about: "w25q32jv on embedded-hal-bus, selected by gpio-cdev",
+        maps: &["/dev/spidev0.0=sim:rpi3,flash=DIR/chip.bin,select=1:25,cs=1"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3,flash=DIR/chip.bin,select=1:25"],
+        script: "$FLASH_CRATE read.bin",
+        judge: "dd if=chip.bin bs=4096 skip=18 count=1 | cmp - read.bin; \
+                test $(tr -d '\\377' < read.bin | wc -c) -gt 500; \
+                test $(grep -c 'RULES OF THE WIRE' log) = 0",
     },
 ];

@@ -10,7 +10,7 @@ use crate::programs;
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 11] = [
+const PYPI: [&str; 13] = [
     "spidev==3.8",
     "gpiozero==2.0.1.post3",
     "luma.oled==3.16.0",
@@ -22,6 +22,8 @@ const PYPI: [&str; 11] = [
     "Adafruit-PureIO==1.1.12",
     "Adafruit-Blinka==10.0.0",
     "Adafruit-PlatformDetect==3.89.1",
+    "adafruit-circuitpython-busdevice==5.2.17",
+    "adafruit-circuitpython-mcp3xxx==1.5.2",
 ];
 
 /// Packages from npm.
@@ -70,6 +72,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("SPIDEV_CRATE", folder.join("examples/spidev_client")),
         ("DISPLAY_CRATE", folder.join("examples/display_client")),
         ("RPPAL_CRATE", folder.join("examples/rppal_client")),
+        ("FLASH_CRATE", folder.join("examples/flash_client")),
     ];
     Ok(Tools { barewire, variables })
 }

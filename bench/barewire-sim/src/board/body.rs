@@ -46,6 +46,15 @@ pub(super) struct Output {
     pub(super) source: Rc<dyn Source>,
 }
 
+/// The chip selects that the program drives.
+#[derive(Debug, Default)]
+pub(super) struct ProgramSelects {
+    /// Each with the pad that selects its chip.
+    pub(super) pads: Vec<(u8, Pad)>,
+    /// One bit for each chip select that the controller has no line for.
+    pub(super) freed: u32,
+}
+
 /// State shared by all handles of a board.
 pub(super) struct BoardState {
     pub(super) engine: Engine,
@@ -54,6 +63,8 @@ pub(super) struct BoardState {
     pub(super) world: RefCell<World>,
     /// The pads that chips drive.
     pub(super) outputs: RefCell<Vec<Output>>,
+    /// The chip selects that the program drives.
+    pub(super) selects: RefCell<ProgramSelects>,
     pub(super) jitter_ps: Ps,
     pub(super) random: Cell<SplitMix64>,
     pub(super) stall: Cell<Option<Stall>>,

@@ -42,10 +42,12 @@ pub enum LineError {
     NoPad(Pad),
     /// The pad is a chip select.
     ChipSelect(Pad),
-    /// Another chip drives the pad, or the pad is to be both an input and an output.
+    /// Another chip or a wire from another pad drives the pad, or the pad is to be both an input and an output.
     Driven(Pad),
     /// The wire has 32 connected input pins, or would have more.
     TooMany,
+    /// The chip select is a line of the controller alone: no GPIO block of the board has its pad.
+    NoPadOf(u8),
 }
 
 impl fmt::Display for LineError {
@@ -56,8 +58,11 @@ impl fmt::Display for LineError {
             Self::Twice(at) => write!(f, "line {at}: the pin is connected already"),
             Self::NoPad(pad) => write!(f, "the board has no {pad}"),
             Self::ChipSelect(pad) => write!(f, "{pad} is a chip select"),
-            Self::Driven(pad) => write!(f, "{pad} is driven by a chip"),
+            Self::Driven(pad) => write!(f, "{pad} is wired to something else"),
             Self::TooMany => f.write_str("more than 32 input pins"),
+            Self::NoPadOf(cs) => {
+                write!(f, "chip select {cs} is a line of the controller alone: no GPIO pin has it")
+            }
         }
     }
 }
@@ -193,23 +198,18 @@ impl Board {
         (world.gpio[usize::from(pad.block)].pads() >> pad.bit & 1 != 0, since)
     }
 
-    /// Pulls a pad up or down: the level that it has while nothing drives it. A chip's pin is stronger.
+    /// Pulls a pad up or down: the level that it has while nothing drives it. A chip's pin, a wire from another
+    /// pad and the resistor that keeps a chip deselected are stronger.
     ///
     /// # Panics
     /// If the board has no such GPIO block.
     pub fn pull(&self, pad: Pad, up: bool) {
-        if self.shared.outputs.borrow().iter().any(|output| output.pad == pad) {
+        if self.shared.outputs.borrow().iter().any(|output| output.pad == pad)
+            || self.is_outside_held(pad)
+        {
             return;
         }
-        self.settled(|world, now| {
-            let gpio = &mut world.gpio[usize::from(pad.block)];
-            let before = gpio.pads();
-            gpio.set_outside(pad.bit, up);
-            let pads = gpio.pads();
-            if pads != before {
-                world.wire.drive(driver(pad), pads >> pad.bit & 1 != 0, now);
-            }
-        });
+        self.settled(|world, now| world.set_outside(pad, up, now));
     }
 
     /// Records a pad that the program drives, from here on or from the recording's start, under that name.
@@ -225,22 +225,23 @@ impl Board {
     }
 
     /// Whether a line may be connected to `pad`.
-    fn check_pad(&self, pad: Pad) -> Result<(), LineError> {
+    pub(super) fn check_pad(&self, pad: Pad) -> Result<(), LineError> {
         let pins =
             self.shared.world.borrow().gpio.get(usize::from(pad.block)).map(|gpio| gpio.pins());
         if pins.is_none_or(|pins| pad.bit >= pins) {
             return Err(LineError::NoPad(pad));
         }
-        if self.spec.cs.iter().any(|cs| cs.driver == driver(pad)) {
+        if self.select_at(pad).is_some() {
             return Err(LineError::ChipSelect(pad));
         }
-        if self.shared.outputs.borrow().iter().any(|output| output.pad == pad) {
+        if self.is_wired(pad) || self.shared.outputs.borrow().iter().any(|output| output.pad == pad)
+        {
             return Err(LineError::Driven(pad));
         }
         Ok(())
     }
 }
 
-fn driver(Pad { block, bit }: Pad) -> Driver {
+pub(super) fn driver(Pad { block, bit }: Pad) -> Driver {
     Driver::Gpio { block, bit }
 }

@@ -28,6 +28,7 @@ mod accesses;
 mod body;
 pub mod chips;
 mod lines;
+mod selects;
 pub mod spec;
 
 use std::cell::{Cell, RefCell};
@@ -39,6 +40,7 @@ use accesses::AccessLog;
 pub use accesses::{Access, MANY_ACCESSES, folded, listed};
 pub use body::{Pad, SimRegisters, SimTimer};
 pub use lines::{ChipLines, LineError};
+use selects::PadWire;
 pub use spec::BoardSpec;
 
 use crate::check::{BrokenRule, Faults, Log, Rule, Violation};
@@ -100,6 +102,8 @@ struct World {
     wire: Wire,
     controller: Box<dyn ControllerBlock>,
     gpio: Vec<Box<dyn GpioBlock>>,
+    /// Wires from one pad to another.
+    wires: Vec<PadWire>,
     counts: Vec<AccessCounts>,
     accesses: AccessLog,
     mark: Ps,
@@ -152,14 +156,34 @@ impl World {
             let detail = format!("write to offset {offset:#x}, where the GPIO has no register");
             self.wire.log().report(now, Rule::BadAccess, None, detail);
         }
-        let pads = gpio.pads();
+        self.pads_moved((block - 1) as u8, before, now);
+    }
+
+    /// Tells the wire and the pads that are wired to it each pad of the GPIO block at `index` that is no longer as
+    /// it was `before`.
+    fn pads_moved(&mut self, index: u8, before: u64, now: Ps) {
+        let pads = self.gpio[usize::from(index)].pads();
         let mut changed = pads ^ before;
         while changed != 0 {
             let bit = changed.trailing_zeros() as u8;
             changed &= changed - 1;
-            let driver = Driver::Gpio { block: (block - 1) as u8, bit };
-            self.wire.drive(driver, pads >> bit & 1 != 0, now);
+            let (pad, level) = (Pad { block: index, bit }, pads >> bit & 1 != 0);
+            self.wire.drive(Driver::Gpio { block: index, bit }, level, now);
+            for at in 0..self.wires.len() {
+                let PadWire { from, to } = self.wires[at];
+                if from == pad {
+                    self.set_outside(to, level, now);
+                }
+            }
         }
+    }
+
+    /// What is outside a pad gives it that level, while its block does not drive it.
+    fn set_outside(&mut self, pad: Pad, level: bool, now: Ps) {
+        let gpio = &mut self.gpio[usize::from(pad.block)];
+        let before = gpio.pads();
+        gpio.set_outside(pad.bit, level);
+        self.pads_moved(pad.block, before, now);
     }
 }
 
@@ -208,13 +232,30 @@ impl Board {
         let controller = (spec.kind.model)(profile.reference_hz.value, &options.blocks);
         let log = wire.log().clone();
         let accesses = AccessLog::default();
-        let world = RefCell::new(World { wire, controller, gpio, counts, accesses, mark: 0 });
+        let world = RefCell::new(World {
+            wire,
+            controller,
+            gpio,
+            wires: Vec::new(),
+            counts,
+            accesses,
+            mark: 0,
+        });
         let random = Cell::new(SplitMix64::new(options.seed));
         let jitter_ps = options.jitter_ps;
         let (stall, acknowledged_at) = (Cell::new(None), Cell::new(0));
-        let outputs = RefCell::default();
-        let shared =
-            BoardState { engine, log, world, outputs, jitter_ps, random, stall, acknowledged_at };
+        let (outputs, selects) = (RefCell::default(), RefCell::default());
+        let shared = BoardState {
+            engine,
+            log,
+            world,
+            outputs,
+            selects,
+            jitter_ps,
+            random,
+            stall,
+            acknowledged_at,
+        };
         let shared = Rc::new(shared);
         Self { spec, profile, shared }
     }

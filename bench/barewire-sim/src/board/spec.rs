@@ -72,19 +72,30 @@ pub struct CsSpec {
     pub driver: Driver,
     /// Active high instead of low.
     pub active_high: bool,
+    /// The pad that has the line. `None` for a controller's own line whose pad is in none of the board's
+    /// GPIO blocks.
+    pub pad: Option<Pad>,
 }
 
 impl CsSpec {
     /// An active-low chip select on a GPIO.
     #[must_use]
     pub const fn gpio(name: &'static str, block: u8, bit: u8) -> Self {
-        Self { name, driver: Driver::Gpio { block, bit }, active_high: false }
+        let (driver, pad) = (Driver::Gpio { block, bit }, Some(Pad { block, bit }));
+        Self { name, driver, active_high: false, pad }
     }
 
     /// An active-low line of the controller's own.
     #[must_use]
     pub const fn native(name: &'static str, line: u8) -> Self {
-        Self { name, driver: Driver::Native(line), active_high: false }
+        Self { name, driver: Driver::Native(line), active_high: false, pad: None }
+    }
+
+    /// An active-low line of the controller's own, at a pad that a GPIO block can have instead.
+    #[must_use]
+    pub const fn native_at(name: &'static str, line: u8, block: u8, bit: u8) -> Self {
+        let pad = Some(Pad { block, bit });
+        Self { name, driver: Driver::Native(line), active_high: false, pad }
     }
 }
 
@@ -204,7 +215,7 @@ pub static BOARDS: [BoardSpec; 10] = [
         cs: &[
             // The header's CE0, driven as Linux does: as a GPIO.
             CsSpec::gpio("GPIO8", 0, 8),
-            CsSpec::native("SPI0_CE1_N", 1),
+            CsSpec::native_at("SPI0_CE1_N", 1, 0, 7),
         ],
         chips: &[
             &FlashSpec { cs: 1, part: Part::w25q32jv },
@@ -223,7 +234,7 @@ pub static BOARDS: [BoardSpec; 10] = [
         cs: &[
             // The header's CE0, driven as Linux does: as a GPIO.
             CsSpec::gpio("GPIO8", 0, 8),
-            CsSpec::native("SPI0_CE1_N", 1),
+            CsSpec::native_at("SPI0_CE1_N", 1, 0, 7),
             // The block's own line would rise in the middle of a long read.
             CsSpec::gpio("GPIO25", 0, 25),
         ],
@@ -258,7 +269,7 @@ pub static BOARDS: [BoardSpec; 10] = [
         cs: &[
             // The pin of NPCS0, as a GPIO.
             CsSpec::gpio("PC25", 0, 25),
-            CsSpec::native("SPI1_NPCS1", 1),
+            CsSpec::native_at("SPI1_NPCS1", 1, 0, 26),
         ],
         chips: &[&FlashSpec { cs: 0, part: Part::s25fl512s }],
     },
@@ -289,9 +300,9 @@ pub static BOARDS: [BoardSpec; 10] = [
             // JE7, a pin beside the bus.
             CsSpec::gpio("MIO0", 0, 0),
             // JE1, where a Pmod with SPI has its chip select: MIO13. The other two follow: MIO14 and MIO15.
-            CsSpec::native("SPI1_SS0", 0),
-            CsSpec::native("SPI1_SS1", 1),
-            CsSpec::native("SPI1_SS2", 2),
+            CsSpec::native_at("SPI1_SS0", 0, 0, 13),
+            CsSpec::native_at("SPI1_SS1", 1, 0, 14),
+            CsSpec::native_at("SPI1_SS2", 2, 0, 15),
         ],
         chips: &[&FlashSpec { cs: 1, part: Part::w25q32jv }],
     },

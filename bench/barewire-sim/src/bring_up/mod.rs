@@ -129,8 +129,10 @@ impl<const PRESENT: bool> Interrupt for AnyInterrupt<PRESENT> {
 /// The board's table of chip selects, as board code would write it.
 fn chip_selects(board: &Board) -> [CsLine; 4] {
     let mut chip_selects = [CsLine::Absent; 4];
-    for (line, cs) in chip_selects.iter_mut().zip(board.spec().cs) {
+    let own = (0..).zip(board.spec().cs);
+    for (line, (at, cs)) in chip_selects.iter_mut().zip(own) {
         *line = match cs.driver {
+            _ if !board.has_line(at) => CsLine::Absent,
             CsDriver::Native(channel) => CsLine::Native { channel, active_high: cs.active_high },
             CsDriver::Gpio { block: 0, bit } => CsLine::Gpio { bit, active_high: cs.active_high },
             CsDriver::Gpio { block, .. } => unreachable!("GPIO block {block} of one"),

@@ -1,6 +1,7 @@
 //! A simulated board, powered up with its chips.
 
 use barewire::controller::Controller;
+use barewire::spi::Mode;
 use barewire::time::Timer;
 use barewire_sim::Board;
 use barewire_sim::bring_up::{Charged, any};
@@ -27,6 +28,14 @@ pub(crate) fn open(
 }
 
 impl Backing for SimBoard {
+    fn mode(&self, chip_select: u8) -> Mode {
+        let exists = usize::from(chip_select) < self.board.spec().cs.len();
+        match exists && !self.board.has_line(chip_select) {
+            true => Mode::NO_CS,
+            false => Mode::default(),
+        }
+    }
+
     fn timer(&self) -> Box<dyn Timer> {
         Box::new(self.board.timer())
     }

@@ -7,6 +7,7 @@ mod oled;
 mod qemu;
 mod sim;
 mod spidev;
+mod wiring;
 
 use std::fmt;
 use std::str::Split;
@@ -17,6 +18,7 @@ pub use oled::OledOptions;
 pub use qemu::QemuName;
 pub use sim::SimOptions;
 pub use spidev::SpidevName;
+pub use wiring::WiringOptions;
 
 use crate::files::NamedFile;
 use crate::near;
@@ -271,6 +273,19 @@ mod tests {
             ("sim:imx8mp,start-delay-ns=1000001", "more than 1000000"),
             ("sim:rpi3,xch=fifo-empty", "about ECSPI, which rpi3 has not"),
             ("sim:rpi3,oled=0:24", "option oled: \"\" is no number of a GPIO pin"),
+            ("sim:rpi3,select=1", "option select: \"\" is no number of a GPIO pin: write CS:PIN"),
+            (
+                "sim:rpi3,select=1:40",
+                "pin 40 is out of a program's reach: a GPIO chip has the pins 0 to 31",
+            ),
+            ("sim:rpi3,select=0:25+1:25", "pin 25 is given twice: two chips would answer at once"),
+            ("sim:rpi3,no-cs=1", "option no-cs: it takes no value"),
+            ("sim:rpi3,jumper", "option jumper: \"\" is no number of a chip select"),
+            ("sim:rpi3,wire=20:21+21:22", "pin 21 cannot follow one pin and be another's"),
+            (
+                "sim:sabrelite,jumper=0,flash=x",
+                "jumper=0 is in the place of the flash: leave flash= out",
+            ),
         ] {
             let error = error(text);
             assert!(error.contains(part), "{text}: {error}");
@@ -317,6 +332,10 @@ mod tests {
             "-",
             "K",
             "timing-corrupts",
+            "select=",
+            "no-cs",
+            "jumper=",
+            "wire=",
             "uio",
             "mem",
             "uio0",

@@ -13,7 +13,7 @@ use barewire_sim::model::signal::SignalSpec;
 use barewire_sim::profile::CostLevel;
 use barewire_sim::{BoardOptions, BoardSpec, Faults};
 
-use super::{OledOptions, oled, read_options};
+use super::{OledOptions, WiringOptions, oled, read_options, wiring};
 use crate::files::NamedFile;
 use crate::{near, number};
 
@@ -32,6 +32,8 @@ pub struct SimOptions {
     pub inputs: Vec<(u8, SignalSpec)>,
     /// A display in the place of another chip.
     pub oled: Option<OledOptions>,
+    /// What is wired otherwise than on the board.
+    pub wiring: WiringOptions,
     /// The faults to inject.
     pub faults: SimFaults,
     /// Register accesses take up to this much longer, at random.
@@ -116,12 +118,16 @@ const JITTER_MAX_NS: u64 = 1_000_000;
 /// As long as the longest jitter.
 const START_DELAY_MAX_NS: u64 = JITTER_MAX_NS;
 
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 18] = [
     "flash",
     "flash-part",
     "protect",
     "input",
     "oled",
+    "select",
+    "no-cs",
+    "jumper",
+    "wire",
     "fault",
     "jitter-ns",
     "seed",
@@ -162,6 +168,7 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
         status: None,
         inputs: Vec::new(),
         oled: None,
+        wiring: WiringOptions::default(),
         faults: SimFaults::default(),
         jitter_ns: 0,
         seed: 0,
@@ -176,6 +183,7 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
         all |= (key, value) == ("protect", "all");
         options.set(key, value)
     })?;
+    options.check_jumper()?;
     // Another part may have its bits elsewhere.
     if let Some(part) = options.flash_part.as_ref().filter(|_| all) {
         options.status = Some(part.level_mask());
@@ -196,6 +204,11 @@ impl SimOptions {
                 }
             }
             "oled" => self.oled = Some(oled::parse(value)?),
+            "select" => self.wiring.selects = wiring::selects(value)?,
+            "no-cs" if value.is_empty() => self.wiring.no_cs = true,
+            "no-cs" => return Err("it takes no value".into()),
+            "jumper" => self.wiring.jumper = Some(wiring::jumper(value)?),
+            "wire" => self.wiring.wires = wiring::wires(value)?,
             "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
             "jitter-ns" => self.jitter_ns = at_most(value, JITTER_MAX_NS)?,
             "seed" => self.seed = number::bytes(value)?,
@@ -223,6 +236,25 @@ impl SimOptions {
             _ => self.ecspi.start_delay_ps = at_most(value, START_DELAY_MAX_NS)? * PS_PER_NS,
         }
         Ok(())
+    }
+
+    /// Refuses options of a flash that a jumper replaces.
+    fn check_jumper(&self) -> Result<(), String> {
+        let flash = self.board.flash().cs;
+        if self.wiring.jumper != Some(flash) {
+            return Ok(());
+        }
+        let of_flash = [
+            ("flash=", self.flash.is_some()),
+            ("flash-part=", self.flash_part.is_some()),
+            ("protect=", self.status.is_some()),
+        ];
+        match of_flash.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => {
+                Err(format!("jumper={flash} is in the place of the flash: leave {option} out"))
+            }
+        }
     }
 
     /// Refuses a reading of a block that the board has not.

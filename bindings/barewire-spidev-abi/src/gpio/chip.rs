@@ -36,11 +36,19 @@ pub struct GpioError {
     pub errno: Errno,
     /// The cause, in words.
     pub why: Option<String>,
+    /// The line that was asked for, if the board itself uses it.
+    pub of_board: Option<u32>,
 }
 
 impl From<Errno> for GpioError {
     fn from(errno: Errno) -> Self {
-        Self { errno, why: None }
+        Self { errno, why: None, of_board: None }
+    }
+}
+
+impl GpioError {
+    fn new(errno: Errno, why: String) -> Self {
+        Self { errno, why: Some(why), of_board: None }
     }
 }
 
@@ -193,7 +201,7 @@ impl<P: Pins> GpioChip<P> {
             return Ok(line);
         }
         let why = format!("line {line} of a chip with {} lines", self.lines.len());
-        Err(GpioError { errno: Errno::INVAL, why: Some(why) })
+        Err(GpioError::new(Errno::INVAL, why))
     }
 
     fn count(&self, lines: u32) -> Result<usize, GpioError> {
@@ -208,7 +216,7 @@ impl<P: Pins> GpioChip<P> {
         if self.lines[line as usize].flags & flag::OUTPUT != 0 {
             return Ok(());
         }
-        Err(GpioError { errno: Errno::PERM, why: Some(format!("line {line} is an input")) })
+        Err(GpioError::new(Errno::PERM, format!("line {line} is an input")))
     }
 
     /// Requests lines for the open file `made`: all or none.
@@ -228,9 +236,7 @@ impl<P: Pins> GpioChip<P> {
             let free = self.existing(*line).and_then(|line| self.free(line));
             // The same line twice is busy the second time.
             let free = free.and_then(|()| match lines[..index].contains(line) {
-                true => {
-                    Err(GpioError { errno: Errno::BUSY, why: Some(format!("line {line} twice")) })
-                }
+                true => Err(GpioError::new(Errno::BUSY, format!("line {line} twice"))),
                 false => Ok(()),
             });
             free?;
@@ -255,10 +261,8 @@ impl<P: Pins> GpioChip<P> {
             return Ok(());
         }
         let used_as = String::from_utf8_lossy(consumer);
-        Err(GpioError {
-            errno: Errno::BUSY,
-            why: Some(format!("line {line} is used as {used_as:?}")),
-        })
+        let busy = GpioError::new(Errno::BUSY, format!("line {line} is used as {used_as:?}"));
+        Err(GpioError { of_board: (*user == User::Board).then_some(line), ..busy })
     }
 
     fn configure(&mut self, file: OpenId, lines: &[u32], configs: &[LineConfig], now: &Now) {

@@ -25,6 +25,7 @@ mod run;
 mod run_gpio;
 mod run_identity;
 mod run_notes;
+mod run_selects;
 mod run_served;
 mod run_wire;
 mod selftest;

@@ -152,7 +152,8 @@ impl Block {
 
     /// The same, with other chip selects: a driver and whether it is active high.
     pub(crate) fn taped_with(&'static self, lines: &[(Driver, bool)]) -> TapedBoard {
-        let line = |&(driver, active_high): &_| CsSpec { name: "a line", driver, active_high };
+        let line =
+            |&(driver, active_high): &_| CsSpec { name: "a line", driver, active_high, pad: None };
         let cs: Vec<CsSpec> = lines.iter().map(line).collect();
         let spec = BoardSpec { cs: cs.leak(), ..self.spec(self.usual()).clone() };
         TapedBoard::new(Box::leak(Box::new(spec)), (self.usual().options)())

@@ -242,7 +242,7 @@ fn serve(
     let tree = (!served).then(|| dir.path());
     let clocks = Clock::of_all(sessions);
     let nodes = Nodes::open(&args.maps, sessions, &clocks, &setup, args.verbose, tree)?;
-    let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, args.verbose)?;
+    let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, (args.verbose, args.quiet))?;
     gpio.make_tree(dir.path())?;
     // The board of the pins first: programs ask for the board to find their pins.
     let mapped =

@@ -94,7 +94,7 @@ fn board(args: &Args) -> Result<Board, Failure> {
         let what = "--mmio serves a simulated board: --bus sim:BOARD";
         return Err(Failure::Usage(what.into()));
     };
-    let SimOptions { flash, flash_part, status, inputs, oled, faults, .. } = &options;
+    let SimOptions { flash, flash_part, status, inputs, oled, wiring, faults, .. } = &options;
     let of_chips = [
         ("flash", flash.is_some()),
         ("flash-part", flash_part.is_some()),
@@ -103,7 +103,8 @@ fn board(args: &Args) -> Result<Board, Failure> {
         ("oled", oled.is_some()),
         ("fault", faults.chip != NorFaults::default()),
     ];
-    if let Some((option, _)) = of_chips.iter().find(|(_, given)| *given) {
+    let wired = wiring.given().map(|option| (option, true));
+    if let Some((option, _)) = of_chips.into_iter().chain(wired).find(|(_, given)| *given) {
         let what = format!("option {option}: with --mmio, chips are named by --chip KIND@CS");
         return Err(Failure::Usage(what));
     }

@@ -118,7 +118,14 @@ impl Session {
     pub(crate) fn mode(&self, chip_select: u8) -> Mode {
         let mode = self.open.mode(chip_select);
         if mode.contains(Mode::NO_CS) && !self.silent {
-            note!("{} has no chip select: none is driven", self.place.bus);
+            let bus = &self.place.bus;
+            match self.open.board() {
+                // Only some of a board's lines may be the program's.
+                Some(_) => note!(
+                    "{bus}: chip select {chip_select} is not the controller's: none is driven"
+                ),
+                None => note!("{bus} has no chip select: none is driven"),
+            }
         }
         mode
     }

@@ -2,7 +2,8 @@
 //!
 //! # How it works
 //! A chip's lines are the pads of the board's GPIO block, by number. Lines that drive chip selects belong
-//! to the board, as on a real machine they belong to the kernel's SPI driver. If a chip's output pin is
+//! to the board, as on a real machine they belong to the kernel's SPI driver; a program that asks for one is told
+//! by which option it gets a line of its own. If a chip's output pin is
 //! wired to a pad, as a CAN controller's INT, the pad's line shows its level.
 
 mod map;
@@ -12,7 +13,6 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::rc::Rc;
 
-use barewire_sim::wire::Driver;
 use barewire_sim::{Board, Pad};
 use barewire_spidev_abi::Errno;
 use barewire_spidev_abi::gpio::{ChipName, GpioChip, GpioError, LineSpec, Now, tree};
@@ -36,16 +36,18 @@ struct MappedChip<'s> {
 pub(super) struct Gpio<'s> {
     chips: Vec<MappedChip<'s>>,
     verbose: bool,
+    quiet: bool,
     told: HashSet<String>,
 }
 
 impl<'s> Gpio<'s> {
-    /// The chips of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`.
+    /// The chips of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`. `verbose` tells
+    /// why calls fail; `quiet` leaves out the advice for a program that wants a chip select's line.
     pub(super) fn open(
         maps: &[GpioMap],
         sessions: &[(&str, &'s Session)],
         clocks: &[Rc<Clock<'s>>],
-        verbose: bool,
+        (verbose, quiet): (bool, bool),
     ) -> Result<Self, Failure> {
         let mut chips = Vec::with_capacity(maps.len());
         for map in maps {
@@ -67,7 +69,7 @@ impl<'s> Gpio<'s> {
             let chip = GpioChip::new(map.chip, &label, specs(board), pins);
             chips.push(MappedChip { chip, clock: clock.clone() });
         }
-        Ok(Self { chips, verbose, told: HashSet::new() })
+        Ok(Self { chips, verbose, quiet, told: HashSet::new() })
     }
 
     /// Adds the chips to `tree`, which stands in for `/`.
@@ -98,9 +100,20 @@ impl<'s> Gpio<'s> {
         let MappedChip { chip, clock } = self.chips.get_mut(index).ok_or(Errno::BADF)?;
         let answer = clock.during(|| chip.ioctl(file, number, body, &now()));
         let path = chip.name().path();
-        answer.map_err(|GpioError { errno, why }| {
-            if let Some(why) = why.filter(|_| self.verbose) {
-                let text = format!("{path}: {errno}: {why}");
+        let pad = |line| u8::try_from(line).ok().map(|bit| Pad { block: 0, bit });
+        let board = chip.pins().board();
+        let advice = |line| {
+            let cs = board.line_at(pad(line)?)?;
+            Some(format!(
+                "{path}: line {line} is busy: the SPI controller has it as chip select {cs}. For a program that \
+                 selects chips itself, add to the bus in --map and --map-gpio: select={cs}:PIN (another pin), \
+                 select={cs}:{line} (this one), or no-cs (all of them)"
+            ))
+        };
+        answer.map_err(|GpioError { errno, why, of_board }| {
+            let why = why.filter(|_| self.verbose).map(|why| format!("{path}: {errno}: {why}"));
+            let advice = of_board.filter(|_| !self.quiet).and_then(advice);
+            for text in [why, advice].into_iter().flatten() {
                 if self.told.insert(text.clone()) {
                     note!("barewire: {text}");
                 }
@@ -139,14 +152,9 @@ impl<'s> Gpio<'s> {
 fn specs(board: &Board) -> Vec<LineSpec> {
     let spec = board.spec();
     let lines = board.pads_of(0).unwrap_or(0);
-    let of_line = |bit| {
-        let Pad { block, bit } = Pad { block: 0, bit };
-        let driver = Driver::Gpio { block, bit };
-        let cs = spec.cs.iter().position(|cs| cs.driver == driver);
-        LineSpec {
-            name: spec.gpio.first().map_or_else(String::new, |gpio| gpio.pad_name(bit)),
-            used_as: cs.map(|cs| format!("spi0 CS{cs}")),
-        }
+    let of_line = |bit| LineSpec {
+        name: spec.gpio.first().map_or_else(String::new, |gpio| gpio.pad_name(bit)),
+        used_as: board.line_at(Pad { block: 0, bit }).map(|cs| format!("spi0 CS{cs}")),
     };
     (0..lines).map(of_line).collect()
 }
