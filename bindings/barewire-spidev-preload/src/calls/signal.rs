@@ -7,10 +7,9 @@ use crate::{direct, handlers};
 
 /// Remembers that a handler is installed, if it is one.
 fn note(signal: c_int, handler: libc::sighandler_t, flags: c_int) {
-    if !matches!(handler, libc::SIG_DFL | libc::SIG_IGN) {
-        if handlers::note(signal, flags) {
-            direct::wait_for_messages();
-        }
+    let is_handler = !matches!(handler, libc::SIG_DFL | libc::SIG_IGN);
+    if is_handler && handlers::note(signal, flags) {
+        direct::wait_for_messages();
     }
 }
 

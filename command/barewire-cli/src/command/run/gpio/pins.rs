@@ -29,6 +29,11 @@ impl BoardPins {
         Ok(Self { board: board.clone(), lines })
     }
 
+    /// The board.
+    pub(super) fn board(&self) -> &Board {
+        &self.board
+    }
+
     fn pad(line: u32) -> Pad {
         // Below 32.
         Pad { block: BLOCK, bit: bit(line) }
