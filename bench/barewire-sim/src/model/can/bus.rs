@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+use super::BitTimes;
 use super::carry::Bus;
 use super::confine::Counters;
 use super::fault::Fault;
@@ -13,7 +14,6 @@ use super::feed::Feed;
 use super::node::{CanNode, NodeId};
 use super::record::Record;
 use super::traffic::Traffic;
-use super::BitTimes;
 use crate::chip::Ps;
 
 /// The functions to call after a change.

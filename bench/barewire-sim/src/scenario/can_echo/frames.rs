@@ -143,7 +143,9 @@ mod tests {
     }
 
     fn echo(n: u64) -> CanFrame {
-        CanFrame { id: 0x0ff, ..frame(n) }
+        let mut echo = frame(n);
+        echo.id -= 1;
+        echo
     }
 
     #[test]
