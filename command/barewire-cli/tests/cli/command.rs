@@ -42,10 +42,11 @@ pub(super) fn interrupted_without_growth(command: Command) -> Ran {
     })
 }
 
-/// The memory of a process, by `VmRSS` of proc(5).
+/// The resident memory of a process, without pages of its program's file, which the kernel drops and reads
+/// again as it likes: `RssAnon` of proc(5), a part of `VmRSS`.
 pub(super) fn resident_kb(id: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let field = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let field = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let number = field.and_then(|field| field.split_whitespace().next()?.parse().ok());
     number.unwrap_or_else(|| panic!("the process has ended: {status}"))
 }
