@@ -288,12 +288,12 @@ fn a_dump_takes_no_memory_for_the_frames_that_it_printed() {
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let mut pass = |frames| {
         let passed = lines.by_ref().take(frames).filter(Result::is_ok).count();
-        assert_eq!(passed, frames, "it ended");
-        resident_kb(&id)
+        (passed, resident_kb(&id))
     };
-    let (before_kb, after_kb) = (pass(10_000), pass(frames));
+    let ((_, before_kb), (passed, after_kb)) = (pass(10_000), pass(frames));
     child.kill().expect("it runs");
     child.wait().expect("it ends");
+    assert_eq!(passed, frames, "it ended");
     assert!(after_kb <= before_kb + GROWTH_MAX_KB, "{before_kb} kB, then {after_kb} kB");
 }
 
