@@ -5,13 +5,46 @@
 //! 2. A selection that began before a service is added before that service.
 
 use super::Echoed;
-use super::frames::FrameAccount;
-use super::threads::Ran;
+use super::frames::{FrameAccount, Tally};
 use super::times::Times;
 use crate::Violation;
 use crate::chip::Ps;
 use crate::model::can::{NodeId, Record};
 use crate::selection::Selection;
+
+/// Time and accesses that a part of the code used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    pub(super) time_ps: Ps,
+    pub(super) wire_ps: Ps,
+    pub(super) accesses: u64,
+}
+
+impl Usage {
+    pub(super) fn add(&mut self, since: Self, now: Self) {
+        self.time_ps += now.time_ps - since.time_ps;
+        self.wire_ps += now.wire_ps - since.wire_ps;
+        self.accesses += now.accesses - since.accesses;
+    }
+}
+
+/// Figures collected during a run.
+#[derive(Debug, Default)]
+pub(super) struct Ran {
+    pub(super) elapsed_ps: Ps,
+    pub(super) idle_ps: Ps,
+    /// All services, from the interrupt's end of its wait to the next, what they send included.
+    pub(super) serving: Usage,
+    /// Sending by services.
+    pub(super) sending: Usage,
+    /// Sending by other code.
+    pub(super) others: Usage,
+    /// Frames for which the chip had no free place to send from.
+    pub(super) dropped: u64,
+    /// How often a look at the chip found something other than a frame.
+    pub(super) strange: u64,
+    pub(super) interrupted: bool,
+}
 
 /// What is awaited for the time between a service's first two accesses.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +60,7 @@ enum Awaited {
 /// The account while the run goes on.
 #[derive(Debug)]
 pub(super) struct Account {
-    pub(super) frames: FrameAccount,
+    frames: FrameAccount,
     int_low: Times,
     cs_to_clock: Times,
     cs_high: Times,
@@ -89,7 +122,7 @@ impl Account {
         let interrupts = self.services;
         let tally = self.frames.tally(ran.interrupted);
         Echoed {
-            frames: super::Tally { dropped: ran.dropped, ..tally },
+            frames: Tally { dropped: ran.dropped, ..tally },
             rx_eof_to_tx_sof: self.frames.times().spread(),
             int_low: self.int_low.spread(),
             cs_to_clock: self.cs_to_clock.spread(),

@@ -17,7 +17,7 @@ use barewire::chip::mcp251xfd::{
 use barewire::controller::Controller;
 use barewire::regmap::OnDevice;
 
-use super::account::Account;
+use super::account::{Account, Ran, Usage};
 use super::socket::Socket;
 use super::{INSTRUCTIONS_PER_RECEIVED, INSTRUCTIONS_PER_SENT, Who};
 use crate::chip::Ps;
@@ -67,40 +67,6 @@ impl Bench<'_> {
         int_lows.into_iter().for_each(|low| account.int_low(low));
         records.iter().for_each(|record| account.frame(record));
     }
-}
-
-/// Time and accesses that a part of the code used.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
-    pub(super) time_ps: Ps,
-    pub(super) wire_ps: Ps,
-    pub(super) accesses: u64,
-}
-
-impl Usage {
-    fn add(&mut self, since: Self, now: Self) {
-        self.time_ps += now.time_ps - since.time_ps;
-        self.wire_ps += now.wire_ps - since.wire_ps;
-        self.accesses += now.accesses - since.accesses;
-    }
-}
-
-/// Figures collected during a run.
-#[derive(Debug, Default)]
-pub(super) struct Ran {
-    pub(super) elapsed_ps: Ps,
-    pub(super) idle_ps: Ps,
-    /// All services, from the interrupt's end of its wait to the next, what they send included.
-    pub(super) serving: Usage,
-    /// Sending by services.
-    pub(super) sending: Usage,
-    /// Sending by other code.
-    pub(super) others: Usage,
-    /// Frames for which the chip had no free place to send from.
-    pub(super) dropped: u64,
-    /// How often a look at the chip found something other than a frame.
-    pub(super) strange: u64,
-    pub(super) interrupted: bool,
 }
 
 /// The echo, as all threads have it.
