@@ -638,6 +638,11 @@ impl Wire {
         self.selections = Some(Vec::new());
     }
 
+    /// Returns the recorded selections, oldest first, and goes on recording.
+    pub fn drain_selections(&mut self) -> Vec<Selection> {
+        self.selections.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Returns the recorded selections, oldest first, and stops recording.
     pub fn take_selections(&mut self) -> Vec<Selection> {
         self.selections.take().unwrap_or_default()

@@ -238,6 +238,8 @@ fn attach_can(board: &Board, options: &SimOptions, times: BitTimes) -> Option<Si
     let mut can = board.can_options()?;
     can.faults = options.can_faults();
     let bus = CanBus::new(times);
+    // A board may be open for days, and no caller reads its bus's records.
+    bus.set_recording(false);
     let (chip, line) = board.attach_can(&bus, Some(can))?;
     Some(SimCan { bus, chip, line })
 }

@@ -279,7 +279,7 @@ pub fn run(machine: &Machine, path: &Path, speed_hz: u64, frames: u64, gap_ps: P
     let traffic = Traffic { gap_ps, count: NonZeroU64::new(frames), ..Traffic::default() };
     let far =
         can.add(Feed::new("far", traffic.frames().map(move |(at, frame)| (start_ps + at, frame))));
-    drop(chip.borrow().take_int_lows());
+    chip.borrow().start_int_lows();
     machine.set_cold(true);
     machine.start();
     let echo = Echo {

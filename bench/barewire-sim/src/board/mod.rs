@@ -508,6 +508,13 @@ impl Board {
         self.settled(|world, _| world.wire.start_selections());
     }
 
+    /// The selections noted since [`Board::start_selections`] or the last call, oldest first. Goes on noting: a
+    /// long run calls this now and then, and its memory stays bounded.
+    #[must_use]
+    pub fn drain_selections(&self) -> Vec<Selection> {
+        self.settled(|world, _| world.wire.drain_selections())
+    }
+
     /// The selections noted since [`Board::start_selections`], oldest first.
     #[must_use]
     pub fn take_selections(&self) -> Vec<Selection> {

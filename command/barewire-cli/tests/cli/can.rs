@@ -1,12 +1,16 @@
 //! `barewire can`: frames that come and go, their formats, and refusals.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::command::{Ran, barewire, interrupted, run, runs_whole};
+use super::command::{
+    GROWTH_MAX_KB, Ran, barewire, interrupted, interrupted_without_growth, resident_kb, run,
+    runs_whole,
+};
 
 fn can(verb: &str, options: &str) -> Ran {
     let words: Vec<&str> = ["can", verb].into_iter().chain(options.split_whitespace()).collect();
@@ -272,6 +276,34 @@ impl Drop for Vcan {
         let arguments = ["link", "del", "dev", &self.0];
         let _ = std::process::Command::new("ip").args(arguments).status();
     }
+}
+
+/// A chip that kept the time of each interrupt took 24 bytes a frame.
+#[test]
+fn a_dump_takes_no_memory_for_the_frames_that_it_printed() {
+    let frames = if runs_whole() { 200_000 } else { 60_000 };
+    let mut command = barewire(&["can", "dump", "--bus", "sim:imx8mp", "-q", "-g", "0"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    let id = child.id().to_string();
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut pass = |frames| {
+        let passed = lines.by_ref().take(frames).filter(Result::is_ok).count();
+        (passed, resident_kb(&id))
+    };
+    let ((_, before_kb), (passed, after_kb)) = (pass(10_000), pass(frames));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    assert_eq!(passed, frames, "it ended");
+    assert!(after_kb <= before_kb + GROWTH_MAX_KB, "{before_kb} kB, then {after_kb} kB");
+}
+
+/// A comparison of all frames at the end took about 180 bytes a frame.
+#[test]
+fn the_memory_of_gen_does_not_grow_with_the_frames() {
+    let words = "can gen --bus sim:imx8mp --json -g 0 -n 10000000".split(' ').collect::<Vec<_>>();
+    let line = interrupted_without_growth(barewire(&words)).json();
+    assert!(number(&line, "frames_received") > 1_000.0, "{line}");
+    assert_eq!((&line["frames_lost"], &line["frames_reordered"]), (&json!(0), &json!(0)), "{line}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::command::{Ran, barewire, interrupted, run};
+use super::command::{Ran, barewire, interrupted, interrupted_without_growth, run};
 
 fn echo(options: &str) -> Ran {
     let words: Vec<&str> = ["can", "echo"].into_iter().chain(options.split_whitespace()).collect();
@@ -186,6 +186,16 @@ fn ctrl_c_ends_it_while_no_frame_comes_and_nothing_is_called_lost() {
         assert_eq!((&line["interrupted"], &line["frames_lost"]), (&json!(true), &json!(0)));
         ran.fails(130, "stopped as asked");
     }
+}
+
+/// A run that kept a record of each frame took about 1 kB a frame.
+#[test]
+fn its_memory_does_not_grow_with_the_frames() {
+    let words = "can echo --bus sim:imx8mp --json --by process --costs used -n 10000000";
+    let words: Vec<&str> = words.split(' ').collect();
+    let line = interrupted_without_growth(barewire(&words)).json();
+    assert!(number(&line, "frames_echoed") > 1_000.0, "{line}");
+    assert_eq!(line["frames_lost"], json!(0), "{line}");
 }
 
 #[test]

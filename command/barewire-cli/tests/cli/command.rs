@@ -22,7 +22,37 @@ pub(super) fn runs_whole() -> bool {
 }
 
 /// Starts a command, waits until it handles SIGINT and has [worked](works_for) for `work_ms`, and interrupts it.
-pub(super) fn interrupted(mut command: Command, work_ms: u64) -> Ran {
+pub(super) fn interrupted(command: Command, work_ms: u64) -> Ran {
+    interrupted_after(command, |id| works_for(id, work_ms)).1
+}
+
+/// The memory that a command may take more of between two looks at it. Allocators and the kernel round.
+pub(super) const GROWTH_MAX_KB: u64 = 1_024;
+
+/// As [`interrupted`], after so much work that a command which keeps something of each step takes more
+/// memory: it may not.
+#[track_caller]
+pub(super) fn interrupted_without_growth(command: Command) -> Ran {
+    let ((before_kb, after_kb), ran) = interrupted_after(command, |id| {
+        works_for(id, 400);
+        let before_kb = resident_kb(id);
+        works_for(id, 2_000);
+        (before_kb, resident_kb(id))
+    });
+    assert!(after_kb <= before_kb + GROWTH_MAX_KB, "{before_kb} kB, then {after_kb} kB: {ran:?}");
+    ran
+}
+
+/// The resident memory of a process, without pages of its program's file, which the kernel drops and reads
+/// again as it likes: `RssAnon` of proc(5), a part of `VmRSS`. Of one that has ended it is 0.
+pub(super) fn resident_kb(id: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let field = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    field.and_then(|field| field.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+/// Starts a command, waits until it handles SIGINT, lets `meanwhile` look at it by its id, and interrupts it.
+fn interrupted_after<T>(mut command: Command, meanwhile: impl FnOnce(&str) -> T) -> (T, Ran) {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     let id = child.id().to_string();
     let begun = Instant::now();
@@ -30,10 +60,10 @@ pub(super) fn interrupted(mut command: Command, work_ms: u64) -> Ran {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never handled SIGINT");
         sleep(Duration::from_millis(5));
     }
-    works_for(&id, work_ms);
+    let seen = meanwhile(&id);
     let status = Command::new("kill").args(["-INT", &id]).status();
     assert!(status.expect("kill is there").success());
-    child.wait_with_output().expect("it ends").into()
+    (seen, child.wait_with_output().expect("it ends").into())
 }
 
 /// Waits until a process has had a processor for `work_ms` in its own code, by `utime` of proc(5), or has

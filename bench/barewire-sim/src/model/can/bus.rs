@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+use super::BitTimes;
 use super::carry::Bus;
 use super::confine::Counters;
 use super::fault::Fault;
@@ -13,7 +14,6 @@ use super::feed::Feed;
 use super::node::{CanNode, NodeId};
 use super::record::Record;
 use super::traffic::Traffic;
-use super::{BitTimes, Script};
 use crate::chip::Ps;
 
 /// The functions to call after a change.
@@ -69,7 +69,7 @@ impl CanBus {
 
     /// Attaches a node that acknowledges everything and sends nothing.
     pub fn add_listener(&self) -> NodeId {
-        self.add(Script::new("listener", []))
+        self.add(Feed::new("listener", []))
     }
 
     /// Adds a future fault.
@@ -141,7 +141,7 @@ impl CanBus {
         std::mem::take(&mut self.inner.borrow_mut().records)
     }
 
-    /// Turns recording on or off. It is on by default.
+    /// Turns recording on or off. It is on by default. Records take memory until they are taken.
     pub fn set_recording(&self, recording: bool) {
         self.inner.borrow_mut().recording = recording;
     }

@@ -94,7 +94,8 @@ pub(super) struct Core {
     pub(super) int_enables: u32,
     pub(super) int_flags: u32,
     int_low_since: Option<Ps>,
-    int_lows: Vec<(Ps, Option<Ps>)>,
+    /// `None`: not kept.
+    int_lows: Option<Vec<(Ps, Option<Ps>)>>,
     // Errors.
     pub(super) counters: Counters,
     /// C1TREC's state bits at the last update.
@@ -154,7 +155,7 @@ impl Core {
             int_enables: 0,
             int_flags: 0,
             int_low_since: None,
-            int_lows: Vec::new(),
+            int_lows: None,
             counters: Counters::default(),
             error_bits: 0,
             bdiag: [0; 2],
@@ -415,11 +416,13 @@ impl Core {
         match (low, self.int_low_since) {
             (true, None) => {
                 self.int_low_since = Some(at);
-                self.int_lows.push((at, None));
+                if let Some(lows) = &mut self.int_lows {
+                    lows.push((at, None));
+                }
             }
             (false, Some(_)) => {
                 self.int_low_since = None;
-                if let Some((_, end)) = self.int_lows.last_mut() {
+                if let Some((_, end)) = self.int_lows.as_mut().and_then(|lows| lows.last_mut()) {
                     *end = Some(at);
                 }
             }
@@ -441,11 +444,20 @@ impl Core {
         asks && self.iocon & iocon::PM1 == 0
     }
 
+    pub(super) fn start_int_lows(&mut self) {
+        self.int_lows = Some(self.int_low_since.map(|since| (since, None)).into_iter().collect());
+    }
+
+    pub(super) fn stop_int_lows(&mut self) {
+        self.int_lows = None;
+    }
+
     pub(super) fn take_int_lows(&mut self) -> Vec<(Ps, Option<Ps>)> {
-        let lows = std::mem::take(&mut self.int_lows);
+        let Some(kept) = &mut self.int_lows else { return Vec::new() };
+        let lows = std::mem::take(kept);
         if self.int_low_since.is_some() {
             // Its end is still to come.
-            self.int_lows.extend(lows.last());
+            kept.extend(lows.last());
         }
         lows
     }

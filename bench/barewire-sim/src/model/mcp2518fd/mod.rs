@@ -11,8 +11,8 @@
 //! its first byte). A byte is written with its last bit. RAM is written a word at a time.
 //!
 //! Its interrupt pins are [`Pin`]s, for [`Board::line_of`](crate::Board::line_of). INT is low while
-//! a flag and its enable are set. The times at which INT was low are
-//! [kept](Mcp2518Fd::take_int_lows).
+//! a flag and its enable are set. The times at which INT was low are kept
+//! [on request](Mcp2518Fd::start_int_lows).
 //!
 //! An access that breaks a rule of the manual is reported as a complaint: a clock above 0.85 x
 //! SYSCLK / 2 (erratum: the data sheet's limit, 20 MHz, is too high for low SYSCLK), RAM not
@@ -197,8 +197,19 @@ impl Mcp2518Fd {
         settle(&self.core, &self.bus, now);
     }
 
-    /// The intervals in which INT was low, since the last call. The last interval may still be
-    /// open.
+    /// Begins to keep the intervals in which INT is low, for [`Mcp2518Fd::take_int_lows`]. They take
+    /// memory until they are taken.
+    pub fn start_int_lows(&self) {
+        self.core.borrow_mut().start_int_lows();
+    }
+
+    /// Keeps no more intervals, and drops those that were not taken.
+    pub fn stop_int_lows(&self) {
+        self.core.borrow_mut().stop_int_lows();
+    }
+
+    /// The intervals in which INT was low, since [`Mcp2518Fd::start_int_lows`] or the last call. The
+    /// last interval may still be open; it is then returned again by the next call.
     #[must_use]
     pub fn take_int_lows(&self) -> Vec<(Ps, Option<Ps>)> {
         self.core.borrow_mut().take_int_lows()

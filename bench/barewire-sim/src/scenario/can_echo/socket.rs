@@ -15,6 +15,10 @@ use crate::chip::Ps;
 /// futex wait on a changed word, the receive 1.9 times; to be replaced by a measurement on silicon.
 const CALLS: u64 = 2;
 
+/// The most frames on their way. If the process that is to receive them never gets the processor, further
+/// frames are lost. Linux bounds such a queue too.
+const FRAMES_MAX: usize = 1_024;
+
 /// Frames on their way.
 #[derive(Default)]
 pub(super) struct Socket {
@@ -28,10 +32,14 @@ impl Socket {
         board.engine().spend_ps(CALLS * board.profile().futex_call_ps.value);
     }
 
-    /// Queues a frame and wakes its receiver, at the cost of a futex wake-up.
+    /// Queues a frame, if there is room, and wakes its receiver, at the cost of a futex wake-up.
     pub(super) fn send(&self, board: &Board, frame: Frame) {
         Self::call(board);
-        self.frames.borrow_mut().push_back(frame);
+        let mut frames = self.frames.borrow_mut();
+        if frames.len() < FRAMES_MAX {
+            frames.push_back(frame);
+        }
+        drop(frames);
         self.sent.fetch_add(1, Relaxed);
         board.engine().wake(&raw const self.sent);
     }

@@ -17,10 +17,12 @@ use barewire::chip::mcp251xfd::{
 use barewire::controller::Controller;
 use barewire::regmap::OnDevice;
 
+use super::account::{Account, Ran, Usage};
 use super::socket::Socket;
 use super::{INSTRUCTIONS_PER_RECEIVED, INSTRUCTIONS_PER_SENT, Who};
 use crate::chip::Ps;
 use crate::engine::Thread;
+use crate::model::can::CanBus;
 use crate::model::mcp2518fd::Mcp2518Fd;
 use crate::{Board, IntLine, SimTimer};
 
@@ -43,6 +45,7 @@ const OTHER: u8 = 5;
 /// The equipment of a run, and its times.
 pub(super) struct Bench<'a> {
     pub(super) board: &'a Board,
+    pub(super) can: &'a CanBus,
     pub(super) chip: &'a Rc<RefCell<Mcp2518Fd>>,
     pub(super) line: &'a IntLine,
     /// The time at which the first frame is ready to be sent.
@@ -53,45 +56,23 @@ pub(super) struct Bench<'a> {
     pub(super) last_ps: Ps,
 }
 
-/// Time and accesses that a part of the code used.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
-    pub(super) time_ps: Ps,
-    pub(super) wire_ps: Ps,
-    pub(super) accesses: u64,
-}
-
-impl Usage {
-    fn add(&mut self, since: Self, now: Self) {
-        self.time_ps += now.time_ps - since.time_ps;
-        self.wire_ps += now.wire_ps - since.wire_ps;
-        self.accesses += now.accesses - since.accesses;
+impl Bench<'_> {
+    /// Adds to the account what happened since the last call.
+    pub(super) fn add_to(&self, account: &RefCell<Account>) {
+        let selections = self.board.drain_selections();
+        let int_lows = self.chip.borrow().take_int_lows();
+        let records = self.can.take_records();
+        let mut account = account.borrow_mut();
+        selections.iter().for_each(|one| account.selection(one));
+        int_lows.into_iter().for_each(|low| account.int_low(low));
+        records.iter().for_each(|record| account.frame(record));
     }
-}
-
-/// Figures collected during a run.
-#[derive(Debug, Default)]
-pub(super) struct Ran {
-    pub(super) elapsed_ps: Ps,
-    pub(super) idle_ps: Ps,
-    /// All services, from the interrupt's end of its wait to the next, what they send included.
-    pub(super) serving: Usage,
-    /// Sending by services.
-    pub(super) sending: Usage,
-    /// Sending by other code.
-    pub(super) others: Usage,
-    /// When services began.
-    pub(super) services: Vec<Ps>,
-    /// Frames for which the chip had no free place to send from.
-    pub(super) dropped: u64,
-    /// How often a look at the chip found something other than a frame.
-    pub(super) strange: u64,
-    pub(super) interrupted: bool,
 }
 
 /// The echo, as all threads have it.
 struct Echo<'a, 'd, 'b, C: ?Sized> {
     bench: &'a Bench<'a>,
+    account: &'a RefCell<Account>,
     driver: RefCell<&'d mut Driver<'b, C>>,
     carry_on: RefCell<&'a mut dyn FnMut(u64) -> bool>,
     ran: RefCell<Ran>,
@@ -139,7 +120,8 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
     fn serve(&self, forward: &Forward<'_, 'b, C>) {
         self.bench.board.cpu_work(INSTRUCTIONS_PER_LOCK);
         let since = self.used();
-        self.ran.borrow_mut().services.push(since.time_ps);
+        self.bench.add_to(self.account);
+        self.account.borrow_mut().service(since.time_ps);
         let handle = |driver: &mut Driver<'b, C>, received: &Received, found: &Found| {
             if *found != (Found { frame: true, ..Found::default() }) {
                 self.ran.borrow_mut().strange += 1;
@@ -265,6 +247,8 @@ impl<'b, C: Controller + ?Sized> Echo<'_, '_, 'b, C> {
             quanta += 1;
             if quanta % QUANTA_TO_ASK == 0 {
                 self.ask_to_carry_on();
+                // Errors on the bus need no service, and go on as long as a frame is not acknowledged.
+                self.bench.add_to(self.account);
             }
             if engine.now_ps() - self.last_seen_ps.get() > stall_ps {
                 self.done.set(true);
@@ -282,11 +266,13 @@ pub(super) fn run<C: Controller + ?Sized>(
     bench: &Bench<'_>,
     who: Who,
     frames: u64,
+    account: &RefCell<Account>,
     driver: &mut Driver<'_, C>,
     carry_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Ran, CanError> {
     let echo = Echo {
         bench,
+        account,
         driver: RefCell::new(driver),
         carry_on: RefCell::new(carry_on),
         ran: RefCell::default(),

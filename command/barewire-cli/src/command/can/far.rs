@@ -336,8 +336,6 @@ impl Far {
         let feed = Feed::new("far", frames).with_patience(self.patience_ps);
         let feed = Rc::new(RefCell::new(feed));
         can.bus.attach(feed.clone());
-        // The command does not read the record of frames, and the frames may never end.
-        can.bus.set_recording(false);
         feed
     }
 

@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //! Our chip gets one frame after the other, none before its time. It confirms each frame that was sent and
-//! acknowledged. On a simulated board the far node keeps what it received, which is then held against what
-//! was sent, frame by frame.
+//! acknowledged. On a simulated board each frame that the far node received is held against what was sent,
+//! while the command runs: only frames on their way are kept.
 //!
 //! The bus load is the time of all frames, their three bits of intermission included, over the time from
 //! the first one's begin to the last one's end.
@@ -228,29 +228,56 @@ fn send(
     Ok(true)
 }
 
-/// The sent frames, counted by outcome.
-struct EchoComparison {
+/// The most frames that were given to the chip and not yet heard. The chip holds fewer.
+const UNHEARD_MAX: usize = 1_024;
+
+/// Compares the frames that the far node hears with the frames given to the chip.
+#[derive(Default)]
+struct Comparison {
+    given: u64,
     received: u64,
-    lost: u64,
-    reordered: u64,
+    in_order: u64,
+    /// Given, and not yet heard.
+    unheard: VecDeque<CanFrame>,
+    /// Heard since the last comparison.
+    heard: Vec<CanFrame>,
 }
 
-/// Compares the frames that the far node heard with the frames given to the chip. In an interrupted
-/// run the last ones may be missing.
-fn compare(given: &[CanFrame], heard: &[CanFrame], interrupted: bool) -> EchoComparison {
-    let mut left = given;
-    let mut in_order = 0;
-    for frame in heard {
-        if let Some(at) = left.iter().position(|given| given == frame) {
-            left = &left[at + 1..];
-            in_order += 1;
+impl Comparison {
+    /// A frame was given to the chip. The far node may have heard it already.
+    fn give(&mut self, frame: CanFrame) {
+        self.given += 1;
+        if self.unheard.len() == UNHEARD_MAX {
+            self.unheard.pop_front();
+        }
+        self.unheard.push_back(frame);
+        self.compare();
+    }
+
+    /// The far node heard a frame. It is compared when the next one is given, or at the end.
+    fn hear(&mut self, frame: CanFrame) {
+        self.received += 1;
+        self.heard.push(frame);
+    }
+
+    fn compare(&mut self) {
+        for frame in self.heard.drain(..) {
+            if let Some(at) = self.unheard.iter().position(|given| *given == frame) {
+                self.unheard.drain(..=at);
+                self.in_order += 1;
+            }
         }
     }
-    let missing = given.len().saturating_sub(heard.len()) as u64;
-    EchoComparison {
-        received: heard.len() as u64,
-        lost: if interrupted { 0 } else { missing },
-        reordered: (heard.len() - in_order) as u64,
+
+    /// The number of frames given and not received. In an interrupted run the last ones may be missing.
+    fn lost(&self, interrupted: bool) -> u64 {
+        if interrupted { 0 } else { self.given.saturating_sub(self.received) }
+    }
+
+    /// The number of frames that were not the next one given, or were never given.
+    fn reordered(&mut self) -> u64 {
+        self.compare();
+        self.received - self.in_order
     }
 }
 
@@ -259,28 +286,26 @@ fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure
     let config = Config { transmit_events: true, invalid_frames: false, ..args.can.config() };
     let (mut node, which) = args.can.open(session, config)?;
     node.receive_nothing()?;
-    let heard = Rc::new(RefCell::new(Vec::new()));
-    let simulated = node.simulated().is_some();
-    if let Some(can) = node.simulated() {
-        let ears = heard.clone();
+    let compared = node.simulated().map(|can| {
+        let compared = Rc::new(RefCell::new(Comparison::default()));
+        let ears = compared.clone();
         let far = Feed::new("far", [])
-            .with_ears(move |frame, _| ears.borrow_mut().push(CanFrame::from_sim(frame)));
+            .with_ears(move |frame, _| ears.borrow_mut().hear(CanFrame::from_sim(frame)));
         can.bus.add(far);
-        can.bus.set_recording(false);
-    }
+        compared
+    });
     // The far node is there before: it takes eleven bits as ours does, and acknowledges the first frame.
     node.start()?;
     session.begin_figures();
     let accesses_before = node.accesses();
     let mut sent = SentFrames::new(args.can.times()?);
-    let mut given = Vec::new();
     let progress = Progress::counting("sending", far.total().unwrap_or(0), session.silent);
-    let mut keep = |frame| {
-        if simulated {
-            given.push(frame);
+    let mut give = |frame| {
+        if let Some(compared) = &compared {
+            compared.borrow_mut().give(frame);
         }
     };
-    let done = send(&mut node, far, &mut sent, &mut keep, &progress)?;
+    let done = send(&mut node, far, &mut sent, &mut give, &progress)?;
     drop(progress);
     let accesses = node.accesses().zip(accesses_before).map(|(now, before)| now - before);
     let counters = Counters::of(node.error_counters()?);
@@ -289,15 +314,15 @@ fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure
         let strange = sent.strange;
         return Err(Failure::Failed(format!("the chip confirmed {strange} frames out of turn")));
     }
-    let compared = simulated.then(|| compare(&given, &heard.borrow(), !done));
+    let mut compared = compared.as_ref().map(|compared| compared.borrow_mut());
     let frames = sent.confirmed as f64;
     let span_ps = sent.span_ps().filter(|&span_ps| span_ps > 0).map(|span_ps| span_ps as f64);
     Ok(Report {
         which,
         frames_sent: sent.confirmed,
         frames_received: compared.as_ref().map(|compared| compared.received),
-        frames_lost: compared.as_ref().map(|compared| compared.lost),
-        frames_reordered: compared.as_ref().map(|compared| compared.reordered),
+        frames_lost: compared.as_ref().map(|compared| compared.lost(!done)),
+        frames_reordered: compared.as_mut().map(|compared| compared.reordered()),
         frames_per_s: span_ps.map(|span_ps| frames / (span_ps / 1e12)),
         bus_load_percent: span_ps.map(|span_ps| 100.0 * sent.busy_ps as f64 / span_ps),
         counters,
@@ -413,8 +438,30 @@ mod tests {
             (&[1, 2, 3, 5], false, 0, 1),
             (&[], false, 4, 0),
         ] {
-            let compared = compare(&given, &frames(heard), interrupted);
-            assert_eq!((compared.lost, compared.reordered), (lost, reordered), "{heard:?}");
+            let mut compared = Comparison::default();
+            given.iter().for_each(|&frame| compared.give(frame));
+            frames(heard).into_iter().for_each(|frame| compared.hear(frame));
+            let found = (compared.lost(interrupted), compared.reordered());
+            assert_eq!(found, (lost, reordered), "{heard:?}");
         }
+    }
+
+    #[test]
+    fn a_frame_may_be_heard_before_the_chip_has_said_that_it_took_it() {
+        let mut compared = Comparison::default();
+        for id in 1..100 {
+            compared.hear(frame(id));
+            compared.give(frame(id));
+        }
+        assert_eq!((compared.lost(false), compared.reordered()), (0, 0));
+    }
+
+    #[test]
+    fn frames_that_nobody_hears_take_no_more_memory() {
+        let mut compared = Comparison::default();
+        let given = UNHEARD_MAX as u64 + 100;
+        (0..given).for_each(|_| compared.give(frame(1)));
+        assert_eq!(compared.unheard.len(), UNHEARD_MAX);
+        assert_eq!((compared.lost(false), compared.reordered()), (given, 0));
     }
 }

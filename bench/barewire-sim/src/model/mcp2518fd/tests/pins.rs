@@ -8,6 +8,7 @@ fn int_is_low_while_a_flag_and_its_enable_are_set() {
     let mut bench = Bench::running(4, 4);
     let pin = bench.chip.int();
     bench.write(0x01e, &[0x02]);
+    bench.chip.start_int_lows();
     assert_eq!(bench.chip.take_int_lows(), []);
     bench.others_send([CanFrame::new(0x077, &[0x55; 8])]);
     let due = pin.settle(bench.at);
@@ -26,6 +27,7 @@ fn int_is_low_while_a_flag_and_its_enable_are_set() {
 #[test]
 fn an_interrupt_that_goes_on_is_kept() {
     let mut bench = Bench::running(4, 4);
+    bench.chip.start_int_lows();
     bench.write(0x01e, &[0x02]);
     bench.others_send([CanFrame::new(0x077, &[0x55; 8])]);
     bench.pass(200 * BIT);
