@@ -36,53 +36,78 @@ nobody here wrote; Linux's spidev, any controller with a kernel driver; and a co
 const AFTER_HELP: &str = "\
 Buses (--bus):
   sim:BOARD[,OPTION…]      a simulated board; `barewire list` names them
-    flash=FILE             the flash chip's content; made, erased, if there is none
-    flash-part=NAME        another flash chip; `barewire list --flash-parts` names them
+    flash=FILE             the flash chip's content; a command that changes it
+                           makes the file, erased
+    flash-part=NAME        another flash chip; `barewire list --flash-parts`
+                           names them
     protect=all|none|0xSR  status register 1 at power-up: what the chip protects
-    input=CH:SIGNAL[+…]    what the converter's input CH carries: constant:MV, ramp:HZ:FROM_MV:TO_MV,
-                           sine:HZ:AMPLITUDE_MV:OFFSET_MV, file:PATH:RATE_HZ (volts, one a line)
-    oled=CS:DC:RES[:FILE]  an SSD1306 display behind chip select CS, its D/C# and RES# at those GPIO pins;
-                           FILE gets its picture at the end (PBM)
-    select=CS:PIN[+…]      the chip of chip select CS is selected by that GPIO pin, which the program drives
-    no-cs                  the controller has no chip select lines: their pins are the program's, as with a
-                           Raspberry Pi's overlay spi0-0cs
-    jumper=CS              a wire from MOSI to MISO in the place of that chip, for loopback tests
+    input=CH:SIGNAL[+…]    what the converter's input CH carries: constant:MV,
+                           ramp:HZ:FROM_MV:TO_MV,
+                           sine:HZ:AMPLITUDE_MV:OFFSET_MV, file:PATH:RATE_HZ
+                           (volts, one a line)
+    oled=CS:DC:RES[:FILE]  an SSD1306 display behind chip select CS, its D/C#
+                           and RES# at those GPIO pins; FILE gets its picture at
+                           the end (PBM)
+    select=CS:PIN[+…]      the chip of chip select CS is selected by that GPIO
+                           pin, which the program drives
+    no-cs                  the controller has no chip select lines: their pins
+                           are the program's, as with a Raspberry Pi's overlay
+                           spi0-0cs
+    jumper=CS              a wire from MOSI to MISO in the place of that chip,
+                           for loopback tests
     wire=FROM:TO[+…]       GPIO pin TO has the level of pin FROM
-    fault=NAME[+NAME…]     no-chip, stuck-low, stuck-busy, ignore-program, timing-corrupts,
-                           power-loss-program[:N], power-loss-erase[:N] (in the N-th, from 0)
+    fault=NAME[+NAME…]     no-chip, stuck-low, stuck-busy, ignore-program,
+                           timing-corrupts, power-loss-program[:N],
+                           power-loss-erase[:N] (in the N-th, from 0)
     jitter-ns=N            register accesses take up to N ns longer, at random
-    seed=N                 of that randomness: the same seed gives the same trace
-    done=read-only|needed  rpi3: DONE as in the manual, or to be written after every transfer
-    input-level=lost|kept  highbank: whether a level written to a pin that is an input is kept
-    xch=word-end|fifo-empty, tc=word-end|fifo-empty, dry=stalls|needs-xch, start-delay-ns=N
-                           how an ECSPI (imx8mp, sabrelite) is where its manual leaves it open: when
-                           XCH clears and TC sets, what a burst does without words, how late its
-                           clock starts; the manual's text and no delay unless told
-  qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended; `barewire list` names them;
-                           FILE is QEMU's own backing file of flash chip or SD card;
+    seed=N                 of that randomness: the same seed gives the same
+                           trace
+    done=read-only|needed  rpi3: DONE as in the manual, or to be written after
+                           every transfer
+    input-level=lost|kept  highbank: whether a level written to a pin that is an
+                           input is kept
+    xch=word-end|fifo-empty, tc=word-end|fifo-empty,
+    dry=stalls|needs-xch, start-delay-ns=N
+                           how an ECSPI (imx8mp, sabrelite) is where its manual
+                           leaves it open: when XCH clears and TC sets, what a
+                           burst does without words, how late its clock starts;
+                           the manual's text and no delay unless told
+  qemu:BOARD[,flash=FILE]  a board in QEMU, which is started and ended;
+                           `barewire list` names them; FILE is QEMU's own
+                           backing file of flash chip or SD card;
                            BAREWIRE_QEMU_ARM names another qemu-system-arm,
                            BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
-  spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs stays 0
+  spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs
+                           stays 0
   mem:0xADDRESS[,OPTION…]  a controller's registers in /dev/mem, or
-  uio:uioN[,OPTION…]       as the first block of a UIO device (experimental); its kernel driver must
-                           be unbound, and its pins still be its own
+  uio:uioN[,OPTION…]       as the first block of a UIO device (experimental);
+                           its kernel driver must be unbound, and its pins still
+                           be its own
     controller=NAME        which it is:
 {controllers}    reference-hz=HZ        the clock it divides; a Raspberry Pi's core clock
-    cs=LINE[+LINE…]        LINE is nativeN, its own line N; gpio@0xADDRESS:BIT or gpio@LABEL:BIT, a
-                           line of a GPIO chip through the kernel; or gpio@0xADDRESS.BIT, a pin by its
-                           bank's registers, which nobody else may use (i.MX). :high behind it: active high
+    cs=LINE[+LINE…]        LINE is nativeN, its own line N; gpio@0xADDRESS:BIT
+                           or gpio@LABEL:BIT, a line of a GPIO chip through the
+                           kernel; or gpio@0xADDRESS.BIT, a pin by its bank's
+                           registers, which nobody else may use (i.MX). :high
+                           behind it: active high
     unsafe-shared          write a bank's registers whoever else uses it
-    node=NAME              use registers that the device tree gives to that node, or with none to no node
-    pipe=NAME              atmel's words on the way: wait-data-read (unless told), one-word (where
-                           the block has no WDRBT), two-words
-    ignore-clock           go on where its clock is off or unknown, or has another rate than reference-hz
-    poll-limit-us=N        uio: transfers longer than N µs sleep until the interrupt; else none does
-    exclusive[=PATH]       no other process may use it meanwhile: messages need no lock; else it is
-                           shared, each message under the lock in /run/lock or in shared=PATH
+    node=NAME              use registers that the device tree gives to that
+                           node, or with none to no node
+    pipe=NAME              atmel's words on the way: wait-data-read (unless
+                           told), one-word (where the block has no WDRBT),
+                           two-words
+    ignore-clock           go on where its clock is off or unknown, or has
+                           another rate than reference-hz
+    poll-limit-us=N        uio: transfers longer than N µs sleep until the
+                           interrupt; else none does
+    exclusive[=PATH]       no other process may use it meanwhile: messages need
+                           no lock; else it is shared, each message under the
+                           lock in /run/lock or in shared=PATH
   null:                    no wire and no chip: what everything else costs
 
-Without --bus the environment's BAREWIRE_BUS is used; without both, a command that needs a bus ends with exit code 2.
-demo, list, doctor, bench and lab need none.
+Without --bus the environment's BAREWIRE_BUS is used; without both, a command
+that needs a bus ends with exit code 2. demo, list, doctor, bench and lab need
+none.
 
 Examples:
   barewire demo

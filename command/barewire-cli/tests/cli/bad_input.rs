@@ -220,3 +220,13 @@ fn a_chip_file_in_use_is_refused() {
     drop(held);
     bench.flash("id", "", &[]).ok();
 }
+
+#[test]
+fn the_help_of_buses_fits_a_terminal_of_80_columns() {
+    let help = run(&["--help"]).ok().text();
+    let (_, buses) = help.split_once("Buses (--bus):\n").expect("a table of buses");
+    let (buses, _) = buses.split_once("\nExamples:").expect("examples behind it");
+    for line in buses.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
