@@ -28,7 +28,7 @@
 //! # Signals, threads, processes
 //! A call to the server blocks signals while it lasts, like the kernel's own calls, which cannot be
 //! interrupted either; in a program without a handler nothing needs to be blocked. Threads share the table of descriptors,
-//! which is atomic, and the slots of [`shared`], each of which one thread claims. A child made by `vfork` shares the table
+//! which is atomic, and the slots of `shared`, each of which one thread claims. A child made by `vfork` shares the table
 //! with its parent, so it does not write it.
 //!
 //! # Safety
