@@ -20,9 +20,9 @@ use crate::step::{Lane, Step};
 
 pub(crate) const STEP: Step = Step {
     name: "size",
-    about: "bytes of whole firmware programs, by block and path",
+    about: "bytes of whole firmware programs, by block and path; messages of the core built for size",
     lane: Lane::Own,
-    minutes: 3,
+    minutes: 5,
     needs: &[Need::Target(TARGETS[0]), Need::Target(TARGETS[1])],
     paths: &["stack/barewire/", "examples/firmware-size/"],
     run: checked,
@@ -54,6 +54,9 @@ const FAST: [&str; 9] = [
     "ram",
 ];
 
+/// Judges of the simulator that run messages on every block.
+const JUDGES: [&str; 5] = ["messages", "conformance", "hal", "settings", "trouble"];
+
 /// The directory of the programs and the table.
 const DIR: &str = "examples/firmware-size";
 const TABLE: &str = "sizes.txt";
@@ -76,9 +79,20 @@ pub(crate) fn run(cx: &Context) -> End {
     End::of(&STEP.checked(cx, |cx| outcome(cx, &|_, _| true)))
 }
 
-/// CI builds one block only for the processor that divides: its other rows say little that those of the first do not.
+/// CI builds one block only for the processor that divides: its other rows say little that those of the first do not. Then it
+/// asks on every block whether what is small does the same.
 fn checked(cx: &Context) -> Outcome {
-    outcome(cx, &|target, block| target == TARGETS[0] || block == EXAMPLE)
+    let sizes = outcome(cx, &|target, block| target == TARGETS[0] || block == EXAMPLE);
+    Outcome::of_all(vec![sizes, same_messages(cx)])
+}
+
+/// The simulator's judges of messages, with the core built for size.
+fn same_messages(cx: &Context) -> Outcome {
+    let dir = cx.root.join(cx.target_dir("small")).to_string_lossy().into_owned();
+    let build = ["test", "-p", "barewire-sim", "--features", "barewire/small", "--test", "it"];
+    let place = ["--profile", "ci", "--target-dir", &dir, "--", "--show-output"];
+    let args = [&build[..], &place, &JUDGES].concat();
+    cx.run_tests(&Task::new("cargo", &args))
 }
 
 fn outcome(cx: &Context, builds: &dyn Fn(&str, &str) -> bool) -> Outcome {

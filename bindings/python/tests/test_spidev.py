@@ -244,6 +244,41 @@ def test_maps_of_the_environment() -> None:
         assert "BusNameError" in ran.stderr
 
 
+def test_a_mapped_node_is_not_opened_around_its_map(tmp_path: Path) -> None:
+    node = "/dev/spidev31990.1"
+    (tmp_path / "flash").symlink_to(node)
+    opens = [
+        "os.open(node, os.O_RDWR)",
+        "os.open(node.encode(), os.O_RDWR)",
+        "open(node, 'r+b')",
+        "pathlib.Path(node).open('rb')",
+        "os.open('/dev/../' + node, os.O_RDWR)",
+        "os.open(sys.argv[1], os.O_RDWR)",
+    ]
+    for text in opens:
+        program = f"""
+import os, pathlib, sys
+import barewire, barewire.spidev
+node = {node!r}
+def opened():
+    try:
+        {text}
+    except OSError as error:
+        return type(error).__name__, error.errno
+    return "opened"
+print(opened())
+barewire.map(node, "sim:rpi3")
+print(opened())
+print(barewire.spidev.SpiDev(31990, 1).xfer2([0x9f, 0, 0, 0]))
+barewire.unmap(node)
+print(opened())
+"""
+        ran = python("-c", program, str(tmp_path / "flash"))
+        assert ran.returncode == 0, ran.stderr
+        missing = "('FileNotFoundError', 2)"
+        assert ran.stdout.splitlines() == [missing, "('BusAccessError', 13)", str(ID), missing], text
+
+
 def test_wrong_maps_are_refused() -> None:
     for node in ("/dev/spidev0", "spidev0.0", "/dev/spidev00.0", ""):
         with pytest.raises(ValueError, match="is no spidev node"):

@@ -337,6 +337,9 @@ pub(crate) fn map_node(
         )));
     }
     registry.maps.insert(path, map);
+    drop(registry);
+    // From here on the program must not open the node itself.
+    py.import("barewire._guard")?.call_method0("install")?;
     Ok(())
 }
 
