@@ -53,8 +53,8 @@ Buses (--bus):
     no-cs                  the controller has no chip select lines: their pins
                            are the program's, as with a Raspberry Pi's overlay
                            spi0-0cs
-    jumper=CS              a wire from MOSI to MISO in the place of that chip: what
-                           is sent comes back
+    jumper=CS              a wire from MOSI to MISO in the place of that chip:
+                           what is sent comes back
     wire=FROM:TO[+…]       GPIO pin TO has the level of pin FROM
     fault=NAME[+NAME…]     no-chip, stuck-low, stuck-busy, ignore-program,
                            timing-corrupts, power-loss-program[:N],
