@@ -2,10 +2,13 @@
 //! PL022.
 #![no_std]
 
+use barewire::bus::platform::{AtomicU32, WaitWord};
+use barewire::bus::{Bus, Platform, Uses};
 use barewire::controller::CsLine;
 use barewire::controller::gpio::GpioBank;
 use barewire::controller::pl022::{Pl022, Pl022Config};
 use barewire::reg::{CycleCounter, MmioBlock, Registers};
+use cortex_m::interrupt::InterruptNumber;
 
 pub const CLOCK_HZ: u32 = 25_000_000;
 
@@ -62,4 +65,50 @@ pub unsafe fn spi(poll_limit_ns: u32) -> Spi {
     };
     let timer = CycleCounter::systick(systick, CLOCK_HZ);
     Pl022::new(spi, CmsdkGpio(gpio), timer, config)
+}
+
+/// One processor: the controller's interrupt is kept away by masking all. Inlined into the programs, which are built without
+/// link-time optimisation: else each poll of a message in flight takes a call more for each of these.
+pub struct OneCore;
+
+impl Platform for OneCore {
+    #[inline]
+    fn wait(&self, _: WaitWord<'_>, _: u32) {
+        self.relax();
+    }
+
+    #[inline]
+    fn wake(&self, _: *const AtomicU32) {}
+
+    #[inline]
+    fn masked(&self, f: &mut dyn FnMut()) {
+        cortex_m::interrupt::free(|_| f());
+    }
+}
+
+impl Uses for OneCore {
+    type Platform = Self;
+
+    #[inline]
+    fn platform(&self) -> &Self {
+        self
+    }
+}
+
+/// The board's bus, with queue, futures and the interrupt's handler.
+pub type SpiBus = Bus<Spi, OneCore>;
+
+/// Interrupts of AN386.
+#[derive(Clone, Copy)]
+#[repr(u16)]
+pub enum Irq {
+    Timer0 = 8,
+    Spi0 = 11,
+}
+
+// SAFETY: the numbers of AN386, table "Interrupt assignments".
+unsafe impl InterruptNumber for Irq {
+    fn number(self) -> u16 {
+        self as u16
+    }
 }

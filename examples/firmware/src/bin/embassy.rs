@@ -9,13 +9,12 @@ use core::cell::Cell;
 
 use panic_semihosting as _;
 
-use barewire::bus::platform::{AtomicU32, WaitWord};
-use barewire::bus::{Bus, Platform, Pump, Uses};
+use barewire::bus::{Bus, Pump};
 use barewire::controller::ALWAYS_POLL;
 use barewire::hal::HalDevice;
 use barewire::reg::{MmioBlock, Registers};
 use barewire::spi::{Mode, Settings};
-use cortex_m::interrupt::{InterruptNumber, Mutex};
+use cortex_m::interrupt::Mutex;
 use cortex_m::peripheral::NVIC;
 use cortex_m::singleton;
 use cortex_m_rt::{entry, exception};
@@ -26,7 +25,7 @@ use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::signal::Signal;
 use embedded_hal_async::spi::SpiDevice;
-use firmware::{CLOCK_HZ, Spi};
+use firmware::{CLOCK_HZ, Irq, OneCore, SpiBus};
 
 /// Transfers above this wait by interrupt.
 const POLL_LIMIT_NS: u32 = 20_000;
@@ -34,46 +33,6 @@ const BYTES: usize = 16 << 10;
 const READS: usize = 4;
 /// The timer's clocks of a millisecond.
 const PERIOD: u32 = CLOCK_HZ / 1000;
-
-/// One processor: the controller's interrupt is kept away by masking all.
-struct OneCore;
-
-impl Platform for OneCore {
-    fn wait(&self, _: WaitWord<'_>, _: u32) {
-        self.relax();
-    }
-
-    fn wake(&self, _: *const AtomicU32) {}
-
-    fn masked(&self, f: &mut dyn FnMut()) {
-        cortex_m::interrupt::free(|_| f());
-    }
-}
-
-impl Uses for OneCore {
-    type Platform = Self;
-
-    fn platform(&self) -> &Self {
-        self
-    }
-}
-
-type SpiBus = Bus<Spi, OneCore>;
-
-/// Interrupts of AN386.
-#[derive(Clone, Copy)]
-#[repr(u16)]
-enum Irq {
-    Timer0 = 8,
-    Spi0 = 11,
-}
-
-// SAFETY: the numbers of AN386, table "Interrupt assignments".
-unsafe impl InterruptNumber for Irq {
-    fn number(self) -> u16 {
-        self as u16
-    }
-}
 
 /// CMSDK's timer: it counts down to 0, interrupts, and begins anew.
 ///

@@ -11,56 +11,20 @@ use core::task::{Context, Poll, Waker};
 
 use panic_semihosting as _;
 
-use barewire::bus::platform::{AtomicU32, WaitWord};
-use barewire::bus::{Bus, Device, Platform, Pump, Uses};
+use barewire::bus::{Bus, Device, Pump};
 use barewire::controller::ALWAYS_POLL;
 use barewire::hal::HalDevice;
 use barewire::spi::{Mode, Settings, Transfer};
-use cortex_m::interrupt::{InterruptNumber, Mutex};
+use cortex_m::interrupt::Mutex;
 use cortex_m::peripheral::NVIC;
 use cortex_m::register::msp;
 use cortex_m_rt::{entry, exception};
 use cortex_m_semihosting::{debug, hprintln};
 use embedded_hal_async::spi::SpiDevice as _;
-use firmware::Spi;
-
-/// One processor: the controller's interrupt is kept away by masking all.
-struct OneCore;
-
-impl Platform for OneCore {
-    fn wait(&self, _: WaitWord<'_>, _: u32) {
-        self.relax();
-    }
-
-    fn wake(&self, _: *const AtomicU32) {}
-
-    fn masked(&self, f: &mut dyn FnMut()) {
-        cortex_m::interrupt::free(|_| f());
-    }
-}
-
-impl Uses for OneCore {
-    type Platform = Self;
-
-    fn platform(&self) -> &Self {
-        self
-    }
-}
+use firmware::{Irq, OneCore, Spi, SpiBus};
 
 /// Transfers above this wait by interrupt.
 const POLL_LIMIT_NS: u32 = 20_000;
-
-type SpiBus = Bus<Spi, OneCore>;
-
-#[derive(Clone, Copy)]
-struct Spi0;
-
-// SAFETY: the number of AN386, table "Interrupt assignments".
-unsafe impl InterruptNumber for Spi0 {
-    fn number(self) -> u16 {
-        11
-    }
-}
 
 static BUS: Mutex<Cell<Option<&'static SpiBus>>> = Mutex::new(Cell::new(None));
 
@@ -120,7 +84,7 @@ fn main() -> ! {
     let bus: &'static SpiBus = bus.expect("the only call");
     cortex_m::interrupt::free(|cs| BUS.borrow(cs).set(Some(bus)));
     // SAFETY: the handler may run from here on.
-    unsafe { NVIC::unmask(Spi0) };
+    unsafe { NVIC::unmask(Irq::Spi0) };
 
     let device = looped(bus, Some(ALWAYS_POLL));
     let mut access = device.prepare([0x9f, 0, 0, 0]).expect("an access");

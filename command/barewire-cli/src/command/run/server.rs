@@ -294,8 +294,8 @@ impl<'s> Server<'s> {
                 ended = child.try_wait().map_err(failed)?;
                 self.round(signals, &news).map_err(system)?;
             }
-            for mut request in asked {
-                self.run_shared(&mut request);
+            for request in &asked {
+                self.run_shared(request);
             }
             self.look();
             if let Some(status) = ended {
@@ -327,7 +327,7 @@ impl<'s> Server<'s> {
             }
         }
         // Without a free descriptor, the kernel does not look whether anyone waits.
-        self.spare = self.spare.take().or_else(spare);
+        self.regain_spare();
         Ok(())
     }
 
@@ -358,8 +358,12 @@ impl<'s> Server<'s> {
                 Err(errno) => return Err(errno),
             }
         }
-        self.spare = self.spare.take().or_else(spare);
+        self.regain_spare();
         Ok(true)
+    }
+
+    fn regain_spare(&mut self) {
+        self.spare = self.spare.take().or_else(spare);
     }
 
     fn admit(&mut self, connection: Connection) {
@@ -426,11 +430,8 @@ impl<'s> Server<'s> {
                             if let File::Node(node) = file {
                                 self.nodes.opened(node);
                             }
-                            // An empty socket has room for it.
+                            // An empty socket has room for it. Until it has come, nothing is written there.
                             connection.tell(&encode_opened(Ok(())));
-                            if let File::Node(node) = file {
-                                written(&self.nodes, connection, id, node);
-                            }
                             State::File(id)
                         }
                     };
@@ -465,7 +466,7 @@ impl<'s> Server<'s> {
             }
         }
         self.connections.retain(|connection| !matches!(connection.state, State::Over));
-        self.spare = self.spare.take().or_else(spare);
+        self.regain_spare();
         self.await_all(news)
     }
 
@@ -513,7 +514,7 @@ impl<'s> Server<'s> {
     }
 
     /// Runs a request that came in memory, and answers it.
-    fn run_shared(&mut self, request: &mut SharedRequest) {
+    fn run_shared(&mut self, request: &SharedRequest) {
         let answer = match &request.asked {
             Ok((head, body)) => self.run(head, body),
             Err(errno) => Err(*errno),
