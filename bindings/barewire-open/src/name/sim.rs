@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::boards;
 use barewire_sim::model::BlockOptions;
 use barewire_sim::model::bcm2835::{self, Done};
 use barewire_sim::model::ecspi::{self, Dry, Over, Readings};
@@ -150,7 +150,7 @@ const FAULTS: [&str; 7] = [
 
 /// The boards' names.
 pub(crate) fn board_names() -> [&'static str; BOARDS.len()] {
-    BOARDS.each_ref().map(|board| board.name)
+    board_names()
 }
 
 /// Reads what follows `sim:`.

@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.flash_parts {
         return flash_parts::run(args.json);
     }
-    let sim = BOARDS.iter().map(|spec| Bus::Sim(Entry::of(spec)));
+    let sim = boards().map(|spec| Bus::Sim(Entry::of(spec)));
     let mut versions = args.versions.then(qemu::Versions::default);
     let qemu = |spec| Bus::Qemu(qemu::Entry::of(spec, versions.as_mut()));
     let qemu = barewire_qemu::BOARDS.iter().map(qemu);
