@@ -17,8 +17,8 @@ use barewire_linux::map::Block;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use command::{
-    adc, bench, bound, can, completions, demo, doctor, flash, iommu, lab, list, man, regs, restore,
-    run, selftest, serve, xfer,
+    adc, bench, board, bound, can, completions, demo, doctor, flash, iommu, lab, list, man, regs,
+    restore, run, selftest, serve, xfer,
 };
 use shared::failure::Failure;
 use shared::interrupt;
@@ -178,6 +178,9 @@ enum Command {
     Demo(demo::Args),
     /// List the buses, their chip selects and what is behind them
     List(list::Args),
+    /// Write and print files of simulated boards, your own and the shipped ones
+    #[command(subcommand)]
+    Board(board::Verb),
     /// Say what stands between this machine and a working bus, and what to do about it; touches nothing
     Doctor(doctor::Args),
     /// Give chips and controllers back to the kernel drivers that they had before doctor's steps
@@ -225,6 +228,7 @@ impl Command {
         match self {
             Command::Demo(args) => demo::run(args),
             Command::List(args) => list::run(args),
+            Command::Board(verb) => board::run(verb),
             Command::Doctor(args) => doctor::run(args),
             Command::Restore(args) => restore::run(args),
             Command::Bound(args) => bound::run(args),

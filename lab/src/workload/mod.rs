@@ -12,7 +12,7 @@ pub mod spidev;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use barewire_sim::board::boards;
+use barewire_sim::board::board_names;
 use barewire_sim::chip::Ps;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 

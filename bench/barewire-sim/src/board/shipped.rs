@@ -106,6 +106,12 @@ impl BoardSpec {
         }
     }
 
+    /// Whether it is a shipped board, not a user's own.
+    #[must_use]
+    pub fn is_shipped(&self) -> bool {
+        Self::find(self.name).is_ok_and(|shipped| std::ptr::eq(shipped, self))
+    }
+
     /// The file of the shipped board called `name`; `None` if there is no such board.
     #[must_use]
     pub fn text_of(name: &str) -> Option<&'static str> {

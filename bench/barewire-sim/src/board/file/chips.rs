@@ -1,6 +1,6 @@
 //! The chips.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
@@ -35,7 +35,7 @@ pub(super) fn read(
     lines: &[CsSpec],
     no_cs: bool,
     forms: Vec<Spanned<ChipForm>>,
-    folder: &Path,
+    files: &mut Files<'_>,
 ) -> Result<Vec<ChipSpec>, Wrong> {
     let mut chips: Vec<ChipSpec> = Vec::new();
     for form in forms {
@@ -57,22 +57,22 @@ pub(super) fn read(
             );
             return Err(Wrong::at(&form.cs, what));
         }
-        let chip = Reader { form, cs, index: chips.len(), pins: &mut *pins, folder };
+        let chip = Reader { form, cs, index: chips.len(), pins: &mut *pins, files: &mut *files };
         chips.push(chip.chip()?);
     }
     Ok(chips)
 }
 
 /// Makes a chip of its keys. Each key is taken once; one that is left does not go with the part.
-struct Reader<'p> {
+struct Reader<'p, 'f> {
     form: ChipForm,
     cs: u8,
     index: usize,
     pins: &'p mut Pins,
-    folder: &'p Path,
+    files: &'p mut Files<'f>,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     fn chip(mut self) -> Result<ChipSpec, Wrong> {
         let name = self.form.part.get_ref().clone();
         let is = |part: &str| name.eq_ignore_ascii_case(part);
@@ -80,7 +80,8 @@ impl Reader<'_> {
         let can = CAN_CONTROLLERS.into_iter().find(|part| is(part.name()));
         let chip = match (Part::maker(&name), converter, can) {
             (Some(part), ..) => {
-                let file = self.form.file.take().map(|file| self.path(file)).transpose()?;
+                let file =
+                    self.form.file.take().map(|file| self.files.written(file)).transpose()?;
                 ChipSpec::Flash(FlashSpec { cs: self.cs, part, file })
             }
             (_, Some(part), _) => ChipSpec::Adc(self.converter(part)?),
@@ -123,7 +124,7 @@ impl Reader<'_> {
                 ));
             }
             for input in inputs.into_inner() {
-                signals.push(signal(&input, self.folder)?);
+                signals.push(self.files.signal(&input)?);
             }
         }
         Ok(AdcSpec { cs: self.cs, part, supply_mv, vref_mv, inputs: signals.leak() })
@@ -167,7 +168,7 @@ impl Reader<'_> {
             ));
         };
         let (dc, reset) = (self.pins.input(self.index, &dc)?, self.pins.input(self.index, &reset)?);
-        let picture = self.form.picture.take().map(|file| self.path(file)).transpose()?;
+        let picture = self.form.picture.take().map(|file| self.files.written(file)).transpose()?;
         Ok(DisplaySpec { cs: self.cs, dc, reset, picture })
     }
 
@@ -218,23 +219,45 @@ impl Reader<'_> {
             }
         }
     }
+}
 
-    /// A file's path, which begins at the folder of the board's file.
-    fn path(&self, file: Spanned<String>) -> Result<&'static Path, Wrong> {
+/// The files that a board names, so that none is written over another.
+pub(super) struct Files<'f> {
+    /// Where their paths begin.
+    folder: &'f Path,
+    read: Vec<PathBuf>,
+    written: Vec<PathBuf>,
+}
+
+impl<'f> Files<'f> {
+    /// The board's own file is read.
+    pub(super) fn new(name: &str, folder: &'f Path) -> Self {
+        Self { folder, read: vec![name.into()], written: Vec::new() }
+    }
+
+    fn written(&mut self, file: Spanned<String>) -> Result<&'static Path, Wrong> {
         if file.get_ref().is_empty() || file.get_ref().contains('\0') {
             return Err(Wrong::at(&file, "name a file"));
         }
-        Ok(Box::leak(self.folder.join(file.into_inner()).into_boxed_path()))
-    }
-}
-
-fn signal(text: &Spanned<String>, folder: &Path) -> Result<SignalSpec, Wrong> {
-    let spec = text.get_ref().parse().map_err(|error| Wrong::at(text, format!("{error}")))?;
-    Ok(match spec {
-        SignalSpec::File { path, rate_uhz } => {
-            let path = folder.join(path).to_string_lossy().into_owned();
-            SignalSpec::File { path, rate_uhz }
+        let path = self.folder.join(file.get_ref());
+        if self.read.contains(&path) || self.written.contains(&path) {
+            return Err(Wrong::at(
+                &file,
+                "it would be written over: the board uses this file already",
+            ));
         }
-        ready @ SignalSpec::Ready(_) => ready,
-    })
+        self.written.push(path.clone());
+        Ok(Box::leak(path.into_boxed_path()))
+    }
+
+    fn signal(&mut self, text: &Spanned<String>) -> Result<SignalSpec, Wrong> {
+        let spec = text.get_ref().parse().map_err(|error| Wrong::at(text, format!("{error}")))?;
+        let SignalSpec::File { path, rate_uhz } = spec else { return Ok(spec) };
+        let path = self.folder.join(path);
+        if self.written.contains(&path) {
+            return Err(Wrong::at(text, "the board writes this file: name another"));
+        }
+        self.read.push(path.clone());
+        Ok(SignalSpec::File { path: path.to_string_lossy().into_owned(), rate_uhz })
+    }
 }

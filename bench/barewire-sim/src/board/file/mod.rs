@@ -211,7 +211,7 @@ fn board(name: &'static str, form: BoardForm, folder: &Path) -> Result<BoardSpec
         None if cs.is_empty() => return Err(missing(None, "[[cs]] with gpio = 8")),
         _ => pins.chip_selects(kind, controller, cs)?,
     };
-    let chips = chips::read(&mut pins, &cs, no_cs, chip, folder)?;
+    let chips = chips::read(&mut pins, &cs, no_cs, chip, &mut chips::Files::new(name, folder))?;
     let wires = pins.wires(wire)?;
     let title = match (title, like) {
         (Some(title), _) => text(title)?,

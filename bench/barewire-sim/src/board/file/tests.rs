@@ -163,6 +163,9 @@ const PARTS: &[WrongFile] = &[
     ("[[chip]]\npart = \"jumper\"\ncs = 0\n[[chip]]\npart = \"jumper\"\ncs = 0", 6, 6, "chip select 0 has a chip already"),
     ("[[chip]]\npart = \"W25Q32JV\"\ncs = 0\nsupply_mv = 5000", 4, 13, "supply_mv does not go with \"W25Q32JV\""),
     ("[[chip]]\npart = \"W25Q32JV\"\ncs = 0\nfile = \"\"", 4, 8, "name a file"),
+    ("[[chip]]\npart = \"W25Q32JV\"\ncs = 0\nfile = \"x\"\n[[chip]]\npart = \"W25Q32JV\"\ncs = 1\nfile = \"x\"", 8, 8, "it would be written over"),
+    ("[[chip]]\npart = \"MCP3002\"\ncs = 0\ninputs = [\"file:x:1\"]\n[[chip]]\npart = \"W25Q32JV\"\ncs = 1\nfile = \"x\"", 8, 8, "it would be written over"),
+    ("[[chip]]\npart = \"W25Q32JV\"\ncs = 1\nfile = \"x\"\n[[chip]]\npart = \"MCP3002\"\ncs = 0\ninputs = [\"file:x:1\"]", 8, 11, "the board writes this file"),
     ("[[chip]]\npart = \"MCP3008\"\ncs = 0\nsupply_mv = 12000", 4, 13, "works from 2700 to 5500 mV"),
     ("[[chip]]\npart = \"MCP3008\"\ncs = 0\nvref_mv = 5000", 4, 11, "reference"),
     ("[[chip]]\npart = \"MCP3002\"\ncs = 0\ninputs = [\"constant:1\", \"constant:1\", \"constant:1\"]", 4, 40, "channels 0 to 1"),
@@ -243,6 +246,9 @@ fn a_line_of_the_programs_is_none_of_the_controllers() {
 
 #[test]
 fn files_of_chips_begin_at_the_folder_of_the_board() {
+    let own = "like = \"rpi3\"\n[[chip]]\npart = \"W25Q32JV\"\ncs = 0\nfile = \"../a/b.toml\"\n";
+    let error = BoardSpec::from_toml("/a/b/../a/b.toml", own, Path::new("/a/b")).map(|_| ());
+    assert_eq!(error.map_err(|error| error.line), Err(5), "its own file");
     let text = "like = \"rpi3\"\n[[chip]]\npart = \"W25Q32JV\"\ncs = 0\nfile = \"/tmp/x.bin\"\n";
     let flash = read(text).expect("is right").flash();
     assert_eq!(

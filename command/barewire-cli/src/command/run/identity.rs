@@ -93,8 +93,9 @@ const HARDWARE: &str = "BCM2835";
 ///
 /// # Errors
 /// A file or directory cannot be made.
-pub(super) fn make<'b>(tree: &Path, mut buses: impl Iterator<Item = &'b str>) -> io::Result<()> {
-    let of_bus = |bus: &str| IDENTITIES.iter().find(|identity| identity.buses.contains(&bus));
+pub(super) fn make(tree: &Path, mut buses: impl Iterator<Item = String>) -> io::Result<()> {
+    let of_bus =
+        |bus: String| IDENTITIES.iter().find(|identity| identity.buses.contains(&bus.as_str()));
     let Some(Identity { model, compatible, raspberry_pi, .. }) = buses.find_map(of_bus) else {
         return Ok(());
     };

@@ -249,7 +249,9 @@ fn serve(
         args.gpio_maps.iter().map(|map| &map.bus).chain(args.maps.iter().map(|map| &map.bus));
     let places = mapped.filter_map(|bus| {
         let session = sessions.iter().find(|(name, _)| name == bus)?;
-        Some(session.1.place.bus.as_str())
+        // A board of the user's own is the one that it is like.
+        let board = session.1.open.board().and_then(|board| board.board.spec().like);
+        Some(board.map_or(session.1.place.bus.clone(), |like| format!("sim:{like}")))
     });
     identity::make(dir.path(), places)
         .map_err(|error| Failure::io("write a temporary directory", &error))?;

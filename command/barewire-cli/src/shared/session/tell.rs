@@ -78,10 +78,10 @@ fn note_other_chips(session: &Session, simulated: &SimBoard) {
         simulated.harmful_rules().iter().filter_map(|one| one.first.cs).collect();
     chip_selects.sort_unstable();
     chip_selects.dedup();
-    let flash_cs = simulated.board.spec().flash().cs;
+    let flash_cs = simulated.board.spec().first_flash().map(|flash| flash.cs);
     for cs in chip_selects {
         let Some(chip) = simulated.board.chip_name(cs) else { continue };
-        let instead = match cs == flash_cs {
+        let instead = match Some(cs) == flash_cs {
             true => {
                 "flash-part=PART puts another flash there (`barewire list --flash-parts`)".into()
             }
@@ -96,7 +96,7 @@ fn note_other_chips(session: &Session, simulated: &SimBoard) {
 
 /// In what state the flash chip is left, if that is not unselected and write-disabled.
 fn left_open(board: &SimBoard) -> Option<&'static str> {
-    let flash = board.flash.borrow();
+    let flash = board.flash()?.borrow();
     // A busy chip keeps its latch until it is done, and hears no command until then.
     if flash.selected() {
         Some("SELECTED")
