@@ -35,7 +35,9 @@ nobody here wrote; Linux's spidev, any controller with a kernel driver; and a co
 
 const AFTER_HELP: &str = "\
 Buses (--bus):
-  sim:BOARD[,OPTION…]      a simulated board; `barewire list` names them
+  sim:BOARD[,OPTION…]      a simulated board; `barewire list` names them. BOARD
+                           may be the file of your own, sim:FILE.toml:
+                           `barewire board new` writes one
     flash=FILE             the flash chip's content; a command that changes it
                            makes the file, erased
     flash-part=NAME        another flash chip; `barewire list --flash-parts`
@@ -112,6 +114,9 @@ none.
 Examples:
   barewire demo
   barewire doctor
+  barewire board new mine.toml --like rpi3
+  barewire list mine.toml
+  barewire xfer --bus sim:mine.toml --cs 1 9f000000
   barewire flash id --bus sim:imx8mp --json
   barewire flash write --bus sim:imx8mp --stats --latency firmware.bin
   barewire flash write --bus sim:imx8mp,flash=chip.bin firmware.bin

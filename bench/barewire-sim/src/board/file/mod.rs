@@ -1,6 +1,6 @@
 //! A board as a TOML file: `sim:FILE.toml`.
 //!
-//! *Read first*: docs/boards.md of the repository, *Your own simulated board*, for the format.
+//! *Read first*: docs/simulation.md, *A board of your own*, for the format.
 //!
 //! # How it works
 //! 1. [`form`] has the keys; TOML's reader refuses what is no key or has another type, and says where.

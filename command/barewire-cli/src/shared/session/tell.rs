@@ -87,6 +87,11 @@ fn note_other_chips(session: &Session, simulated: &SimBoard) {
             }
             false => format!("oled={cs}:DC:RES puts an SSD1306 display there"),
         };
+        let spec = simulated.board.spec();
+        let instead = match spec.is_shipped() {
+            true => instead,
+            false => format!("{} says which chip is there", spec.name),
+        };
         note!(
             "  cs{cs} of {} has the {chip}. If the program is for another chip, change the map: {instead}",
             session.place.bus
