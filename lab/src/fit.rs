@@ -204,8 +204,8 @@ fn moved_to(costs: &Costs, free: &[Free<'_>], x: &[f64]) -> Costs {
     costs
 }
 
-/// Draws that many sets of costs from the fit's distribution: each is the fit to figures and assumed costs that were
-/// moved at random by as much as they may be off.
+/// Draws that many sets of costs from the fit's distribution. Each set is a fit to figures and
+/// assumed costs that were moved at random within their uncertainty.
 ///
 /// # Errors
 /// As [`fit`].

@@ -257,7 +257,7 @@ pub struct Machine {
     record: Rc<RefCell<Vec<Span>>>,
     /// The time of an instruction besides its clocks, in picoseconds.
     cold_ps: Rc<Cell<f64>>,
-    /// Spans being open in the background, of the running thread.
+    /// The background spans that the running thread has open.
     background: Rc<RefCell<BTreeSet<Rc<str>>>>,
 }
 

@@ -10,8 +10,8 @@
  * - Time travel must be on (time-travel=inf-cpu), and the kernel's time is the board's. An access lets the
  *   kernel's time pass where that is allowed. In an interrupt, and with interrupts off, it is not: then the
  *   board is ahead until the kernel idles, or makes an access where it is allowed.
- * - The server's answers say when an interrupt line may change. One event of time travel is set for that
- *   time, and asks again.
+ * - The server's answers say when an interrupt line may change. One time-travel event is set for
+ *   that time; it asks the server again.
  * - Looks that find no line asserted come ever more slowly, up to LOOK_MOST_NS apart: most events of a board
  *   are words on a wire. So an interrupt may be that late.
  * - Lines are levels; a line requested for edges reports each rise.

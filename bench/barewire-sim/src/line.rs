@@ -34,7 +34,7 @@ use crate::chip::Ps;
 pub use crate::chip::pin::Source;
 use crate::engine::{Engine, Line, Look};
 
-/// Changes lines besides their holders: a board, whose chips may drive them.
+/// Changes lines, as their holders do: a board, whose chips may drive them.
 pub(crate) trait World {
     /// Runs everything that is due until `now`. Returns the time of the next event, [`Ps::MAX`] for
     /// never.

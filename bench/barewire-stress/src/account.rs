@@ -76,7 +76,7 @@ impl Account {
         }
     }
 
-    /// The fields of `counted` that neither contexts nor wire agree with.
+    /// The fields of `counted` that differ from what the contexts or the wire counted.
     pub(super) fn mismatches(&self, counted: &Statistics, seen: &WireCounts) -> Vec<String> {
         let expected = &self.expected;
         let mut wrong = Vec::new();

@@ -70,8 +70,8 @@ fn lengths(report: &serde_json::Value, table: &mut String) {
             let row = rows.iter().find(|row| row["message"] == message).expect("it is there");
             row["instructions"].as_u64().expect("a number")
         };
-        // No cliff behind one word of the FIFO. DW_apb_ssi's second frame is a call, and more than that for 5 to 7 bytes,
-        // for which the block is set up anew.
+        // A message that exceeds one word of the FIFO costs no jump. DW_apb_ssi's second frame is a
+        // call, and more than that for 5 to 7 bytes, for which the block is set up anew.
         if driver != "dw_ssi" {
             assert!(count("8") <= count("4") + 80, "{driver} {path}\n{table}");
         }

@@ -402,7 +402,7 @@ mod tests {
             ["x/src/middle.rs:1: `middle` imports `top`"]
         );
         assert!(check_files(&[lib, ("middle.rs", "use crate::B;")]).is_empty());
-        // By way of a module above it is upward, wherever the name stands.
+        // An import by way of a higher module is upward, wherever the name is defined.
         let files = [("top.rs", "pub use crate::ground::B;"), ("middle.rs", "use crate::top::B;")];
         assert_eq!(check_files(&files), ["x/src/middle.rs:1: `middle` imports `top`"]);
     }

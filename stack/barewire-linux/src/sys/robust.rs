@@ -379,7 +379,7 @@ fn take_from_dead(word: &AtomicU32) -> Result<MutexState, Errno> {
     if SharedMutex::is_held(word) {
         return Err(Errno::AGAIN);
     }
-    // SAFETY: a word that lives.
+    // SAFETY: the word outlives the call.
     let got = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_TRYLOCK_PI, 0, 0) };
     if got == 0 { Ok(taken(word)) } else { Err(Errno::AGAIN) }
 }

@@ -188,7 +188,7 @@ fn an_interrupt_is_unmasked_by_a_one_and_masked_by_a_zero() {
 
 #[test]
 fn a_device_without_interrupt_says_so() {
-    // An empty file ends where a UIO device would answer EIO.
+    // An empty file reads as ended; a UIO device would answer EIO.
     let tree = Tree::new().file("/dev/uio0", "").directory("/sys/class/uio/uio0/maps");
     let uio = Uio::open(&tree.root(), "uio0").expect("opened");
     let error = uio.wait_interrupt(Duration::from_secs(1)).expect_err("none");

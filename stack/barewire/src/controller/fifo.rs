@@ -739,7 +739,7 @@ pub(super) fn advance<B: Fifo + ?Sized>(
             return if late { Poll::Ready(Err(deadline.error())) } else { Poll::Pending };
         }
     }
-    // Read what came in meanwhile now: it does not pay to interrupt again for it.
+    // Read the words that came in meanwhile: another interrupt for them does not pay.
     while !flow.all_received() && flow.drain(block, data) {}
     if !flow.all_received() {
         // Ordering 1: received words are read before more are sent.

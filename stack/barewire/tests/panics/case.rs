@@ -159,7 +159,7 @@ impl<'b> Executor<'b> {
         }
     }
 
-    /// Delivers what interrupts come. Whether there were any.
+    /// Delivers all pending interrupts. Whether there were any.
     fn interrupted(&self) -> bool {
         // An interrupt that panicked counts as one.
         self.run.case.pump == Pump::Interrupt && caught(|| self.bus.interrupt()).unwrap_or(true)

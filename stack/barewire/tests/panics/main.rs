@@ -15,10 +15,11 @@
 //! is lost with the panic.
 //!
 //! # How to look at one case
-//! A failure is called by platform, pump, meeting, mix and the call that panicked, `..` if all later
-//! ones did too. `BAREWIRE_PANICS='parking Caller BehindALock Async+Callback Waker#1'` runs it alone;
-//! parts of such names, separated by commas, run all that contain each (`Transact,Waker`), or do not
-//! (`!Cancel`), and `none` those in which nothing panics.
+//! The name of a failing case is its platform, pump, meeting, mix and the call that panicked, then
+//! `..` if all later calls panicked too. `BAREWIRE_PANICS='parking Caller BehindALock
+//! Async+Callback Waker#1'` runs it alone; parts of such names, separated by commas, run all that
+//! contain each (`Transact,Waker`), or do not (`!Cancel`), and `none` those in which nothing
+//! panics.
 #![cfg(not(any(loom, shuttle)))]
 
 mod case;

@@ -156,8 +156,8 @@ fn a_callback_may_cancel_and_drop_other_messages() {
     }
 }
 
-/// The message of a callback is in use until the callback returns. Freeing it before ends the
-/// program with a message. It would wait for ever, or go on with freed bytes.
+/// The message of a callback is in use until the callback returns. Freeing it earlier ends the
+/// program with an error message. It would wait for ever, or go on with freed bytes.
 #[test]
 #[cfg_attr(miri, ignore = "it starts a program")]
 fn a_message_dropped_in_its_own_callback_ends_the_program() {

@@ -44,7 +44,7 @@ const MESSAGES: [&str; 11] =
 /// How each is run.
 const PATHS: [&str; 2] = ["prepared", "sync"];
 
-/// Instructions of one message: a row of the JSON, whose names are an interface.
+/// Instructions of one message. This is a row of the JSON, so its field names are an interface.
 #[derive(Debug, Serialize)]
 pub(super) struct LengthCount {
     pub(super) driver: &'static str,

@@ -109,7 +109,7 @@ impl Exit {
     }
 }
 
-/// The ways that a part names.
+/// The ways of addressing beyond 16 MiB that a part names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ways {
     pub(super) enter: Option<Enter>,

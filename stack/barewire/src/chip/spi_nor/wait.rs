@@ -20,7 +20,7 @@ impl Geometry {
     }
 }
 
-/// A wait that began when it was made.
+/// A wait, timed from the creation of this value.
 pub(super) struct Wait {
     begun: u64,
     limit_ticks: u64,

@@ -38,7 +38,7 @@ pub(super) const fn chconf(control: u32) -> u32 {
     control & CHCONF_BITS
 }
 
-/// CHCTRL of a plan's `control`, disabled.
+/// CHCTRL for a plan's `control`, with the channel disabled.
 #[inline(always)]
 pub(super) const fn chctrl(control: u32) -> u32 {
     control >> EXTCLK_PLACE << EXTCLK_SHIFT

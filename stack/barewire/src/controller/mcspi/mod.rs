@@ -46,7 +46,8 @@
 //! 4. A channel gives up the FIFO before another takes it.
 //! 5. A word may be received half a clock before its last clock is over, and no status says that it is. The timer waits for
 //!    half a clock after the last word.
-//! 6. A native line's edge is a write that may be posted. A delay after it begins with a read of the block.
+//! 6. A native line's edge is a write that may be posted. So a delay after the edge begins with a
+//!    read of the block.
 //! 7. A disabled channel finishes its word. A reset disables the channel, waits for a word's time, and then
 //!    releases the line: no chip sees half a word.
 //! 8. IRQSTATUS is cleared before the FIFO is emptied: a level that is reached meanwhile interrupts again.

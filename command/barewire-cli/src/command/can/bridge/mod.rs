@@ -170,7 +170,7 @@ fn carry(
             let something = match (left_ns, pump.takes_more()) {
                 (0, _) => false,
                 (_, true) => node.wait(left_ns),
-                // Its interrupt stays, and time passes all the same.
+                // The chip's interrupt stays asserted, but time must pass.
                 (_, false) => {
                     node.pass(left_ns);
                     false

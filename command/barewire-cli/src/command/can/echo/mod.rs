@@ -183,7 +183,7 @@ impl Row {
     }
 
     /// Adds the figures at low and high costs. Does nothing if one of the three runs was
-    /// interrupted: its frames are not those of the others.
+    /// interrupted: it has other frames than the rest.
     fn ranged(self, ends: &LowHigh<Self>) -> Self {
         let LowHigh { low, high } = ends;
         if self.interrupted || low.interrupted || high.interrupted {
