@@ -34,7 +34,7 @@ const ENOUGH: f64 = 1e-3;
 /// Sets of costs drawn for bands. With the costs used, that makes seventeen runs: the range from their smallest to
 /// their largest result contains a further result with probability 15/17.
 const DRAWS: usize = 16;
-/// Fits to figures that were dealt out anew.
+/// Fits to shuffled figures.
 const SHUFFLES: usize = 6;
 /// How often a step is halved.
 const HALVINGS: i32 = 6;
@@ -88,7 +88,7 @@ pub struct Fit {
     pub leave_one_out: Vec<(String, f64)>,
     /// Figures of other boards by costs that were fitted to one board's.
     pub across_boards: Vec<Residual>,
-    /// The scores on all predicted effects of fits to figures that were dealt out anew.
+    /// The scores, on all predicted effects, of fits to shuffled figures.
     pub shuffled: Vec<f64>,
 }
 
@@ -97,7 +97,7 @@ pub struct Fit {
 pub struct Extent {
     /// Sets of costs that bands run.
     pub draws: usize,
-    /// Fits to figures that were dealt out anew.
+    /// Fits to shuffled figures.
     pub shuffles: usize,
 }
 
@@ -299,7 +299,7 @@ fn most_probable(
     Ok((x, slopes))
 }
 
-/// The costs of a fit, as `fitted.toml` has them: those that the fit set tells anything of.
+/// The costs of a fit, as `fitted.toml` has them: those about which the fit set says anything.
 #[must_use]
 pub fn moved(costs: &[FittedCost]) -> Vec<FittedValue> {
     let told = |cost: &&FittedCost| {

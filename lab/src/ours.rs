@@ -47,7 +47,7 @@ fn board(experiment: &Experiment, level: CostLevel) -> Option<(&'static BoardSpe
     Some((spec, spec.profile.at(level)))
 }
 
-/// A process that UIO wakes receives, another one echoes: so many frames, so far apart.
+/// A process that UIO wakes receives, and another one echoes: that many frames, that far apart.
 pub(crate) fn echoed(
     spec: &'static BoardSpec,
     profile: Profile,

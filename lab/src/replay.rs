@@ -58,7 +58,7 @@ fn us(ps: Ps) -> f64 {
     ps as f64 / 1e6
 }
 
-/// Steps of several intervals as those of the mean one.
+/// The steps of several intervals, averaged to those of one.
 fn mean_steps(parts: &Parts, count: usize) -> (Vec<StepCost>, f64) {
     let n = count.max(1) as f64;
     let mut steps: Vec<StepCost> = parts

@@ -61,7 +61,7 @@ impl Task {
     pub(crate) fn run(&self, dir: &Path, console: Console) -> Ran {
         console.say(&format!("$ {}", self.line()));
         let mut command = self.command(dir);
-        // A pipe makes cargo drop its colours; where a person watches they are asked for.
+        // Cargo prints no colours into a pipe, so they are requested where a person watches.
         if console.colour() {
             command.env("CARGO_TERM_COLOR", "always");
         }
@@ -74,7 +74,7 @@ impl Task {
         })
     }
 
-    /// Runs the task silently; its standard output if it succeeded.
+    /// Runs the task silently. Returns its standard output if it succeeded.
     pub(crate) fn answer(&self, dir: &Path) -> Option<String> {
         let output = self.command(dir).stdin(Stdio::null()).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -143,7 +143,7 @@ impl IntLine {
         self.raise_at(self.engine.now_ps());
     }
 
-    /// Lowers it; rises to come stay. A chip's pin is its chip's alone: there it does nothing.
+    /// Lowers it. Scheduled rises stay. Does nothing to a line that a chip's pin moves.
     pub fn lower(&self) {
         self.pin.catch_up(self.engine.now_ps());
         if self.pin.source.is_none() {

@@ -133,7 +133,7 @@ pub struct NullCheck {
     pub after: String,
     /// The change that the lab predicts, in the figure's unit. None if an end was not replayed.
     pub predicted: Option<f64>,
-    /// How far that may be from none.
+    /// How far that may be from zero.
     pub bound: f64,
     /// Whether it is no further.
     pub within: bool,

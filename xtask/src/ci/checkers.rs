@@ -265,7 +265,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The files under `dir` that allow unsafe code, from there.
+    /// The files under `dir` that allow unsafe code, by their paths from there.
     pub(in crate::ci) fn unsafe_files(dir: &Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(dir).expect("a directory") {

@@ -75,7 +75,7 @@ fn text(rows: &[Row]) -> String {
     text + &format!("\nlinux-on-sim: {passed} passed, {failed} failed, {skipped} skipped")
 }
 
-/// How a run went: the checks passed of all.
+/// How a run went: its passed checks, of all.
 fn cell(said: &RunReport) -> String {
     let of = |verdict| said.checks.iter().filter(|check| check.verdict == verdict).count();
     match (of(Verdict::Failed), of(Verdict::Skipped), said.checks.len()) {

@@ -176,8 +176,8 @@ impl<'s> Crate<'s> {
         Self { modules }
     }
 
-    /// The modules by way of which `path`, named in `from`, leads to where its name stands, that one
-    /// last; none if it is of another crate.
+    /// The modules through which `path`, named in `from`, reaches the module that has its name,
+    /// which comes last; none if it is another crate's.
     fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Vec<Module> {
         // A name that is re-exported in a circle leads nowhere.
         let (Some(depth), Some((first, mut rest))) = (depth.checked_sub(1), path.split_first())

@@ -74,7 +74,7 @@ impl Woken {
     }
 }
 
-/// Polls `future` whenever it is woken, and idles otherwise. Returns how often it was pending, too.
+/// Polls `future` whenever it is woken, and idles otherwise. Also returns how often it was pending.
 pub fn await_woken<T>(board: &Board, future: impl Future<Output = T>) -> (T, u64) {
     let mut future = pin!(future);
     let (woken, waker) = Woken::new();

@@ -154,8 +154,8 @@ fn gpio(board: &Board) -> SimRegisters {
 /// The controller's interrupt, as a process has it through UIO; outside any simulated thread as
 /// bare metal has it that waits for an event.
 ///
-/// Letting it come is one system call and waiting two, each taken as long as a futex wait that
-/// returns at once, which is a system call that finds nothing to do.
+/// Enabling it is one system call and waiting is two. Each is charged as a futex wait that returns
+/// at once: a system call that finds nothing to do.
 #[derive(Debug)]
 pub struct SimInterrupt(Board);
 

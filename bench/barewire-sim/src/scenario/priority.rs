@@ -183,8 +183,8 @@ pub fn inversion(inheritance: bool, costs: CostLevel) -> Inversion {
     }
 }
 
-/// An access among six that stream, through an urgent device or one of their priority, on
-/// a board of those costs.
+/// One access while six threads stream, through an urgent device or one of their priority, on a
+/// board with those costs.
 ///
 /// # Panics
 /// If a message fails.

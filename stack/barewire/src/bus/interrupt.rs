@@ -184,7 +184,7 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
         self.attend(own, None, panics)
     }
 
-    /// Attends to the flight, if there is one; as the owner of one, or as anybody.
+    /// Attends to the flight, if there is one: as its owner, or as any other caller.
     pub(super) fn attend(
         &self,
         own: Option<&Node>,
@@ -214,7 +214,7 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
         let masked = contain(|| {
             self.once_masked(|| {
                 let take = |seen: u32| match seen & FLYING {
-                    // Whoever attends to it at this moment has yet to wake the owner.
+                    // The thread that attends to it at this moment has yet to wake the owner.
                     0 => rouses.then_some(seen | CALL),
                     _ => Some(seen.wrapping_add(CHANGE) & !(FLYING | OWNERS)),
                 };

@@ -271,7 +271,7 @@ fn disabling_finishes_the_word_on_the_wire() {
     assert_eq!(rig.selected_ps(), 8 * PERIOD + MCK, "NPCS is released, CSAAT or not");
     rig.write(SPI_TDR, 0x44);
     assert_eq!(rig.rules(), [Rule::Disabled; 3]);
-    // At rest: at once.
+    // At rest it acts at once.
     rig.write(SPI_CR, SPIEN);
     rig.read(SPI_RDR);
     rig.write(SPI_TDR, 0x55);

@@ -27,7 +27,7 @@ pub trait GpioBlock: Debug {
     /// If there is no register at the offset.
     fn write(&mut self, offset: u32, value: u32) -> Result<(), NoRegister>;
 
-    /// How many pins it has: bits 0 to one less.
+    /// How many pins it has, from bit 0 on.
     fn pins(&self) -> u8 {
         32
     }

@@ -208,7 +208,7 @@ impl Mcspi {
         ])
     }
 
-    /// Room came to be in the transmit register or FIFO.
+    /// The transmit register or FIFO has room again.
     fn sent_from(&mut self, index: usize) {
         let (capacity, word) = self.capacity(index);
         let held = word * self.channels[index].tx.count();

@@ -33,7 +33,8 @@ impl Usage {
 pub(super) struct Ran {
     pub(super) elapsed_ps: Ps,
     pub(super) idle_ps: Ps,
-    /// All services, from the interrupt's end of its wait to the next, what they send included.
+    /// All services, from the interrupt that ends a wait to the next wait, including what they
+    /// send.
     pub(super) serving: Usage,
     /// Sending by services.
     pub(super) sending: Usage,
@@ -46,7 +47,7 @@ pub(super) struct Ran {
     pub(super) interrupted: bool,
 }
 
-/// What is awaited for the time between a service's first two accesses.
+/// What the measurement between a service's first two accesses waits for.
 #[derive(Clone, Copy, Debug)]
 enum Awaited {
     /// The next service.
