@@ -571,7 +571,7 @@ static void descriptors(void) {
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child && status == 0 && get(fd, 1) == 1);
     CHECK(close(fd) == 0);
-    /* A child that is killed lets go of its own. */
+    /* A killed child releases its lines. */
     int ready[2];
     char byte;
     CHECK(pipe(ready) == 0);
@@ -596,7 +596,7 @@ static void descriptors(void) {
         void *wrong;
         CHECK(pthread_join(threads[index], &wrong) == 0 && wrong == NULL);
     }
-    /* All can be had again: nothing was left. */
+    /* All lines can be requested again: none was left. */
     for (unsigned line = A; line <= D; line++)
         CHECK((fd = line_of(line, GPIO_V2_LINE_FLAG_INPUT)) > 2 && close(fd) == 0);
 }

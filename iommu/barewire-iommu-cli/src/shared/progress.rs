@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// At most so many drawings a second: more is flicker.
+/// The most drawings a second: more is flicker.
 const DRAWINGS_PER_S: u8 = 10;
 
 const BYTES: &str =

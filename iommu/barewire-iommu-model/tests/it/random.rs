@@ -42,7 +42,7 @@ enum Operation {
         at: Place,
         len: Length,
     },
-    /// So many things that are mapped, without a flush between: more than a gather tells apart.
+    /// Unmaps this many mappings without a flush between: more than a gather keeps apart.
     UnmapMany {
         which: usize,
         count: usize,

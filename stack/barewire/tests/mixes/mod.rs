@@ -93,7 +93,7 @@ impl Script for WatchedWire {
     }
 }
 
-/// A waker whose last copy, when it is dropped, waits for the bus: its user does so.
+/// A waker whose last copy uses the bus, and so waits for it, when it is dropped.
 struct LocksWhenDropped(Device<'static, ScriptedController<WatchedWire>>);
 
 impl Wake for LocksWhenDropped {

@@ -92,7 +92,7 @@ struct Sweep {
     paths: &'static [Op],
     len: usize,
     hooks: &'static [Hook],
-    /// Each call from the nth on panics, not it alone.
+    /// Each call from the nth on panics, not only the nth.
     ever_after: bool,
 }
 

@@ -10,8 +10,8 @@
 //! other calls go to the kernel unchanged. The C library's own calls, for real threads and
 //! `malloc`, do not come here.
 //!
-//! A stack that is used again contains old bytes where a new one contains zeros. `generator` writes what
-//! it reads.
+//! A stack that is used again contains old bytes where a new one contains zeros. `generator` writes
+//! each byte before it reads it.
 #![allow(unsafe_code, reason = "definitions of the C library's functions")]
 
 use std::ffi::{c_int, c_void};
@@ -31,7 +31,7 @@ struct Stack {
     idle: bool,
 }
 
-/// The known stacks, those that were just used last. Not on the heap: `malloc` may map memory.
+/// The known stacks, the most recently used last. Not on the heap: `malloc` may map memory.
 struct Stacks {
     known: [Stack; KEPT_MAX],
     count: usize,

@@ -139,8 +139,8 @@ fn several_callbacks_that_panic_in_one_release_lose_nothing() {
     });
 }
 
-/// A panic payload that panics when it is dropped. Without a size, so that leaking it is not told
-/// as a leak.
+/// A panic payload that panics when it is dropped. Without a size, so that leaking it is not
+/// reported as a leak.
 struct Bomb;
 
 impl Drop for Bomb {

@@ -46,7 +46,7 @@ fn a_lock_does_not_go_to_another_thread() {
     assert!(!Is::<HalBus<'static, Null>>::send());
 }
 
-/// Runs `body` with a message queued behind a lock that does nothing, of this thread or of another.
+/// Runs `body` while a message is queued behind an idle lock, of this thread or of another.
 fn behind_a_lock(platform: &'static dyn Platform, own: bool, body: fn(&Device<'_, Wired>)) {
     let (bus, sent) = plain(platform);
     let device = opened(&bus);

@@ -67,7 +67,8 @@ fn by_each_path(bus: &'static Bus<Wired>, sent: &crate::Sent, expected: &[u8]) {
     }
 }
 
-/// What a controller, or a tracer that it calls, asks of its own bus is refused, not waited for.
+/// A call to its own bus by a controller, or by a tracer that it calls, is refused; it does not
+/// wait.
 #[test]
 fn a_controller_is_refused_what_would_wait_for_its_own_bus() {
     for platform in PLATFORMS {

@@ -5,8 +5,8 @@
 //! that the interrupt may come, the handler is called until the line is down; a handler that never
 //! gets it down is a livelock.
 //!
-//! And a core that lies: it does what it is to do with the interrupt masked twice, or not at all. Under Miri this
-//! shows that a safe platform cannot break memory.
+//! And a core that breaks its promise: it runs the function that must run with the interrupt masked
+//! twice, or not at all. Under Miri this shows that a safe platform cannot break memory.
 
 use std::future::Future;
 use std::pin::pin;

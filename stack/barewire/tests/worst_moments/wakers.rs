@@ -201,7 +201,7 @@ fn nested(platform: &'static dyn Platform, pump: Pump, tasks: &[&[Op]]) {
     }
     assert!(lock(&ended).is_empty(), "the bus is locked");
     drop(locked);
-    // A worker's part, or nothing.
+    // Runs what a worker would run, if anything is left.
     while bus.pump() > 0 {}
     let ended = lock(&ended);
     assert_eq!(ended.len(), tasks.len(), "each ran inside its waker");

@@ -35,7 +35,7 @@ pub(super) const GAP_US: f64 = 0.25;
 /// Between two calls.
 pub(super) const CALL_US: f64 = 5.0;
 
-/// His clock: 3.6 MHz asked, 3.571 made.
+/// The author's clock: 3.6 MHz asked, 3.571 made.
 const SPEED_HZ: RangeInclusive<u32> = 3_570_000..=3_600_000;
 
 /// The published figures for that many conversions a message, if `which` is the set-up they were

@@ -54,7 +54,7 @@ struct ChangeReport {
     bound_ns: u64,
 }
 
-/// In nanoseconds, rounded up: a bound stays one.
+/// In nanoseconds, rounded up, so that a bound stays a bound.
 fn ns(ps: u64) -> u64 {
     ps.div_ceil(1_000)
 }

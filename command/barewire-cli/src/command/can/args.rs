@@ -1,4 +1,4 @@
-//! Which chip on which bus, and how its CAN bus is: what all verbs take, and say in their JSON.
+//! The chip, its bus and the settings of its CAN bus: what all verbs take, and print in their JSON.
 
 use std::ops::RangeInclusive;
 

@@ -77,7 +77,7 @@ impl News {
         epoll::modify(&self.set.epoll, fd, EventData::new_u64(0), flags(awaited))
     }
 
-    /// Whether the thread has told of news.
+    /// Whether the thread has reported news.
     pub(super) fn told(&self) -> bool {
         self.set.told.load(Ordering::SeqCst)
     }
@@ -104,7 +104,7 @@ impl Drop for News {
         let _ = rustix::io::write(&self.end, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has nothing that panics.
+            // The thread cannot panic.
             let _ = thread.join();
         }
     }

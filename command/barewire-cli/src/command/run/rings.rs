@@ -28,7 +28,7 @@ impl Rings {
 
     /// Sleeps until it is rung, unless it was rung after `heard`; not longer than `timeout`.
     pub(super) fn wait(self, heard: u32, timeout: Option<&Timespec>) {
-        // Whatever the reason is that it returns, the server looks.
+        // The server looks, whatever the reason for the return.
         let _ = futex::wait(self.0, futex::Flags::empty(), heard, timeout);
     }
 }

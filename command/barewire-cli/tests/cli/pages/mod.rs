@@ -105,7 +105,7 @@ impl Findings {
         barewire::check(&filled, inline || partial)?;
         // A command in a sentence that lacks arguments is only named, not to be run.
         let is_whole = !simple.piped && barewire::check(&filled, false).is_ok();
-        // Once, unless it depends on what a page's commands did before.
+        // A command runs once, unless it depends on what a page's commands did before.
         let is_new = self.seen.insert(filled.clone()) || filled.join(" ").contains(".bin");
         if is_whole && is_new && barewire::runs(&filled) {
             let (place, code) = (place.into(), barewire::code(&simple.comment));

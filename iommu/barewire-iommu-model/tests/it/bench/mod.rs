@@ -342,7 +342,7 @@ impl<'m> Bench<'m> {
 
     /// Unmaps all, flushes, drops the table: nothing is left anywhere.
     pub fn finish(mut self) {
-        // By page it would be a command for each page that there could have been.
+        // By page, that would take a command for each page that could have been mapped.
         self.strategy = Strategy::ByContext;
         self.unmap(0, self.shape.input_end()).expect("all of it can be unmapped");
         self.flush().expect("nothing fails unasked");

@@ -101,7 +101,7 @@ impl Port for Node<'_> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     args.far.check_bus(&args.can.bus)?;
     let far = args.far.settle(args.can.fd, Far::default())?;
-    // Before the board: the likeliest thing to be missing.
+    // Opened before the board, because it is what is most likely missing.
     let socket = Interface::open(&args.iface)?;
     session::run(&args.can.request()?, |session| bridge(args, &far, socket, session))
 }

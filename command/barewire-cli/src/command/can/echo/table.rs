@@ -20,12 +20,13 @@ pub(super) fn heading(by: By) -> &'static str {
 }
 
 impl Report {
-    /// Whether this run's frames are like those of his times: frames that come one by one.
+    /// Whether this run's frames are like those of the published times: frames that come one by
+    /// one.
     fn like_his_times(&self) -> bool {
         self.as_published && self.gap_ms == Some(10.0)
     }
 
-    /// Whether this run's frames are like those of his shares: a full bus.
+    /// Whether this run's frames are like those of the published shares: a full bus.
     fn like_his_shares(&self) -> bool {
         self.as_published && self.full_load
     }

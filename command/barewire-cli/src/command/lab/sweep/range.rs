@@ -110,7 +110,7 @@ impl Dimension {
         self.units().iter().find(|(unit, _)| to.ends_with(unit)).map_or("", |(unit, _)| unit)
     }
 
-    /// The units, a unit before those that end alike.
+    /// The units; a unit comes before those with which its name ends.
     fn units(self) -> &'static [(&'static str, f64)] {
         match self {
             Self::Time => &[("ns", 1.0), ("us", 1e3), ("ms", 1e6)],

@@ -19,7 +19,7 @@
 //! - `dma_unmap_sg` prints the list's physical addresses in all versions, not the IOVA.
 //! - `dma_alloc` prints no physical address.
 //!
-//! The room knows nothing of its neighbours: a fuzz target has it too.
+//! This folder uses nothing of its neighbours, because a fuzz target includes it too.
 
 mod dma;
 mod iommu;
