@@ -187,7 +187,7 @@ static void settings(int fd) {
 	CHECK(ioctl(fd, SPI_IOC_RD_MODE, &mode) == 0 && mode == SPI_MODE_3);
 	mode = SPI_MODE_0;
 	CHECK(ioctl(fd, SPI_IOC_WR_MODE, &mode) == 0 && reads_id(fd));
-	/* A descriptor that is another file now is none. */
+	/* A descriptor that is another file now is no node. */
 	int null = open("/dev/null", O_RDWR);
 	dup2(null, fd);
 	CHECK(message(fd, tx, rx, 4) == -1 && errno == ENOTTY);

@@ -161,8 +161,8 @@ static long stops(const char *node, int messages) {
 	return seen;
 }
 
-/* The fewest of several runs: a message whose lock another process has is one for the server. The first messages set
- * things up. */
+/* The smallest count of several runs: if another process has the lock, the message goes to the server. The first
+ * messages set things up. */
 static void count_syscalls(const char *node) {
 	enum { FEW = 10, MANY = 110, RUNS = 6 };
 	long few = stops(node, FEW), many = stops(node, MANY);

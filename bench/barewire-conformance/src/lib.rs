@@ -211,7 +211,7 @@ impl Report {
     pub const FAILURES_MAX: usize = 20;
 }
 
-/// Puts `device` under every case.
+/// Runs every case on `device`.
 pub fn run<C: Controller + ?Sized>(
     device: &Device<'_, C>,
     options: &Options,
@@ -220,7 +220,7 @@ pub fn run<C: Controller + ?Sized>(
     run_watched(device, options, clock, |_| ())
 }
 
-/// [`run`], which tells after each iteration how many of [`Options::bytes`] lie behind it, those of
+/// [`run`], which reports after each iteration how many of [`Options::bytes`] are done, those of
 /// failed ones included.
 pub fn run_watched<C: Controller + ?Sized>(
     device: &Device<'_, C>,

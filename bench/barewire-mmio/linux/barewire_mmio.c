@@ -70,7 +70,7 @@ static struct irq_domain *domain;
 static u32 lines, rises, edges, enabled;
 /* The time until the next look, if none finds anything. */
 static u64 look_ns = LOOK_LEAST_NS;
-/* When the board's time began, in the kernel's; and the board's time as far as it is known. */
+/* The kernel's time at which the board's began, and the latest known time of the board. */
 static u64 started_ns, known_ns;
 static struct time_travel_event look_event;
 

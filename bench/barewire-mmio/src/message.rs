@@ -271,7 +271,7 @@ pub enum Answer {
         /// write's answer lets so much time pass.
         write_ns: u64,
     },
-    /// To all that acts on the board.
+    /// The answer to every request that acts on the board.
     Done {
         /// The interrupt lines that are asserted, a bit each.
         lines: u32,

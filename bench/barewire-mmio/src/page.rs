@@ -22,9 +22,9 @@
 //! 2. The server acquires that count, reads the request, acts, writes the answer's words, and then releases
 //!    the count of answers.
 //! 3. The client acquires the count of answers before it reads an answer or uses a slot again.
-//! 4. Before it sleeps, an end sets its flag and then reads the other's count once more. The other end
-//!    changes its count and then reads the flag. All four accesses are sequentially consistent, so one of
-//!    the two sees the other. So nothing is slept through.
+//! 4. Before it sleeps, an end sets its flag and then reads the other's count once more. The other
+//!    end changes its count and then reads the flag. All four accesses are sequentially consistent,
+//!    so one of the two sees the other. So neither end sleeps through a change.
 //!
 //! # Safety
 //! 1. A mapping is made by one `mmap` and removed by one `munmap`, in its destructor; references into it

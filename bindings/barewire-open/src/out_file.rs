@@ -113,7 +113,7 @@ impl OutFile {
         written.map_err(|error| self.error(&error))
     }
 
-    /// It is whole: gives it its name.
+    /// The output is whole: gives it its name.
     ///
     /// # Errors
     /// The file cannot be written or renamed. Then no file is left.

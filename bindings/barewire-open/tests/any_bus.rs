@@ -286,7 +286,7 @@ impl Wake for DropsBus {
 
 #[test]
 fn the_worker_may_drop_the_last_handle_of_its_own_bus() {
-    // A message that is long enough for the worker that the poll returns before it. On a busy machine the
+    // A message so long that the poll returns before the worker has run it. On a busy machine the
     // worker may still be faster; then the test tries again.
     const BYTES: usize = 65_536;
     for _ in 0..20 {

@@ -124,7 +124,7 @@ fn got(this: u32) -> Option<&'static Shared> {
             SHARED.store(std::ptr::from_ref(shared).cast_mut(), Ordering::Release);
             Some(shared)
         }
-        // No descriptor is free: later, perhaps.
+        // No descriptor is free: try again later.
         Err(Errno::MFILE | Errno::NFILE) => None,
         Err(_) => {
             REFUSED.store(this, Ordering::Relaxed);

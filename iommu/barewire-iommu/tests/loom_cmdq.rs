@@ -2,8 +2,9 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p barewire-iommu --release --test loom_cmdq`
 //!
-//! The SMMU checks that a slot it reads holds the command that was written for it, this time round;
-//! the CPUs, that their batch was executed when their call returns, and only their own errors told.
+//! The SMMU checks that a slot it reads holds the command that was written for it, this time round.
+//! The CPUs check that their batch was executed when their call returns, and that it reports only
+//! their own errors.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a pool hands out memory, and loom's threads want it for good")]
 
@@ -282,7 +283,7 @@ impl QueueRig {
         result
     }
 
-    /// A CPU issues one call after the other, of so many commands each.
+    /// Each CPU issues one call after the other, each of this many commands.
     fn issue(&self, cpu: u32, calls: &[u32]) {
         let mut number = cpu * EACH;
         for &count in calls {
@@ -298,8 +299,8 @@ impl QueueRig {
     }
 }
 
-/// Every interleaving with so many preemptions, unless `BAREWIRE_LOOM_BOUND` says otherwise: a number,
-/// or `none` for every one there is.
+/// Every interleaving with at most this many preemptions, unless `BAREWIRE_LOOM_BOUND` says
+/// otherwise: a number, or `none` for every one there is.
 fn builder(bound: usize) -> loom::model::Builder {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 20_000;

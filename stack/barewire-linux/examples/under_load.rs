@@ -157,7 +157,7 @@ impl Wire {
 struct Tap {
     inner: MappedController,
     wire: Arc<Wire>,
-    /// Whose this opening's message before was.
+    /// The context whose message this opening ran last.
     before: Option<Path>,
 }
 
@@ -413,11 +413,12 @@ impl<'w> Caller<'w> {
                     *queued.as_mut().tx_mut()? = tx;
                     let put = queued.as_mut().enqueue();
                     let Some(()) = self.worked(put) else { continue };
-                    // It is in the queue. What the others give from now on overtakes it if it runs before it.
+                    // It is in the queue. Messages that others give from now on overtake it if they
+                    // run before it.
                     let given =
                         OVERTAKING.map(|path| self.wire.of[path as usize].given.load(SeqCst));
                     if self.path == Path::Mixed {
-                        // Behind the one that is queued, as any of this context's.
+                        // Queued behind the waiting one, as any message of this context.
                         self.sync(&device, DATA);
                     }
                     let ran = self.call(|_| queued.as_mut().wait());
@@ -534,7 +535,7 @@ const SPENT: u32 = 2;
 const STOP: u32 = 3;
 const END: u32 = 4;
 
-/// A thread that needs the processor, told by its state when.
+/// A thread that needs the processor; its state says when.
 struct Hog {
     state: AtomicU32,
     caller: OnceLock<Thread>,

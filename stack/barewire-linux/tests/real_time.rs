@@ -50,7 +50,7 @@ impl Floor {
         let (ended, hear) = mpsc::channel::<()>();
         let watchdog = Worker::spawn(&fifo(WATCHDOG), move |_| {
             if hear.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout) {
-                // Not what a test harness keeps to itself.
+                // Written directly, because a test harness would keep it to itself.
                 let _ = writeln!(std::io::stderr(), "{test}: it hangs, and the process ends here");
                 std::process::abort();
             }

@@ -47,7 +47,7 @@ static int exchange(int bus, size_t length, unsigned int bits, unsigned int spee
 	fill(length, bits);
 	if (ioctl(bus, SPI_IOC_MESSAGE(1), &transfer) != (int)length)
 		return -errno;
-	/* What a driver leaves above a word's bits is its own affair. */
+	/* A driver may leave anything above a word's bits. */
 	for (index = 0; index + width <= length; index += width) {
 		uint32_t one = 0, other = 0;
 

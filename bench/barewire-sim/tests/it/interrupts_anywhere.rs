@@ -92,7 +92,7 @@ impl Bench {
     /// Runs `scenario` and delays the register access that comes after `place` others. Returns
     /// whether there was such an access.
     fn run(&self, (name, scenario): Scenario, place: u64) -> bool {
-        // Told at once: of a thread that hangs not every stack can be unwound.
+        // Printed at once: the stack of a thread that hangs cannot always be unwound.
         let at = format!("{}, {name}, before register access {place}", self.board.spec().name);
         let app = Thread::new("app", || {
             scenario(self);

@@ -1,8 +1,8 @@
 //! The judge of the shorter path: where a driver has one beside the loop for any message, it makes the same accesses,
 //! moves the same bytes and reports the same.
 //!
-//! A driver takes the loop where its bank of pins is none for the shorter path, which is how the other half of each
-//! comparison is made.
+//! A driver whose bank of pins does not allow the shorter path takes the loop: that makes the other
+//! half of each comparison.
 
 use std::cell::RefCell;
 use std::rc::Rc;

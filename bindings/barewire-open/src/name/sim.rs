@@ -32,7 +32,7 @@ pub struct SimOptions {
     pub inputs: Vec<(u8, SignalSpec)>,
     /// A display in the place of another chip.
     pub oled: Option<OledOptions>,
-    /// What is wired otherwise than on the board.
+    /// Wires that the board does not have.
     pub wiring: WiringOptions,
     /// The faults to inject.
     pub faults: SimFaults,

@@ -97,7 +97,7 @@ impl Drop for Inner {
 }
 
 pub(crate) struct Message {
-    /// Always there, but while it is dropped.
+    /// `None` only while it is dropped.
     inner: Option<Inner>,
     submitted: bool,
     last: Option<Result<usize, MessageError>>,

@@ -76,7 +76,8 @@ fn flaw_7_a_handler_deals_with_errors_and_events_anywhere() {
             });
             if came {
                 assert_eq!(fake.state().active_errors(), 0);
-                // The interrupted CPU may have been the one to acknowledge: then it is told now.
+                // The interrupted CPU may have been the one to acknowledge: then it gets the error
+                // now.
                 assert_eq!(reported | smmu.handle_errors().bits(), 1 << 2, "point {points}");
             }
         });

@@ -246,7 +246,7 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
     let place = Place::new();
     let open = || place.open().expect("opens");
     let lock = open();
-    // Held by a thread that there is not, and that ended without the kernel's knowing.
+    // Held by a thread that does not exist: it ended without the kernel's knowing.
     words(&lock)[0].store(0x3fff_fff0, std::sync::atomic::Ordering::Relaxed);
     let bus = Bus::new(ProcessShared::new(open(), Null::new()));
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens without the lock");

@@ -51,8 +51,8 @@ pub struct Controller {
     pub pins: Pins,
     /// The owners of claims on its registers, by `/proc/iomem`.
     pub claimed_by: Vec<String>,
-    /// Other devices with registers in the same pages. A mapping is of whole pages, so who may map the
-    /// controller can drive them too.
+    /// Other devices with registers in the same pages. A mapping covers whole pages, so a user who
+    /// may map the controller can drive them too.
     pub neighbours: Vec<String>,
     /// The UIO device with its registers.
     pub uio: Option<UioNode>,

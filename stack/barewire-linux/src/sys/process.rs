@@ -165,7 +165,7 @@ pub fn is_memory_borrowed() -> bool {
     let seen = Sighting { ticks, stack: (&raw const here).addr() };
     let before = SEEN.get();
     let is_near = seen.stack.abs_diff(before.stack) < NEAR_BYTES;
-    // Without a clock nothing is soon.
+    // Without a clock no time counts as short.
     if ticks.wrapping_sub(before.ticks) < soon && is_near {
         SEEN.set(seen);
         return false;
@@ -190,7 +190,7 @@ fn ask_whose(seen: Sighting) -> bool {
 mod tests {
     use super::*;
 
-    /// What a child says, which is made by `make` and ends at once.
+    /// What a child reports that `make` makes and that ends at once.
     fn in_child(make: impl FnOnce() -> libc::pid_t, says: impl FnOnce() -> i32) -> i32 {
         let child = make();
         assert!(child >= 0, "a child is made");

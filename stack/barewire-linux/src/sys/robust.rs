@@ -405,7 +405,7 @@ fn wait(
     loop {
         let until = go_on.is_some().then(ask_again_at);
         let until = until.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: a word that lives, and a time or none.
+        // SAFETY: the word outlives the call, and the time is valid or null.
         let got = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_LOCK_PI, 0, until) };
         if got == 0 {
             return Ok(taken(word));

@@ -5,15 +5,16 @@
 //! own polls moves the message's bytes. The handler silences the block, leaves the message in flight, and wakes the task; the
 //! next poll continues the message, as a [visit](Visit) of the owner.
 //!
-//! Such a flight has the wire without the queue, as a [lock](super::Locked) has: while its task is not polled, others remove
-//! their messages from the queue. A thread that waits may sleep meanwhile. Who attends to an
-//! [overdue](Controller::is_overdue) one, or to one whose future is being dropped, takes it down.
+//! Such a flight has the wire without the queue, as a [lock](super::Locked) has: while its task is
+//! not polled, others remove their messages from the queue. A thread that waits may sleep
+//! meanwhile. The thread that attends to an [overdue](Controller::is_overdue) one, or to one whose
+//! future is being dropped, takes it down.
 //!
 //! # Ordering
-//! A future that visits its flight stores its waker first. If another attends to the flight at that moment, the future leaves
-//! a call in the flight word. That other took the waker before; it publishes the flight with a look at the call, and then
-//! attends again. If a third has the flight by then, it leaves the call to the third. So no wake is lost, and none waits for
-//! the other.
+//! A future that visits its flight stores its waker first. If another attends to the flight at that
+//! moment, the future leaves a call in the flight word. The other had taken the waker before; when
+//! it publishes the flight it looks for the call, and then attends again. If a third has the flight
+//! by then, it leaves the call to the third. So no wake is lost, and none waits for the other.
 
 use core::ptr;
 use core::task::{Poll, Waker};
@@ -30,7 +31,7 @@ pub(super) struct Visit {
     pub(super) node: *const Node,
     /// The message, for as long as the visit.
     pub(super) message: *mut [Transfer<'static>],
-    /// A waker that nobody needs any more: dropping it is the owner's.
+    /// A waker that is not needed any more: the owner drops it.
     pub(super) spare: Option<Waker>,
 }
 
@@ -40,7 +41,7 @@ pub(super) enum Attended {
     /// There is none, or only its owner can do anything for it.
     No,
     Yes,
-    /// Somebody came meanwhile for whom its owner is to be woken, and found it taken.
+    /// Meanwhile a caller that wants the owner woken found it taken.
     Called,
 }
 

@@ -316,7 +316,7 @@ pub(crate) static CADENCE: Block = Block {
     ],
 };
 
-/// DW_apb_ssi built otherwise than RP1's.
+/// DW_apb_ssi with other build options than RP1's.
 macro_rules! built {
     ($words:literal, $wide:literal) => {
         Way {

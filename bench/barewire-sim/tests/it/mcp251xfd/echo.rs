@@ -24,8 +24,8 @@ fn run(setup: Setup) -> Echoed {
     assert!(echoed.violations.is_empty(), "{:#?}", echoed.violations);
     assert_eq!(echoed.frames, Tally { sent: frames, echoed: frames, ..Tally::default() });
     assert_eq!((echoed.strange, echoed.interrupted), (0, false));
-    // What the lowest thread did not get is what the others say they took; sockets and the process
-    // behind them are more.
+    // The time that the lowest thread did not get is the time that the others report; sockets and
+    // the process behind them take more.
     let said = echoed.receive_ps + echoed.send_ps;
     if who == Who::Sockets {
         assert!(said < echoed.cpu_ps && echoed.cpu_ps < 2 * said, "{said} ps of {}", echoed.cpu_ps);

@@ -17,7 +17,7 @@ use crate::controller::null::Null;
 use crate::controller::{Controller, Limits, Preset, Stopped, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
-/// What a test sees and says of the controller while the bus has it.
+/// What a test sees of the controller, and tells it, while the bus has it.
 #[derive(Default)]
 struct Board {
     log: Mutex<Vec<&'static str>>,
@@ -224,7 +224,7 @@ fn a_future_dropped_in_flight_ends_its_message_first() {
 
 /// Leaves a message in flight whose future nobody polls again, and whose buffer is somebody else's.
 fn forget(bus: &Bus<ByteByByte>, rx: &mut [u8; 3], wakes: &Arc<Count>) {
-    /// Who looks for leaks finds them here.
+    /// A leak checker finds them here.
     static FORGOTTEN: Mutex<Vec<AtomicPtr<()>>> = Mutex::new(Vec::new());
     let device = bus.device(&SETTINGS).expect("opens");
     let mut message = vec![Transfer::read(rx)];

@@ -37,8 +37,8 @@ pub struct Written {
     pub unchanged_bytes: u64,
     /// The number of bytes programmed, of those that were to be written.
     pub programmed_bytes: u64,
-    /// The number of bytes that were not sent, although others of their sector were: the chip held them, or an erased byte
-    /// is what they are.
+    /// The number of bytes that were not sent, although others of their sector were: the chip held
+    /// them already, or they equal an erased byte.
     pub skipped_bytes: u64,
     /// The number of bytes programmed again around those, because their sector had to be erased.
     pub restored_bytes: u64,

@@ -209,7 +209,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         self.state.status
     }
 
-    /// Whether TDR was seen free, or is at a look.
+    /// Whether TDR was seen free, or a read shows it free now.
     #[inline(always)]
     fn is_free(&mut self) -> bool {
         self.state.status & TDRE != 0 || self.read_status() & TDRE != 0

@@ -56,7 +56,7 @@ pub(super) const fn word_bits(control: u32) -> u32 {
     (control >> WL_SHIFT & 0x1f) + 1
 }
 
-/// The same `control` in words of so many bytes.
+/// The same `control` for words of that many bytes.
 #[inline(always)]
 pub(super) const fn in_words(control: u32, bytes: u8) -> u32 {
     control & !WL | (8 * bytes as u32 - 1) << WL_SHIFT

@@ -336,7 +336,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
         } else if changed != 0 && !native {
             self.restart(preset, control, self.state.level);
         } else if changed != 0 {
-            // With the line, which may be active already: a chip that was kept selected.
+            // Includes the line, which may be active already if the chip was kept selected.
             self.remember(control);
         }
         if native {
