@@ -228,7 +228,7 @@ impl Outcome {
         Self { tally, note, counts_tests: true, ..Self::of_check(success) }
     }
 
-    /// Test runs and checks that are one step.
+    /// The joint outcome of test runs and checks of one step.
     pub(crate) fn of_all(ran: Vec<Self>) -> Self {
         let mut tally = Tally::default();
         // A task that broke without a failed test is a failure in these totals too; a check counts

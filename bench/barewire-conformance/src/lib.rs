@@ -278,7 +278,7 @@ struct Areas {
 impl Areas {
     fn new() -> Self {
         let size = 2 * (MAX_SIZE + SLACK);
-        // A counter with a period that is no power of two: a shifted copy is not itself.
+        // A counter with a period that is no power of two: a shifted copy differs from it.
         let tx = (0..size).map(|i| (i % 251) as u8).collect();
         Self { tx, rx: vec![GUARD; size] }
     }

@@ -139,7 +139,7 @@ static u32 ask(u64 head, u64 value)
 	return words[1];
 }
 
-/* The kernel's time comes to the board's, where it may pass. */
+/* Advances the kernel's time to the board's, where it may pass. */
 static void catch_up(void)
 {
 	u64 ahead_ns = board_ns() - (kernel_ns() - started_ns);

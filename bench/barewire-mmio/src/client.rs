@@ -138,7 +138,7 @@ impl Client {
         self.0.borrow().now_ns
     }
 
-    /// Makes a request and waits for its answer; the value.
+    /// Makes a request, waits for its answer and returns its value.
     fn wait_for(&self, request: impl FnOnce(u64) -> Request) -> u32 {
         let link = &mut *self.0.borrow_mut();
         let request = request(link.now_ns);

@@ -282,7 +282,7 @@ pub enum Answer {
         /// When a line may change without an access; [`NEVER`] for never.
         due_ns: u64,
     },
-    /// To a request that the server does not carry out.
+    /// The answer to a request that the server does not carry out.
     Refused {
         /// Why.
         reason: Reason,

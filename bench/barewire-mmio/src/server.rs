@@ -62,7 +62,7 @@ impl Server {
         (self.requests, self.refused)
     }
 
-    /// Answers words that may be a request; whether it was the last.
+    /// Answers words that may be a request; returns whether it was the last.
     pub fn answer(&mut self, words: Words) -> (Words, bool) {
         let request = Request::parse(words);
         let answer = match request {

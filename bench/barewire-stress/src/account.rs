@@ -85,7 +85,7 @@ impl Account {
                 wrong.push(format!("{name} is {counted}, not {known}"));
             }
         };
-        // A failed message is none on the wire, which sees only its first transfers.
+        // A failed message does not count on the wire, which sees only its first transfers.
         field("messages", counted.messages, &[expected.messages, seen.messages + expected.errors]);
         field("transfers", counted.transfers, &[expected.transfers]);
         field("errors", counted.errors, &[expected.errors]);

@@ -66,7 +66,7 @@ impl Shared {
                     return Some(Err(Errno::SHUTDOWN));
                 }
             }
-            // Woken, interrupted, or in vain: looked at again.
+            // Woken, interrupted, or woken in vain: look again.
             let _ = futex::wait(slot.state(), futex::Flags::empty(), state, Some(&LOOK_EVERY));
         }
         Some(Ok(()))

@@ -306,7 +306,7 @@ fn messages_are_used_in_their_order() {
     // SAFETY: refused.
     let error = unsafe { bw_prepare(device, &nine, 1, &raw mut none) };
     fails(error, BW_ERROR_BITS_PER_WORD, "9 bits");
-    // SAFETY: a message that lives.
+    // SAFETY: the message is alive.
     fails(unsafe { bw_poll(message, null_mut()) }, BW_ERROR_NOT_SUBMITTED, "call bw_submit");
     // SAFETY: likewise.
     fails(unsafe { bw_wait(message, null_mut()) }, BW_ERROR_NOT_SUBMITTED, "call bw_submit");

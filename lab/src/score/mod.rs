@@ -37,7 +37,7 @@ pub struct Score {
     pub goal: f64,
     /// The threads, in the order of the figures.
     pub threads: Vec<ThreadScore>,
-    /// The predicted threads together. Its strongest predictor is each thread's strongest.
+    /// The predicted threads together. Its strongest predictor is the strongest of each thread.
     pub all: ThreadScore,
     /// The same with the fitted threads.
     pub with_fitted: ThreadScore,

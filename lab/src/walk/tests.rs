@@ -280,7 +280,7 @@ fn a_list_is_no_larger_than_it_may_be() {
     let _ = map(LIST_BYTES_MAX + PAGE, &Costs::FITTED);
 }
 
-/// A table's flushes, before less after: the figures outside the fit set follow from the two of 2M.
+/// A table's flushes before the patch less those after it: the two figures of 2M predict those outside the fit set.
 #[test]
 fn what_the_patch_saves_is_within_a_hundredth() {
     let published = figures();

@@ -57,7 +57,7 @@ impl BoardSpec {
     pub fn find(name: &str) -> Result<&'static BoardSpec, BoardError> {
         BOARDS.iter().find(|board| board.name == name).ok_or_else(|| {
             let distance = |board: &&BoardSpec| strsim::osa_distance(board.name, name);
-            // A third of the letters wrong is a slip of the fingers; more is another name.
+            // Up to a third of wrong letters counts as a typing error; more is another name.
             let near = BOARDS
                 .iter()
                 .min_by_key(distance)

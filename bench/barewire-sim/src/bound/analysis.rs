@@ -32,7 +32,7 @@ const SERVED_MAX: u64 = 16;
 /// message of a batch and 139 for one of sync (`tests/snapshots/instructions.txt`); twice the difference, for the
 /// paths that a batch does not take.
 const QUEUE_INSTRUCTIONS: u64 = 188;
-/// A larger sum is no bound.
+/// A larger sum counts as no bound.
 const LIMIT_PS: Ps = 10 * PS_PER_S;
 const US: Ps = 1_000_000;
 

@@ -39,7 +39,7 @@ impl KernelNode {
         let fd = file.as_raw_fd();
         // SAFETY: a byte to write (module, Safety).
         checked(unsafe { libc::ioctl(fd, RD_MODE as Ioctl, &raw mut mode) })?;
-        // SAFETY: a byte to write.
+        // SAFETY: the pointer leads to a byte to write.
         checked(unsafe { libc::ioctl(fd, RD_BITS_PER_WORD as Ioctl, &raw mut bits_per_word) })?;
         // SAFETY: four bytes to write.
         checked(unsafe { libc::ioctl(fd, RD_MAX_SPEED_HZ as Ioctl, &raw mut max_speed_hz) })?;

@@ -232,7 +232,7 @@ fn once_is_for_the_first_program_that_asks_for_something() {
     assert_eq!(ask(&mut stream, &ID, 4), [ACK, 0xef, 0x40, 0x16]);
     drop(stream);
     assert_eq!(server.end().0, Some(0));
-    // On a terminal, whose end of line is the program's closing.
+    // On a terminal, where the program ends the connection by closing it.
     let dir = tempfile::tempdir().expect("a temporary directory");
     let link = dir.path().join("chip");
     let server = Server::start(&text(&link), &["--once"]);

@@ -50,7 +50,7 @@ pub(super) struct Borrowed<'b, C: Controller + ?Sized, U: Uses> {
     wire: WireRight<'b, C, U>,
     /// `None` if it is in flight again.
     entry: Option<Entry>,
-    /// The owner's, to be woken when the message is in flight again.
+    /// The owner's waker, called when the message is in flight again.
     waker: Option<Waker>,
 }
 

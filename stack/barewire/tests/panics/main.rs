@@ -160,8 +160,8 @@ impl Sweep {
     }
 }
 
-/// A platform is called as often as threads have to wait, which may be often. Under Miri, where each
-/// call is a case of half a second, the first two.
+/// A platform is called as often as threads have to wait, which may be often. Under Miri only the
+/// first two, since each case takes half a second there.
 fn calls_max(hook: Hook) -> u32 {
     match hook {
         PlatformWait | PlatformWake if cfg!(miri) => 2,

@@ -124,7 +124,7 @@ fn cancelling_behind_an_idle_lock_leaves_the_others_queued() {
     });
 }
 
-/// A driver that shares the bus with one that has it to itself, on the same thread.
+/// A driver on a shared bus, beside one of the same thread that has the bus to itself.
 #[test]
 fn a_hal_device_beside_the_hal_bus_of_its_thread_is_refused() {
     on_each_bus(&[1, 3, 4], |bus, device| {

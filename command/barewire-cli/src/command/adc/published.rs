@@ -28,7 +28,7 @@ const fn row(batch: usize, stock_samples_per_s: u32, patched_samples_per_s: u32)
     PublishedRow { batch, stock_samples_per_s, patched_samples_per_s }
 }
 
-/// One transfer as his scope showed it: 7.2 µs of clocks, 1.6 of lead, 0.4 of lag.
+/// One transfer as the author's scope showed it: 7.2 µs of clocks, 1.6 of lead, 0.4 of lag.
 pub(super) const TRANSFER_US: f64 = 9.2;
 /// Chip select inactive inside a message of the patched kernel.
 pub(super) const GAP_US: f64 = 0.25;

@@ -17,7 +17,7 @@ pub(super) struct RegisterChip {
     /// Registers that show whether the chip is there: then none of them is all ones, and not all
     /// are zero.
     pub(super) proof: &'static [&'static str],
-    /// The fastest clock it takes, with an oscillator of so many hertz.
+    /// The fastest clock it takes, with an oscillator of this many hertz.
     pub(super) max_speed_hz: fn(oscillator_hz: u32) -> u32,
     /// The oscillators it works with.
     pub(super) clock_hz: RangeInclusive<u32>,

@@ -40,7 +40,7 @@ fn chains_come_and_go_at_once() {
             }
             count
         };
-        // From unused memory, and no more tables than there are.
+        // From unused memory: a chain has no more tables than are left.
         let (three, five) = (arena.alloc_chain(4096, 3), arena.alloc_chain(4096, 9));
         assert_eq!((count(&three), count(&five)), (3, 5));
         assert!(arena.alloc_chain(4096, 1).is_empty());

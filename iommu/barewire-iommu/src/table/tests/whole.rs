@@ -76,7 +76,7 @@ fn tables_beyond_the_part_are_not_touched() {
     });
 }
 
-/// Pages that make up a block are one, also behind tables of pages.
+/// Pages that make up a block are mapped as one block, also after tables of pages.
 #[test]
 fn pages_that_make_up_a_block_become_one() {
     let page = Granule::Size4K.bytes();

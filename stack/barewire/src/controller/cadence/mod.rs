@@ -137,7 +137,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Cadence<R, G, T, I> {
         mul_div_ceil(cycles, self.timer.frequency_hz(), self.config.reference_hz)
     }
 
-    /// Writes CONFIG, which differs.
+    /// Writes a CONFIG that differs from the last one.
     #[inline(always)]
     fn write_config(&mut self, config: u32) {
         if (self.state.config ^ config) & BAUD_RATE_DIV != 0 {
