@@ -48,7 +48,7 @@ static int opened(const char *node) {
 	return fd;
 }
 
-/* Sends that transfer, which asks for the id, so many times. */
+/* Sends that transfer, which asks for the id, that many times. */
 static void send(int fd, struct spi_ioc_transfer *transfer, int times) {
 	const uint8_t *rx = (const uint8_t *)(uintptr_t)transfer->rx_buf;
 	while (times--) {

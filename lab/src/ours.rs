@@ -159,7 +159,7 @@ fn nor(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f6
     Some(if blocks > 1 { time_us / 1e3 } else { time_us })
 }
 
-/// A prepared message of so many conversions, by a process. It has no cs_change delay that could be taken away.
+/// A prepared message of that many conversions, by a process. It has no cs_change delay that could be taken away.
 fn spidev(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
     // The block rests for a clock after each of three bytes but the last.
     const CLOCKS: f64 = 26.0;

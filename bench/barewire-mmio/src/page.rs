@@ -122,7 +122,7 @@ impl Page {
     }
 
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, holds so many words, and lives as long as the borrow
+        // SAFETY: the mapping is page-aligned, holds that many words, and lives as long as the borrow
         // (Safety 1); every value is an atomic's (Safety 2); it cannot be taken away (Safety 3).
         unsafe { slice::from_raw_parts(self.base.cast(), PAGE_BYTES / size_of::<AtomicU64>()) }
     }

@@ -65,7 +65,7 @@ pub enum Shortage {
     /// None.
     #[default]
     Never,
-    /// One allocation, after so many successful ones.
+    /// One allocation, after this many successful ones.
     Once(u64),
     /// That allocation and all later ones.
     From(u64),

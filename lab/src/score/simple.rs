@@ -273,7 +273,7 @@ mod tests {
         for id in ["ellis-stock-toggle", "ellis-cs-setup", "jander-rfc-gap-A"] {
             assert_eq!(ellis_rate(&values, id), None, "{id}");
         }
-        // 26 clocks at 3.6 MHz and 2 us are what he calls a transfer.
+        // 26 clocks at 3.6 MHz and 2 us are what Ellis calls a transfer.
         assert!((26.0 / 3.6 + 2.0 - values.of("ellis-transfer")).abs() < 0.05);
     }
 

@@ -62,7 +62,7 @@ const DATA: usize = 8;
 const LONG: usize = 4096;
 /// Contexts have numbers below this.
 const CONTEXTS: usize = 8;
-/// Numbers of messages repeat after so many.
+/// Numbers of messages repeat after this many.
 const NUMBERS: u32 = 4096;
 /// Bytes of the flash that are a context's.
 const REGION: u32 = 0x1_0000;

@@ -200,7 +200,7 @@ fn a_kill_at_a_known_byte_costs_one_recovery() {
         let place = tempfile::tempdir().expect("a directory");
         let opened = OpenBus::at(place.path(), None);
         let child = ChildGuard(spawn(place.path(), Some((HANGS, hangs_after))));
-        // The child's first entries: a reclaim, CS active, and so many bytes.
+        // The child's first entries: a reclaim, CS active, and as many bytes.
         let there = 2 + hangs_after as usize;
         eventually("the child hangs", || opened.record.entries().count() == there);
         drop(child);

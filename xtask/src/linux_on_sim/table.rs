@@ -60,7 +60,7 @@ fn text(rows: &[Row]) -> String {
     }
     let counted: Vec<&Row> = rows.iter().filter(|row| !row.said.accesses.is_empty()).collect();
     if !counted.is_empty() {
-        text += "\nregister accesses of Linux's driver for a message of so many bytes, reads + writes\n";
+        text += "\nregister accesses of Linux's driver for a message of that many bytes, reads + writes\n";
         for row in counted {
             text += &format!("{:<12}", row.board);
             for accesses in &row.said.accesses {

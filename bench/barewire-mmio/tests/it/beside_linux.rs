@@ -49,7 +49,7 @@ pub(crate) fn chip_select(board: &str) -> u8 {
     if board == "unleashed" { 1 } else { 0 }
 }
 
-/// Reads and writes of the controller for a message of so many bytes.
+/// Reads and writes of the controller for a message of that many bytes.
 fn count(board: &str, bytes: usize, sleeping: bool) -> [f64; 2] {
     let cs = chip_select(board);
     let spec = BoardSpec::find(board).expect("a board");

@@ -80,7 +80,7 @@ fn worst(traffic: &Traffic, spec: &'static BoardSpec, schedules: u64, seed: u64)
     adversary::run(traffic, &board, schedules, seed, meet_ps).expect("the board can do it")
 }
 
-/// Runs so many schedules of each traffic.
+/// Runs that many schedules of each traffic.
 ///
 /// # Panics
 /// Fails if a call exceeds the bound, or if the worst call is not as close to it as the table

@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 
 use libc::{Ioctl, c_int};
 
-/// `_IOR('k', number, type)` with a type of so many bytes.
+/// `_IOR('k', number, type)` with a type of that many bytes.
 const fn read_number(number: u32, bytes: u32) -> u32 {
     2 << 30 | bytes << 16 | 0x6b << 8 | number
 }

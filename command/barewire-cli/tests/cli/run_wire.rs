@@ -44,7 +44,7 @@ fn mosi(vcd: &str) -> Vec<Vec<u8>> {
     messages
 }
 
-/// `barewire run` with "input" on standard input; returns what came of it and the messages on the wire.
+/// `barewire run` with "input" on standard input; returns its result and the messages on the wire.
 fn recorded(command: &[&str]) -> (Ran, Vec<Vec<u8>>) {
     library();
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -145,7 +145,7 @@ fn with_owner<R>(
 }
 
 impl Owner<'_, '_> {
-    /// Maps pieces of so many pages, each of them continuing the one before or not.
+    /// Maps pieces of that many pages each; a piece continues the one before or not.
     fn map(&mut self, pieces: &[(u64, bool)], kind: Kind) -> bool {
         let mut segments = Vec::new();
         let mut wanted = Vec::new();

@@ -137,7 +137,7 @@ impl Message<'_> {
 
     /// Bytes on the wire: the ioctl's result on success.
     #[must_use]
-    #[allow(clippy::len_without_is_empty, reason = "a message of no bytes is none without effect")]
+    #[allow(clippy::len_without_is_empty, reason = "a message without bytes still has an effect")]
     pub fn len(&self) -> usize {
         self.len
     }

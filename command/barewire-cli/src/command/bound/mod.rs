@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// The simulated board whose costs, at their high ends, are charged: sim:BOARD
     #[arg(long, env = "BAREWIRE_BUS", value_name = "BUS")]
     bus: String,
-    /// Have an adversary run so many random schedules on the simulated board, and print the worst it saw
+    /// Have an adversary run this many random schedules on the simulated board, and print the worst it saw
     #[arg(long, value_name = "N", default_value_t = 0)]
     schedules: u64,
     /// The seed of the first schedule; the same seed gives the same schedules

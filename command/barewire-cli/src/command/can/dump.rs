@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Print into FILE, which exists when it is whole; the log format with --json
     #[arg(short = 'o', long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// End when so many milliseconds passed without a frame
+    /// End when this many milliseconds passed without a frame
     #[arg(short = 'T', long = "timeout-ms", value_name = "MS", value_parser = number::count::<u64>)]
     timeout_ms: Option<u64>,
     #[command(flatten)]

@@ -110,7 +110,7 @@ impl Drop for News {
     }
 }
 
-/// Hang-ups and errors are told unasked.
+/// Hang-ups and errors are reported unasked.
 fn flags(awaited: PollFlags) -> EventFlags {
     let mut flags = EventFlags::empty();
     flags.set(EventFlags::IN, awaited.contains(PollFlags::IN));

@@ -272,7 +272,7 @@ fn who_waits_sleeps_while_only_the_future_can_go_on() {
         });
         loop {
             assert!(waits.load(Ordering::Relaxed), "before the message has ended");
-            // Whoever waits may look at the flight at this moment.
+            // Any waiter may look at the flight at this moment.
             board.arrived.store(true, Ordering::Relaxed);
             bus.interrupt();
             if poll(future.as_mut(), &wakes).is_ready() {

@@ -145,7 +145,7 @@ fn is_native(preset: &Preset) -> bool {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Mcspi<R, G, T, I> {
-    /// Ticks of the timer in so many cycles of the functional clock, rounded up.
+    /// Ticks of the timer in that many cycles of the functional clock, rounded up.
     fn ticks_of(&self, cycles: u64) -> u64 {
         mul_div_ceil(cycles, self.timer.frequency_hz(), self.config.reference_hz)
     }

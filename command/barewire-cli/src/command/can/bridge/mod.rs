@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// The interface, vcan0 for one: `ip link add dev vcan0 type vcan && ip link set vcan0 up`
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     iface: String,
-    /// End after so many milliseconds instead of by Ctrl-C
+    /// End after this many milliseconds instead of by Ctrl-C
     #[arg(long, value_name = "MS", value_parser = number::count::<u64>)]
     duration_ms: Option<u64>,
     #[command(flatten)]

@@ -181,7 +181,7 @@ pub(super) fn text(report: &Report) -> String {
     if with_times {
         text += "\n\
             Published (A, B, C): measured on an i.MX8MP at 250 kbit/s by a scope, canecho on Linux 5.18-rc1, with\n\
-            polling, and with a fast path (David Jander, linux-spi, 2022). Two sockets is the row like his.\n";
+            polling, and with a fast path (David Jander, linux-spi, 2022). Compare them with the row of two sockets.\n";
     }
     if with_shares {
         let shares = |get: fn(&PublishedRow) -> f64| {

@@ -39,7 +39,7 @@ pub(super) enum Event<'a> {
     Named { event: &'static str, device: &'a str },
     /// An event of ours that changes no mapping.
     Passed(&'static str),
-    /// The tracer lost so many events here.
+    /// The number of events that the tracer lost here.
     Lost(u64),
     /// A comment, or nothing.
     Blank,

@@ -1,4 +1,4 @@
-//! Tables of real parts, and bytes that are none.
+//! Tables of real parts, and bytes that are no table.
 
 use core::convert::Infallible;
 use std::vec::Vec;

@@ -46,7 +46,7 @@ impl CanSocket for FakeSocket {
     }
 }
 
-/// A chip with so many places to transmit from.
+/// A chip with that many places to transmit from.
 struct FakePort {
     incoming: VecDeque<LogLine>,
     sent: Vec<String>,
