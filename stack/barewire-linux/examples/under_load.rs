@@ -178,15 +178,7 @@ impl Tap {
 }
 
 impl Layer for Tap {
-    type Inner = MappedController;
-
-    fn inner(&self) -> &MappedController {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut MappedController {
-        &mut self.inner
-    }
+    barewire::wrapped_controller!(inner: MappedController);
 
     fn run_layer(
         &mut self,

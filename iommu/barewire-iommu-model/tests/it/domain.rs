@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
 
 use crate::bench::{Kind, machine};
+use crate::random::flushing;
 
 const CONTEXT: Context = Context::Asid(21);
 
@@ -279,15 +280,6 @@ enum Step {
     Retry,
     Reclaim,
     Shortage(u64),
-}
-
-fn flushing() -> impl Strategy<Value = Flushing> {
-    prop_oneof![
-        Just(Flushing::ByPage),
-        Just(Flushing::ByRange),
-        Just(Flushing::ByContext),
-        Just(Flushing::Adaptive(Costs::default())),
-    ]
 }
 
 fn policy() -> impl Strategy<Value = Policy> {

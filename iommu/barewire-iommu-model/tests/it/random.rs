@@ -62,7 +62,7 @@ type Length = (u64, u64);
 /// Tables of the last level that are played with, half of them on each side of a boundary.
 const TABLES: u64 = 6;
 
-fn flushing() -> impl Strategy<Value = Flushing> {
+pub(super) fn flushing() -> impl Strategy<Value = Flushing> {
     prop_oneof![
         Just(Flushing::ByPage),
         Just(Flushing::ByRange),

@@ -391,6 +391,34 @@ pub(super) fn exchange_rest<B: Fifo, const N: usize>(
     finish(block, tx, rx, unsent, in_flight)
 }
 
+/// [`BlockDriver`](super::block::BlockDriver)'s shorter path of a block whose words have 8 bits: [`exchange_short`], and
+/// the given function for the rest.
+macro_rules! short_by_bytes {
+    ($($rest:tt)+) => {
+        #[inline(always)]
+        fn exchange_short(
+            &mut self,
+            _control: u32,
+            len: usize,
+            tx: Option<&[u8]>,
+            rx: Option<&mut [u8]>,
+        ) -> bool {
+            fifo::exchange_short::<_, 1>(self, len, tx, rx)
+        }
+
+        fn exchange_rest(
+            &mut self,
+            _control: u32,
+            _len: usize,
+            tx: Option<&[u8]>,
+            rx: Option<&mut [u8]>,
+        ) -> Result<(), Stopped> {
+            fifo::$($rest)+(self, tx, rx)
+        }
+    };
+}
+pub(super) use short_by_bytes;
+
 /// [`exchange_rest`] in words of any size, without code for each.
 pub(super) fn exchange_rest_of_any<B: Fifo>(
     block: &mut B,

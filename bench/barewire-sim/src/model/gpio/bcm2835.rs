@@ -150,11 +150,7 @@ impl GpioBlock for Bcm2835Gpio {
     }
 }
 
-impl Default for Bcm2835Gpio {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(Bcm2835Gpio);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,17 @@
 //! GPIO blocks, and their interface to a board.
 
+/// The default of a block: as [`new`](Bcm2835Gpio::new) makes it, at reset.
+macro_rules! default_is_new {
+    ($block:ty) => {
+        impl Default for $block {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+use default_is_new;
+
 pub mod atmel_pio;
 pub mod bcm2835;
 pub mod imx;

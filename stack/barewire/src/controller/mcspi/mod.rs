@@ -430,24 +430,5 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
             && len <= FIFO_BYTES
     }
 
-    #[inline(always)]
-    fn exchange_short(
-        &mut self,
-        _control: u32,
-        len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> bool {
-        fifo::exchange_short::<_, 1>(self, len, tx, rx)
-    }
-
-    fn exchange_rest(
-        &mut self,
-        _control: u32,
-        _len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> Result<(), Stopped> {
-        fifo::exchange_rest::<_, 1>(self, tx, rx)
-    }
+    fifo::short_by_bytes!(exchange_rest::<_, 1>);
 }
