@@ -70,7 +70,7 @@ static void faults(int fd) {
 		memcpy(both, tx, 4);
 		CHECK(message(fd, both, both, 4) == 4 && !memcmp(both + 1, id, 3));
 		CHECK(message(fd, tx, at, 4) == 4 && !memcmp(at + 1, id, 3));
-		/* What is received can be written no more; it can still be read. */
+		/* The receive buffer can no longer be written; it can still be read. */
 		mprotect(at, 2 * page, PROT_READ);
 		CHECK(message(fd, tx, at, 4) == -1 && errno == EFAULT);
 		CHECK(message(fd, at, at, 4) == -1 && errno == EFAULT);

@@ -2,7 +2,7 @@
 //! the middle of work of a thread of priority 10. If the higher thread spins until the lower one
 //! makes progress, it spins for ever here.
 //!
-//! A hang ends with the process, after [`HANG`], by a thread of priority 30. Nothing runs where the
+//! If a test hangs, a thread of priority 30 ends the process after [`HANG`]. Nothing runs where the
 //! caller has no right to real-time priorities.
 
 use std::future::Future;

@@ -60,7 +60,7 @@ impl Wake for Woken {
 }
 
 impl Woken {
-    /// A task that is woken: it was never polled.
+    /// A task that counts as woken, because it was never polled.
     #[must_use]
     pub fn new() -> (Arc<Self>, Waker) {
         let woken = Arc::new(Self(AtomicBool::new(true)));

@@ -252,7 +252,7 @@ mod tests {
     /// continues at once or when the child has ended.
     fn in_borrower(flags: i32, says: fn() -> i32) -> i32 {
         extern "C" fn run(says: *mut libc::c_void) -> i32 {
-            // SAFETY: the function below.
+            // SAFETY: `says` points to the function that is passed below.
             (unsafe { says.cast::<fn() -> i32>().read() })()
         }
         let (mut says, mut stack) = (says, vec![0_u128; 8_192]);

@@ -67,7 +67,7 @@ impl News {
         Ok(this)
     }
 
-    /// Adds a descriptor and what is awaited of it. It leaves by being closed.
+    /// Adds a descriptor and what is awaited of it. Closing it removes it.
     pub(super) fn add(&self, fd: impl AsFd, awaited: PollFlags) -> Result<(), Errno> {
         epoll::add(&self.set.epoll, fd, EventData::new_u64(0), flags(awaited))
     }

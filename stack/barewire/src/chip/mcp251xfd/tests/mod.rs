@@ -8,23 +8,8 @@ mod setup;
 use std::vec;
 
 use super::*;
+use crate::chip::testing::Clock;
 use crate::spi::{Error as SpiError, MessageError, Transfer};
-
-/// A counter of nanoseconds that advances with each wait.
-#[derive(Default)]
-struct Clock(u64);
-
-impl Timer for Clock {
-    fn frequency_hz(&self) -> u32 {
-        1_000_000_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0
-    }
-    fn sleep_ns(&mut self, ns: u64) {
-        self.0 += ns;
-    }
-}
 
 const AT_40_MHZ: Oscillator = Oscillator::new(40_000_000);
 
