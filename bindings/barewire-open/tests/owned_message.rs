@@ -105,7 +105,7 @@ fn buffers_of_others_are_used_where_they_are() {
     // SAFETY: likewise.
     let message = unsafe { message.with_borrowed(pointers.2, pointers.2, 2, in_place) };
     let empty = Shape { delay_ns: 5, ..Shape::default() };
-    // SAFETY: of no bytes.
+    // SAFETY: the transfer has no bytes.
     let message = unsafe { message.with_borrowed(std::ptr::null(), pointers.1, 0, empty) };
     let mut prepared = message.prepared(&device).expect("planned");
     assert_eq!(prepared.run(), Ok(5));

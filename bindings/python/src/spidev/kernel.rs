@@ -41,7 +41,7 @@ impl KernelNode {
         checked(unsafe { libc::ioctl(fd, RD_MODE as Ioctl, &raw mut mode) })?;
         // SAFETY: the pointer leads to a byte to write.
         checked(unsafe { libc::ioctl(fd, RD_BITS_PER_WORD as Ioctl, &raw mut bits_per_word) })?;
-        // SAFETY: four bytes to write.
+        // SAFETY: the pointer leads to four bytes to write.
         checked(unsafe { libc::ioctl(fd, RD_MAX_SPEED_HZ as Ioctl, &raw mut max_speed_hz) })?;
         Ok(Self { mode, bits_per_word, max_speed_hz })
     }

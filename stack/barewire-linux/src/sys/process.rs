@@ -100,7 +100,7 @@ fn cleared_page() -> Option<*mut KnownProcess> {
     let (len, rights) = (size_of::<KnownProcess>(), ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: a new mapping, where the kernel wants it.
     let page = unsafe { mmap_anonymous(ptr::null_mut(), len, rights, MapFlags::PRIVATE) }.ok()?;
-    // SAFETY: the page, which no other code knows yet.
+    // SAFETY: the pointer leads to the new page, which no other code knows yet.
     unsafe { madvise(page, len, Advice::LinuxWipeOnFork) }.ok()?;
     Some(page.cast())
 }
