@@ -105,7 +105,7 @@ impl<'w> Bell<'w> {
         self.rings
     }
 
-    /// Counts one more. The caller wakes who sleeps on [`rings`](Self::rings).
+    /// Counts one more. The caller must wake the thread that sleeps on [`rings`](Self::rings).
     pub fn count(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
     }

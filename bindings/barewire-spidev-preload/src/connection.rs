@@ -26,7 +26,7 @@ static LIFE: OnceLock<&'static AtomicU32> = OnceLock::new();
 
 /// Notes where the server's life is seen.
 pub(crate) fn note_life(life: &'static AtomicU32) {
-    // A child's is its parent's.
+    // In a child it is set already, to its parent's.
     let _ = LIFE.set(life);
 }
 

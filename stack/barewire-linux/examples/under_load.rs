@@ -95,9 +95,9 @@ struct Ran {
     messages: AtomicU32,
     /// Messages that it began to give to the bus: never fewer.
     given: AtomicU32,
-    /// The value of `Wire::ran` at the last.
+    /// The value of `Wire::ran` at its last message.
     at: AtomicU64,
-    /// What [`OVERTAKING`] had on the wire before the last.
+    /// Messages that each of [`OVERTAKING`] had on the wire before it.
     overtaking: [AtomicU32; 2],
     /// Milliseconds of the watchdog's clock at which a call began; 0 between calls.
     call: AtomicU64,

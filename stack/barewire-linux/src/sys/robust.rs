@@ -265,7 +265,7 @@ pub(crate) fn held_here() -> Result<usize, Errno> {
     OwnList::get().map(OwnList::count)
 }
 
-/// A lock at the end of a file's first page. Zeros are a free one.
+/// A lock at the end of a file's first page. A lock of zeros is free.
 #[derive(Debug)]
 pub(crate) struct SharedMutex {
     words: SharedWords,

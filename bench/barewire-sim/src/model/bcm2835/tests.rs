@@ -564,7 +564,7 @@ fn done_that_is_needed_and_not_written_stays_set_in_the_next_transfer() {
     rig.now += BYTE;
     assert!(rig.stat(DONE));
     rig.read(FIFO);
-    assert_eq!(one_byte(&mut rig, 5), (true, true), "which was no end");
+    assert_eq!(one_byte(&mut rig, 5), (true, true), "DONE was written before the end");
 }
 
 #[test]

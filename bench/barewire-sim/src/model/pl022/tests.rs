@@ -354,7 +354,7 @@ fn spo_moves_sspclkout_when_sse_is_set_and_not_before() {
     rig.write(SSPDR, 0x77);
     rig.until(|rig| !rig.sr(sr::BSY));
     assert_eq!(rig.rules(), [Rule::SckIdle]);
-    // Disabled and enabled again: before the word.
+    // Disabled and enabled again: the edge comes before the word.
     rig.write(SSPCR0, cr0(2, 8));
     rig.write(SSPCR1, 0);
     rig.write(SSPCR1, SSE);
