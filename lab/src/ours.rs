@@ -11,7 +11,7 @@ use barewire::spi::Settings;
 use barewire_sim::bring_up::{Charged, SimInterrupt, any, any_interrupt};
 use barewire_sim::chip::Ps;
 use barewire_sim::profile::{CostLevel, Profile};
-use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Who};
+use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Who};
 use barewire_sim::scenario::sampling;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
 
@@ -53,7 +53,7 @@ pub(crate) fn echoed(
     profile: Profile,
     (frames, gap_ps): (u64, Ps),
     speed_hz: u32,
-) -> Option<Echoed> {
+) -> Option<EchoFigures> {
     let mut setup = Setup::published(spec, Who::Sockets, NonZeroU64::new(frames)?, gap_ps);
     setup.board_options.profile = Some(profile);
     setup.speed_hz = speed_hz;

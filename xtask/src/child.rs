@@ -20,7 +20,7 @@ pub(crate) struct Task {
 
 /// How a task ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ran {
+pub(crate) struct TaskResult {
     /// Whether it could be started and exited with zero.
     pub(crate) success: bool,
     /// The counts in its output.
@@ -58,7 +58,7 @@ impl Task {
     }
 
     /// Runs the task in `dir`, echoing and counting its lines until both its streams end.
-    pub(crate) fn run(&self, dir: &Path, console: Console) -> Ran {
+    pub(crate) fn run(&self, dir: &Path, console: Console) -> TaskResult {
         console.say(&format!("$ {}", self.line()));
         let mut command = self.command(dir);
         // Cargo prints no colours into a pipe, so they are requested where a person watches.
@@ -70,7 +70,7 @@ impl Task {
         let ended = child.and_then(|child| follow(child, console));
         ended.unwrap_or_else(|e| {
             console.say(&format!("cannot run `{}`: {e}", self.program));
-            Ran::default()
+            TaskResult::default()
         })
     }
 
@@ -93,7 +93,7 @@ impl Task {
 
 /// Passes both streams of `child` on, each from a thread of its own so that neither can fill its
 /// pipe and stop the child while the other is read.
-fn follow(mut child: Child, console: Console) -> io::Result<Ran> {
+fn follow(mut child: Child, console: Console) -> io::Result<TaskResult> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let mut tally = Tally::default();
     thread::scope(|scope| {
@@ -107,7 +107,7 @@ fn follow(mut child: Child, console: Console) -> io::Result<Ran> {
     });
     let processor = processor_time(child.id());
     let success = child.wait()?.success();
-    Ok(Ran { success, tally, processor })
+    Ok(TaskResult { success, tally, processor })
 }
 
 /// The processor time of a child, read between its exit and the wait that forgets it.

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::child::{Ran, Task};
+use crate::child::{Task, TaskResult};
 use crate::console::Console;
 use crate::tally::{SKIPPED, Tally};
 
@@ -54,12 +54,12 @@ impl Context {
     }
 
     /// Runs a task in the workspace's root.
-    pub(crate) fn ran(&self, task: &Task) -> Ran {
+    pub(crate) fn ran(&self, task: &Task) -> TaskResult {
         self.ran_in(&self.root, task)
     }
 
     /// Runs a task in `dir`.
-    pub(crate) fn ran_in(&self, dir: &Path, task: &Task) -> Ran {
+    pub(crate) fn ran_in(&self, dir: &Path, task: &Task) -> TaskResult {
         let ran = task.run(dir, self.console);
         self.spend(ran.processor);
         ran

@@ -33,7 +33,7 @@
 //!    valid.
 //! 3. The file is sealed against shrinking before it is mapped. A page that cannot be sealed is refused, so no
 //!    process can take the memory away (SIGBUS).
-#![allow(unsafe_code, reason = "mmap, and the words in what it gave")]
+#![allow(unsafe_code, reason = "calls mmap, and makes words of its memory")]
 
 use std::ffi::c_void;
 use std::fmt;

@@ -271,7 +271,7 @@ fn queued_messages_are_run_by_the_worker() {
     message.as_mut().submit().expect("submitted");
     assert_eq!(message.as_mut().wait(), Some(Ok(4)));
     assert_eq!(message.as_ref().rx(), Ok([0xff, 0xef, 0x40, 0x19]));
-    bus.close().expect("closed, and the worker has ended");
+    bus.close().expect("the bus closes, and its worker has ended");
 }
 
 /// Drops a bus when it is called, and says that it has.

@@ -88,7 +88,7 @@ fn a_message_that_is_queued_lends_nothing() {
     queued.as_mut().submit().expect("submitted");
     let lent = queued.as_mut().with_payload(|message| message.rx(0).map(<[u8]>::len));
     assert_eq!(lent, Err(Error::Busy));
-    assert!(queued.as_mut().cancel(), "it is behind the lock");
+    assert!(queued.as_mut().cancel(), "the message waits behind the lock");
     drop(locked);
 }
 

@@ -110,7 +110,10 @@ fn instructions_are_as_reviewed_and_within_their_bars() {
         let row = all.find(|row| row["op"] == op).expect("the operation is there");
         row["instructions"].as_u64().expect("counted above")
     };
-    assert!(count("floor") <= count("bare") + 15, "the floor is the floor\n{table}");
+    assert!(
+        count("floor") <= count("bare") + 15,
+        "the floor does more than add two atomics to bare\n{table}"
+    );
     let statistics = count("sync_with_statistics") - count("sync");
     assert!(statistics <= 28, "statistics\n{table}");
     assert!(count("prepared") <= 106, "prepared\n{table}");

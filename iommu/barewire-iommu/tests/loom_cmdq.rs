@@ -289,7 +289,7 @@ impl QueueRig {
         for &count in calls {
             let commands = (number..number + count).map(numbered);
             let result = self.run(count, commands);
-            assert_eq!(result, Ok(()), "an error of somebody else's");
+            assert_eq!(result, Ok(()), "it got another CPU's error");
             for number in number..number + count {
                 let is_executed = self.device.executed[number as usize].load(Ordering::Relaxed);
                 assert!(is_executed, "completed before it was executed");

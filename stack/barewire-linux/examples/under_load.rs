@@ -84,13 +84,13 @@ struct Wire {
     ran: AtomicU64,
     /// The context whose message runs, plus 1.
     inside: AtomicU32,
-    of: [Ran; CONTEXTS],
+    of: [ContextCounts; CONTEXTS],
     broken: Mutex<Vec<String>>,
 }
 
 /// What a context had on the wire.
 #[derive(Default)]
-struct Ran {
+struct ContextCounts {
     /// Messages.
     messages: AtomicU32,
     /// Messages that it began to give to the bus: never fewer.
@@ -313,7 +313,7 @@ impl<'w> Caller<'w> {
         (tx, expected)
     }
 
-    fn of(&self) -> &'w Ran {
+    fn of(&self) -> &'w ContextCounts {
         &self.wire.of[self.path.context() as usize]
     }
 

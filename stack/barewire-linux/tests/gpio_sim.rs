@@ -155,7 +155,11 @@ fn an_int_line_wakes_its_waiter() {
     };
     assert_eq!((edge.rising, edge.sequence), (false, falls));
     assert!(edge.timestamp_ns > 0);
-    assert_eq!(int.wait(Duration::ZERO), Ok(Sensed::Active), "until the chip is served");
+    assert_eq!(
+        int.wait(Duration::ZERO),
+        Ok(Sensed::Active),
+        "INT stays active until the chip is served"
+    );
     chip.pull(4, true);
     assert_eq!(int.wait(Duration::from_millis(30)), Ok(Sensed::TimedOut));
     drop(int);

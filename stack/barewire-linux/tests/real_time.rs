@@ -71,7 +71,7 @@ impl Floor {
         body: impl FnOnce() + Send + 'scope,
     ) -> Worker<'scope> {
         let options = WorkerOptions { affinity: Some(vec![self.processor]), ..fifo(priority) };
-        spawn_scoped(scope, &options, |_| body()).expect("as the watchdog was")
+        spawn_scoped(scope, &options, |_| body()).expect("spawns, as the watchdog did")
     }
 
     /// Runs both until they have ended.
@@ -263,7 +263,7 @@ fn a_queued_message_is_taken_back_from_behind_an_idle_lock() {
                 let mut dropped = Box::pin(device.queued([8; 8]).expect("plans"));
                 cancelled.as_mut().enqueue().expect("is free");
                 dropped.as_mut().enqueue().expect("is free");
-                assert!(cancelled.as_mut().cancel(), "it had not run");
+                assert!(cancelled.as_mut().cancel(), "the message had not run");
                 drop(dropped);
                 done.send(()).expect("the lower thread waits");
             },

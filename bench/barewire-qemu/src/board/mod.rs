@@ -34,7 +34,7 @@ use crate::interrupt::QemuInterrupt;
 use crate::registers::QemuRegisters;
 use crate::timer::QemuTimer;
 use crate::trace::{self, FlashCommand};
-use crate::watched::Watched;
+use crate::watched::WatchedController;
 
 use crate::spec::BoardSpec;
 
@@ -203,8 +203,8 @@ impl QemuBoard {
     /// Wraps `controller`, which drives this board's registers, so that no message succeeds after
     /// the connection is lost.
     #[must_use]
-    pub fn watch<C: Controller>(&self, controller: C) -> Watched<C> {
-        Watched::new(controller, self.qemu.link())
+    pub fn watch<C: Controller>(&self, controller: C) -> WatchedController<C> {
+        WatchedController::new(controller, self.qemu.link())
     }
 
     /// Why QEMU no longer answers, if so. Report this instead of the driver's error, which is only

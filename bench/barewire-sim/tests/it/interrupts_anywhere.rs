@@ -314,7 +314,7 @@ fn a_future_is_dropped_in_flight<const N: usize>(bench: &Bench) {
         bench.cut.set(true);
         drop(future);
         let sent = bench.chip.borrow().received()[before..].to_vec();
-        assert!(tx.starts_with(&sent), "others than its bytes");
+        assert!(tx.starts_with(&sent), "bytes that are not the message's");
         bench.expect(&sent);
         bench.sync(&device, 1 + polls);
     }

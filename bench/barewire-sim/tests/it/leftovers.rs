@@ -39,7 +39,7 @@ fn what_was_left_in_the_block_no_chip_hears(block: &'static Block) {
             let before = chip.borrow().received().len();
             let mut bytes = [1, 2, 3, 4, 5];
             device.sync(&mut [Transfer::in_place(&mut bytes)]).expect("runs");
-            assert_eq!(bytes[1..], [1, 2, 3, 4], "{what}: nothing left over");
+            assert_eq!(bytes[1..], [1, 2, 3, 4], "{what}: no byte was left over");
             assert_eq!(chip.borrow().received()[before..], [1, 2, 3, 4, 5], "{what}");
         }
         let rules: Vec<Rule> = board.violations().iter().map(|found| found.rule).collect();

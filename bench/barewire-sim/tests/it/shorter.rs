@@ -135,7 +135,7 @@ fn same_deadline(
     if let (Some(waited), Some(at_most), Err(failed)) = (limit(*short), limit(long), short) {
         assert!(
             (1_000..=at_most).contains(&waited),
-            "{what}: {waited} us, and {at_most} by the loop"
+            "{what}: {waited} us, but at most {at_most} by the loop"
         );
         failed.error = Error::Timeout { timeout_us: at_most };
     }

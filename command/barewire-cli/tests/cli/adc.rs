@@ -141,7 +141,11 @@ fn several_channels_and_pairs_are_one_scan() {
     assert_eq!(codes, [256, 512, 256, 0].map(|code| json!(code)));
     assert_eq!(readings[2]["input"], json!("1-0"));
     assert_eq!(readings[1]["volts"], json!(2.5));
-    assert_eq!(read(&["--vref", "2.5"])[0]["volts"], json!(0.625), "the reference makes the volt");
+    assert_eq!(
+        read(&["--vref", "2.5"])[0]["volts"],
+        json!(0.625),
+        "the volts follow from the reference"
+    );
     let line = run(&[
         "adc",
         "stream",
@@ -163,7 +167,10 @@ fn several_channels_and_pairs_are_one_scan() {
         [&line["signals"][0]["mean_v"], &line["signals"][1]["mean_v"]],
         [&json!(1.25), &json!(2.5)]
     );
-    assert!(row["published_stock_samples_per_s"].is_null(), "published of one channel");
+    assert!(
+        row["published_stock_samples_per_s"].is_null(),
+        "figures are published for one channel"
+    );
 }
 
 #[test]

@@ -36,8 +36,7 @@ impl WatchedAllocator<'_> {
         let mut next = self.map.borrow().clone();
         let mut at = iova;
         for (phys, len, kind) in self.wanted.borrow().iter() {
-            next.map(at, *phys, *len, kind.meaning(self.stage))
-                .expect("nobody has these addresses");
+            next.map(at, *phys, *len, kind.meaning(self.stage)).expect("these addresses are free");
             at += len;
         }
         self.machine.begin(self.context, next);
@@ -450,7 +449,11 @@ fn a_block_takes_the_place_of_an_empty_table() {
             for shortage in [Shortage::Never, Shortage::From(0)] {
                 assert_eq!(levels(None, shortage), Some(2));
                 for how in [FlushFailure::Before, FlushFailure::After] {
-                    assert_eq!(levels(Some(how), shortage), Some(3), "pages in the same table");
+                    assert_eq!(
+                        levels(Some(how), shortage),
+                        Some(3),
+                        "the pages lie in the same table"
+                    );
                 }
             }
         }

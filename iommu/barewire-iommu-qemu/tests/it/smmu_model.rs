@@ -47,7 +47,7 @@ fn line_1_a_full_tlb_is_emptied() {
         remap(&mut device);
         let fetch = |index| rig.machine.edu().fetch(at(others, index * K4), 4).expect("fetches");
         (0..ENTRIES - 2).for_each(fetch);
-        assert_eq!(rig.read(IOVA), message(1), "256 entries: still the old one");
+        assert_eq!(rig.read(IOVA), message(1), "still the old translation after 256 entries");
         fetch(ENTRIES - 2);
         assert_eq!(rig.read(IOVA), message(2), "257");
     });

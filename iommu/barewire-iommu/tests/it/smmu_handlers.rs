@@ -107,7 +107,7 @@ fn flaw_7_a_handler_that_flushes_may_time_out_and_nothing_worse() {
             expected.extend(came.then_some(inner.0));
             let mut executed = fake.take_executed();
             executed.sort_unstable();
-            assert_eq!(executed, expected, "each once, point {points}");
+            assert_eq!(executed, expected, "each command once, point {points}");
         });
         if !came {
             break;

@@ -37,10 +37,10 @@ fn bring_up_in_order() {
     assert_eq!(writes[6].1 & 0x1f, 7);
     assert_eq!(writes[11].1 & 0x1f, 6);
     assert_eq!(fake.state().cr0ack, 0b1100);
-    assert_eq!(fake.state().active_errors(), 0, "an error from before");
+    assert_eq!(fake.state().active_errors(), 0, "an earlier error is still active");
     assert_eq!(fake.take_executed(), [[0x04, 31], [0x30, 0]]);
     assert!(smmu.features().ranges);
-    #[expect(clippy::drop_non_drop, reason = "nothing may be given back when it goes")]
+    #[expect(clippy::drop_non_drop, reason = "dropping it must give nothing back")]
     drop(smmu);
     assert_eq!(ram.allocated(), 3, "the SMMU may look at its queues");
 }

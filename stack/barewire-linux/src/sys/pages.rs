@@ -6,7 +6,7 @@
 //!    value is valid.
 //! 3. If the file is truncated, its pages are lost: accessing them raises SIGBUS, which ends the
 //!    process. That is a crash, not undefined behaviour.
-#![allow(unsafe_code, reason = "mmap, and the words in what it gave")]
+#![allow(unsafe_code, reason = "calls mmap, and makes words of its memory")]
 
 use core::ffi::c_void;
 use std::fmt;

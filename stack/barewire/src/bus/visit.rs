@@ -37,7 +37,7 @@ pub(super) struct Visit {
 
 /// What became of a flight.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attended {
+pub(super) enum Attendance {
     /// There is none, or only its owner can do anything for it.
     No,
     Yes,
@@ -78,7 +78,7 @@ impl<'b, C: Controller + ?Sized, U: Uses> Borrowed<'b, C, U> {
     }
 
     /// Attends to the message, with the interrupt masked.
-    pub(super) fn attend(&mut self, visit: Option<&mut Visit>, rouses: bool) -> Attended {
+    pub(super) fn attend(&mut self, visit: Option<&mut Visit>, rouses: bool) -> Attendance {
         let node = self.entry.as_ref().map_or(ptr::null(), |entry| ptr::from_ref(entry.node()));
         match visit.filter(|visit| ptr::eq(visit.node, node)) {
             Some(visit) if !self.is_cancelled() => self.visited(visit),
@@ -87,20 +87,20 @@ impl<'b, C: Controller + ?Sized, U: Uses> Borrowed<'b, C, U> {
                 let none = ptr::slice_from_raw_parts_mut(ptr::dangling_mut(), 0);
                 self.entry.iter_mut().for_each(|entry| entry.set_message(none));
                 self.take_down();
-                Attended::Yes
+                Attendance::Yes
             }
             _ => self.leave(rouses),
         }
     }
 
-    fn visited(&mut self, visit: &mut Visit) -> Attended {
+    fn visited(&mut self, visit: &mut Visit) -> Attendance {
         self.entry.iter_mut().for_each(|entry| entry.set_message(visit.message));
         if self.run(C::resume).is_pending() {
             self.fly();
         }
         // It need not be woken for what it did itself.
         visit.spare = self.entry.as_mut().and_then(Entry::take_waker);
-        Attended::Yes
+        Attendance::Yes
     }
 
     /// Whether its future is being dropped.
@@ -109,15 +109,15 @@ impl<'b, C: Controller + ?Sized, U: Uses> Borrowed<'b, C, U> {
     }
 
     /// Leaves the message to its owner. If `rouses`, the block is silent then, and the owner will be woken.
-    fn leave(&mut self, rouses: bool) -> Attended {
+    fn leave(&mut self, rouses: bool) -> Attendance {
         if rouses {
             self.wire.drive(C::silence);
             self.waker = self.entry.as_mut().and_then(Entry::take_waker);
         }
         match self.leave_to_owner() {
-            true => Attended::Called,
-            false if rouses => Attended::Yes,
-            false => Attended::No,
+            true => Attendance::Called,
+            false if rouses => Attendance::Yes,
+            false => Attendance::No,
         }
     }
 

@@ -151,7 +151,7 @@ fn who_has_locked_the_bus_is_refused_what_would_wait_for_it() {
         assert!(prepared.run().is_err());
         assert!(prepared_message.run().is_err());
         assert!(bus.device(&PLAIN).is_err());
-        assert!(panics(|| drop(bus.lock())), "a lock has no error to return");
+        assert!(panics(|| drop(bus.lock())), "a lock panics: it cannot return an error");
         assert!(bus.try_lock().is_none(), "it was not given back");
         assert!(matches!(submitted.as_mut().wait(), Some(Err(_))));
         assert_eq!(lock.sync(device, &mut [Transfer::write(&[5])]), Ok(1));

@@ -214,7 +214,7 @@ on_one_core! {
             let device = bus.device(&PLAIN).expect("opens");
             let mut flies = Box::pin(device.queued([2]).expect("plans"));
             flies.as_mut().submit().expect("is free");
-            assert!(!flies.as_mut().cancel(), "one on the wire is waited for");
+            assert!(!flies.as_mut().cancel(), "a message on the wire cannot be cancelled");
             assert_eq!(flies.as_mut().result(), Some(Ok(1)));
         };
     an_interrupt_may_come_as_a_flying_message_is_dropped:

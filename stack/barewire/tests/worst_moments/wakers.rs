@@ -37,7 +37,11 @@ fn a_waker_that_panics_costs_no_message() {
         second.as_mut().submit().expect("is free");
         assert!(panics(|| drop(lock)), "the panic arrives at the caller who ran the waker");
         assert_eq!(second.as_mut().result(), Some(Ok(1)), "served before the panic arrived");
-        assert_eq!(poll(&mut running, Waker::noop()), Poll::Ready(Ok(1)), "settled as it ran");
+        assert_eq!(
+            poll(&mut running, Waker::noop()),
+            Poll::Ready(Ok(1)),
+            "its result is that of its run"
+        );
     });
 }
 

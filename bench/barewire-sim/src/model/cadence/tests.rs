@@ -148,7 +148,7 @@ fn a_mode_is_taken_when_the_block_is_enabled() {
     rig.write(ENABLE, 0);
     rig.write(ENABLE, 1);
     rig.at(2 * PERIOD).catch_up();
-    assert_eq!(rig.rules(), [Rule::SckIdle], "it rises under a selected chip");
+    assert_eq!(rig.rules(), [Rule::SckIdle], "SCK rises under a selected chip");
 }
 
 #[test]

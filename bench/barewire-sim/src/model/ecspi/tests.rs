@@ -147,7 +147,7 @@ fn fifos_hold_64_words() {
     assert!(rig.stat(RO) && rig.stat(RF));
     assert_eq!(rig.rules(), [Rule::TxFull, Rule::RxOverrun]);
     rig.write(STATREG, RO);
-    assert!(!rig.stat(RO) && rig.stat(TC), "each by its own one");
+    assert!(!rig.stat(RO) && rig.stat(TC), "each is cleared by its own bit");
     let answers: Vec<u32> = (0..64).map(|_| rig.read(RXDATA) & 0xff).collect();
     assert_eq!(answers[1..], (0..63).collect::<Vec<u32>>());
     assert!(!rig.stat(RR));

@@ -112,7 +112,7 @@ fn registers_keep_their_writable_bits() {
     assert_eq!(rig.rules(), [Rule::BadAccess; 15]);
     let mut one = SiFive::new(CLK_HZ, 1);
     one.write(CSID, 1, 0, &mut rig.wire);
-    assert_eq!(one.read(CSID, 0, &mut rig.wire), 0, "one line needs no bits");
+    assert_eq!(one.read(CSID, 0, &mut rig.wire), 0, "with one line CSID has no bits");
 }
 
 #[test]

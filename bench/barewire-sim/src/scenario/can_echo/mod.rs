@@ -137,7 +137,7 @@ impl fmt::Debug for Setup {
 
 /// The result of a run.
 #[derive(Clone, Debug)]
-pub struct Echoed {
+pub struct EchoFigures {
     /// The frames, counted by outcome.
     pub frames: Tally,
     /// From the end of a received frame to the beginning of its echo.
@@ -174,7 +174,7 @@ pub struct Echoed {
     pub violations: Vec<Violation>,
 }
 
-impl Echoed {
+impl EchoFigures {
     /// A time's share of the whole, in percent: of one processor, or of SPI's wire.
     #[must_use]
     pub fn percent(&self, part_ps: Ps) -> f64 {
@@ -216,7 +216,7 @@ impl std::error::Error for EchoError {}
 ///
 /// # Panics
 /// If the board has no CAN controller.
-pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed, EchoError> {
+pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<EchoFigures, EchoError> {
     let board = Board::new(setup.board, setup.board_options);
     let can = CanBus::new(setup.times);
     let (chip, line) = board.attach_can(&can, None).expect("the board has a CAN controller");

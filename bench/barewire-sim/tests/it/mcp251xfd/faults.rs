@@ -359,7 +359,7 @@ fn an_interrupt_pin_that_is_stuck() {
         matches!(stuck, Err(CanError::InterruptStuck { interrupts }) if interrupts & interrupts >> 16 == 0),
         "{stuck:?}"
     );
-    assert_eq!(frames, 1, "what there was came first");
+    assert_eq!(frames, 1, "the frame that had arrived came first");
     rig.set_faults(ChipFaults::default());
     rig.works(&mut driver);
     rig.assert_clean();

@@ -375,7 +375,7 @@ fn an_overlay_has_the_numbers_of_the_running_tree() {
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
-    assert!(!text.contains("pinctrl"), "its node has none");
+    assert!(!text.contains("pinctrl"), "the node has no pinctrl");
     let tree = raspberry_pi();
     let survey = tree.survey();
     let text = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]).expect("text");

@@ -17,7 +17,7 @@ fn every_table_once_and_again() {
             // SAFETY: allocated, and freed once.
             unsafe { arena.free(table, 4096) };
         }
-        assert_eq!(arena.alloc(4096), Some(last), "the one that is still in a cache");
+        assert_eq!(arena.alloc(4096), Some(last), "the table that is still in a cache comes first");
         // SAFETY: allocated just now.
         unsafe { arena.free(last, 4096) };
         assert_eq!(drained(arena, 4096), 5);

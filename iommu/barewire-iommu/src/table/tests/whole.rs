@@ -37,7 +37,7 @@ fn tables_of_pages_are_filled_up_to_what_is_there() {
                 matches!(mapped, Err(MapError::Occupied { iova, level: LAST, .. }) if iova == taken)
             );
             let left: Vec<_> = part.ranges(Iova(0)..Iova(8 * span)).map(|m| m.iova).collect();
-            assert_eq!(left, [taken], "nothing of a call that fails stays");
+            assert_eq!(left, [taken], "a call that fails leaves nothing");
             release(&part, &mut gather);
             assert_eq!(pool.out.get(), before);
             part.unmap(taken, page, &mut gather).expect("mapped");

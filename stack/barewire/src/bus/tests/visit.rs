@@ -150,7 +150,7 @@ fn a_future_is_pending_while_its_message_is_in_flight() {
             assert_eq!(wakes.0.load(Ordering::Relaxed), interrupt - 1);
             arrive(&bus, &board);
             assert_eq!(wakes.0.load(Ordering::Relaxed), interrupt);
-            assert!(bus.interrupt(), "a timer's, of which nobody need be told again");
+            assert!(bus.interrupt(), "a timer's interrupt wakes nobody again");
             assert_eq!(wakes.0.load(Ordering::Relaxed), interrupt);
             let polled = poll(future.as_mut(), &wakes);
             assert_eq!(polled, if interrupt < 3 { Poll::Pending } else { Poll::Ready(Ok(3)) });

@@ -235,7 +235,7 @@ fn w25q256fv_reads_its_second_half_after_e9h_until_c5h() {
     assert_eq!(
         (later.run(&[0xc8], 1), later.nor.extended_address()),
         (vec![1], 1),
-        "one bit is there"
+        "the part keeps only one bit"
     );
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 use barewire_sim::model::can::Pattern;
-use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Who};
+use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Spread, Who};
 use serde::Serialize;
 
 use super::args::{CanArgs, Rates};
@@ -149,7 +149,7 @@ const HEADLINES: [Headline<Row>; 20] = [
 ];
 
 impl Row {
-    fn of(by: By, echoed: &Echoed, wanted: u64) -> Self {
+    fn of(by: By, echoed: &EchoFigures, wanted: u64) -> Self {
         let rounded = |percent: f64| (percent * 1e3).round() / 1e3;
         let percent = |ps| rounded(echoed.percent(ps));
         let frames = echoed.frames.echoed;

@@ -109,7 +109,11 @@ fn a_socket_without_room_loses_nothing_and_stops_the_chip() {
     pump.step(&mut port, &mut socket).expect("goes");
     assert_eq!((socket.written.len(), pump.counts.socket_full, port.asked), (3, 1, 1));
     pump.step(&mut port, &mut socket).expect("goes");
-    assert_eq!((pump.counts.socket_full, port.asked), (2, 1), "a full queue asks nobody");
+    assert_eq!(
+        (pump.counts.socket_full, port.asked),
+        (2, 1),
+        "nobody is asked while the queue is full"
+    );
     socket.room = usize::MAX;
     pump.step(&mut port, &mut socket).expect("goes");
     assert_eq!(socket.written, texts);
