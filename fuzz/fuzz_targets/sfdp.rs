@@ -16,7 +16,7 @@ struct Chip<'i> {
     id: [u8; 3],
     image: &'i [u8],
     messages: u32,
-    /// Changes are asked for.
+    /// Whether the test asks for changes.
     asked: bool,
     enabled: bool,
 }

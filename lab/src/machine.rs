@@ -248,7 +248,7 @@ impl Record {
     }
 }
 
-/// A board with costs and a record: a handle, all clones one machine.
+/// A board with costs and a record: a handle; all its clones are one machine.
 #[derive(Clone)]
 pub struct Machine {
     board: Board,

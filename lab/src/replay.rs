@@ -307,7 +307,7 @@ impl Runner {
             }
         };
         let batch = asked.batch.unwrap_or(1);
-        // A part of a transfer shows in a few; a rate has the timer's ticks in it.
+        // Parts of a transfer show in a few ioctls; a rate has the timer's ticks in it.
         let steady = spidev::Options::new(*speed_hz, batch);
         let few = spidev::Options { ioctls: steady.ioctls.min(40), ..steady };
         let options = if metric == spidev::Metric::Rate { steady } else { few };

@@ -219,7 +219,7 @@ pub enum Reason {
     Offset = 4,
     /// The time is too far ahead: the answer's value is the longest step, in nanoseconds.
     TooFar = 5,
-    /// Only Hello may come first, and only first.
+    /// The first message must be Hello, and no later one may be.
     Order = 6,
 }
 

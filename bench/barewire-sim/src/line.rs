@@ -58,7 +58,8 @@ struct Pin {
 }
 
 impl Pin {
-    /// Lets a chip's pin decide, words on the wire first; when it may change next.
+    /// Brings the wire and the chip up to `now`, takes the pin's level over, and returns when it
+    /// may change next.
     fn follow(&self, source: &dyn Source, now: Ps) -> Ps {
         let world = self.world.as_ref().and_then(Weak::upgrade);
         let world_due = world.map_or(Ps::MAX, |world| world.settle(now));

@@ -143,7 +143,7 @@ fn a_closed_bus_fails_and_releases_its_file() {
     try_open(&name, &mut |note| panic!("{note}")).expect("it is free, with devices still there");
 }
 
-/// A device of such settings closed the bus once.
+/// A device with such settings once closed the bus.
 #[test]
 fn settings_that_no_chip_of_a_board_has_are_served_as_any() {
     for board in &barewire_sim::board::spec::BOARDS {

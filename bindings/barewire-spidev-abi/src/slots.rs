@@ -249,8 +249,8 @@ impl<'w> Slot<'w> {
         Some(head.map(with_body))
     }
 
-    /// The server's: answers a request that it has taken. The caller wakes who waits at the slot. An answer that is too long
-    /// becomes `EPROTO`: no library asks for one.
+    /// The server's: answers a request that it has taken. The caller must wake the thread that
+    /// waits at the slot. An answer that is too long becomes `EPROTO`: no library asks for one.
     pub fn give(&self, result: Result<u32, Errno>, body: &[u8]) {
         let answer: Answer = match u32::try_from(body.len()) {
             Ok(len) if body.len() <= BODY_BYTES => (result, len),

@@ -50,7 +50,7 @@ impl Shared {
 
     fn ring(&self) {
         self.bell.count();
-        // Nobody may be asleep.
+        // Perhaps no thread sleeps.
         let _ = futex::wake(self.bell.rings(), futex::Flags::empty(), 1);
     }
 

@@ -62,7 +62,7 @@ struct Contest {
     contestants: Vec<Contestant>,
     /// The index of the contestant that is the floor.
     floor: usize,
-    /// The same of the strictest floor for maps.
+    /// The index of the strictest floor for maps.
     strict: usize,
 }
 

@@ -168,7 +168,7 @@ struct Device {
     executed: Vec<AtomicBool>,
     /// The SMMU sleeps here.
     bed: Bed,
-    /// And the CPUs here.
+    /// The CPUs sleep here.
     cpus: Bed,
     /// The SMMU is an MMU-700 with erratum 2812531.
     separate: bool,

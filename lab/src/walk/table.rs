@@ -9,7 +9,7 @@
 //! of tables that were unhooked; after its release it has neither.
 //!
 //! # Safety
-//! An arena is promised its memory, and a release that no walk reaches the tables.
+//! An arena is promised that the memory is its own, and a release that no walk reaches the tables.
 #![allow(
     unsafe_code,
     reason = "an arena is promised its memory, and its tables that nothing walks them"

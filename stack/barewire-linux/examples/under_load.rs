@@ -362,7 +362,7 @@ impl<'w> Caller<'w> {
             burst.push(Box::pin(device.queued([0; HEADER + DATA])?));
         }
         let lock = bus.lock();
-        // Others give theirs meanwhile.
+        // Other threads submit theirs meanwhile.
         thread::sleep(Duration::from_millis(1));
         let mut all = Vec::new();
         for queued in &mut burst {
@@ -620,7 +620,7 @@ fn urgent(
     let (mut met, mut spent, mut most) = (0, 0, 0);
     for _ in 0..ROUNDS {
         thread::sleep(Duration::from_micros(u64::from(500 + caller.random(3_000))));
-        // The holder has this processor no more, so this does not change.
+        // The holder no longer has this processor, so the value does not change.
         let held = caller.wire.inside.load(SeqCst) != 0;
         met += u32::from(held);
         let ran = caller.wire.ran.load(SeqCst);

@@ -240,7 +240,7 @@ pub(super) fn under_miri(cx: &Context, dir: &str, packages: &[&str], tests: &[&s
 fn miri(cx: &Context) -> Outcome {
     let task = |packages: &[&str], tests: &[&str]| under_miri(cx, "miri", packages, tests);
     let modules = MIRI_MODULES.map(|module| format!("{module}::"));
-    // A chip's tests have modules of the same names.
+    // Tests of chips are in modules of the same names.
     let core = [&modules.each_ref().map(String::as_str)[..], &["--skip", "chip::"]].concat();
     cx.run_tests_beside(
         &cx.root,

@@ -247,7 +247,7 @@ fn unpack(
     let folder = deb.file_stem().unwrap_or_default().to_string_lossy().replace("%3a", ".");
     let target = unpacked.join(&folder);
     if !target.is_dir() {
-        // Elsewhere first, so that a directory with its name is whole.
+        // Unpacks elsewhere first, so that a directory with that name is whole.
         let partial = unpacked.join("partial");
         let _ = fs::remove_dir_all(&partial);
         tool::answer(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&partial))?;

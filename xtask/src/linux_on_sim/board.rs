@@ -53,7 +53,7 @@ pub(super) const NOT_IN_CI: [&str; 15] = [
     "zynq/loopback",
 ];
 
-/// The run of which CI has many frames.
+/// The run for which CI asks many frames.
 pub(super) const LONG_CAN: &str = "imx8mp/can";
 
 /// Known on every board. A guest's instructions take no time, so the delays that they make on

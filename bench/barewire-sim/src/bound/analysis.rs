@@ -246,7 +246,7 @@ impl System<'_> {
             ..Terms::default()
         };
 
-        // Which task's message is on the wire decides which are ahead.
+        // The task whose message is on the wire decides which messages are ahead.
         let ahead_of = |blocker: usize| {
             let ahead = others.iter().filter(move |&&task| task != blocker && goes_first(task));
             ahead.copied().collect::<Vec<_>>()

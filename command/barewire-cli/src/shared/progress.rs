@@ -48,7 +48,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// So many are done.
+    /// Sets the number of units done.
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);
     }

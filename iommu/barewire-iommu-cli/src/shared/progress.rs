@@ -38,7 +38,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// So many are done.
+    /// Sets the number of units done.
     pub(crate) fn set(&self, done: u64) {
         self.0.set_position(done);
     }

@@ -151,7 +151,7 @@ impl<'s, 'r> Bench<'s, 'r> {
 
 impl Drop for Bench<'_, '_> {
     fn drop(&mut self) {
-        // Before its tables go.
+        // The device must stop before its tables go.
         if !std::thread::panicking() {
             self.rig.set_stream(&Stream::Abort);
         }

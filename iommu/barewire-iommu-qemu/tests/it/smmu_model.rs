@@ -42,7 +42,7 @@ fn line_1_a_full_tlb_is_emptied() {
         for index in 0..ENTRIES {
             device.map(at(others, index * K4), VirtMachine::DATA, K4, Access::ReadWrite);
         }
-        // The mailbox is in it, and the page that was remapped.
+        // Afterwards the TLB has the mailbox and the page that was remapped.
         device.flush(Context::Asid(ASID), &[Tlbi::Context]);
         remap(&mut device);
         let fetch = |index| rig.machine.edu().fetch(at(others, index * K4), 4).expect("fetches");

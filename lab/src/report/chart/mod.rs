@@ -10,7 +10,7 @@ pub(super) mod stack;
 /// Colours of steps; the last is for all that have none of their own.
 pub(super) const FILLS: usize = 12;
 
-/// A number with the digits that count, and no more than it has.
+/// A number with its significant digits, and no more.
 #[must_use]
 pub fn number(value: f64) -> String {
     let magnitude = value.abs();

@@ -182,7 +182,7 @@ fn pairs_in_turn() {
 #[test]
 fn pairs_behind_a_lock() {
     let pairs = Sweep::pairs(Meeting::BehindALock);
-    // The other paths are in the test in turn.
+    // The other paths are in the test of pairs in turn.
     #[cfg(miri)]
     let pairs = pairs.under_miri(PARKING_ALONE, OWNERS);
     pairs.run("pairs behind a lock");

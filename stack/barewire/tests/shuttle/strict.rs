@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //! Each thread has a priority for the schedule. The runnable thread of the highest priority runs,
-//! and a thread that yields runs again. At each step, threads of equal priority are drawn from. So
-//! a thread that spins for a lower one spins until [`MAX_STEPS`], and the schedule fails.
+//! and a thread that yields runs again. At each step one of the threads of equal priority is drawn.
+//! So a thread that spins for a lower one spins until [`MAX_STEPS`], and the schedule fails.
 //!
 //! Strict priorities alone leave few schedules. So a runnable thread can be *held back* for a
 //! random number of steps:

@@ -141,7 +141,7 @@ pub struct Mcspi {
     modulctrl: u32,
     channels: [Channel; CHANNELS],
     xferlevel: u32,
-    /// The channel whose word is sent, or was last.
+    /// The channel whose word is being sent, or was sent last.
     sending: usize,
     shifter: Shifter,
 }

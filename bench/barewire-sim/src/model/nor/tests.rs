@@ -160,7 +160,7 @@ fn reads_at_first_second_last_and_past_the_last() {
             let address = if four { &address[..] } else { &address[1..] };
             assert_eq!(b.run(&[&[0x03], address].concat(), 9), expected, "{at}");
             assert_eq!(b.run(&[&[0x0b], address, &[0]].concat(), 9), expected);
-            // By words, also across the end of the array.
+            // Reads by words, also across the end of the array.
             b.select();
             b.bits(0x03, 8);
             address.iter().for_each(|&byte| {
@@ -394,7 +394,7 @@ fn slow_reads_have_a_clock_limit_of_their_own() {
         assert!(b.complaint().contains(&format!("its limit is {limit_hz} Hz")));
         b.run(&[0x0b, 0, 0, 0, 0], 4);
         b.quiet();
-        // Faster only after the data has begun.
+        // Here the clock is faster only after the data has begun.
         b.period = PS_PER_S / limit_hz;
         b.select();
         b.bits(0x0300_0000, 32);

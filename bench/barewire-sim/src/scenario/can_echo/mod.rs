@@ -14,7 +14,8 @@
 //!
 //! # Ordering
 //! 1. The driver joins the CAN bus; everything before the far node's first frame counts nowhere.
-//! 2. Frames are echoed until all are, none was received for [`STALL_PS`], or the caller wants no more.
+//! 2. Frames are echoed until all have been, none was received for [`STALL_PS`], or the caller
+//!    wants no more.
 //! 3. The last echo leaves, the chip is stopped, and the account is closed.
 //!
 //! # Memory

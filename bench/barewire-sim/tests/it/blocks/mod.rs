@@ -92,7 +92,7 @@ pub(crate) struct Block {
     /// The registers for reading and writing words.
     pub data_in: u32,
     pub data_out: u32,
-    /// Starts the usual driver on a bank of pins that takes it to the loop for any message.
+    /// Starts the usual driver on a bank of pins with which every message takes the driver's loop.
     pub long: Start,
     /// The first is the usual one.
     pub ways: &'static [Way],

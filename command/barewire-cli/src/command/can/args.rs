@@ -179,7 +179,7 @@ impl CanArgs {
     fn timings(&self) -> Result<(BitTiming, Option<BitTiming>), Failure> {
         let sysclk_hz = self.oscillator().sysclk_hz();
         if !OSCILLATOR_HZ.contains(&self.oscillator_hz) {
-            // Before the bit rates, which would have the blame.
+            // Checked before the bit rates, which would be blamed instead.
             return Err(CanError::Oscillator { sysclk_hz }.into());
         }
         let failed = |option| move |error| Failure::Failed(format!("{error} ({option})"));

@@ -258,7 +258,7 @@ fn dump(args: &Args, far: &Far, out: Option<Output>, session: &Session) -> Resul
     Ok(report)
 }
 
-/// Prints all that the chip has to say, `limit` frames at most. False: that was nothing.
+/// Prints all that the chip has to say, `limit` frames at most. False: the chip reported nothing.
 fn listen(
     node: &mut Node<'_>,
     printer: &mut Printer<'_>,

@@ -35,6 +35,6 @@ impl Rings {
 
 /// Wakes who sleeps on a word.
 pub(super) fn wake(word: &AtomicU32) {
-    // Nobody may be asleep. A process has one thread at a slot.
+    // Perhaps no thread sleeps. A process has one thread at a slot.
     let _ = futex::wake(word, futex::Flags::empty(), 1);
 }

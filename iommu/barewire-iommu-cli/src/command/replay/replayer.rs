@@ -1,4 +1,4 @@
-//! A device's events onto every engine, and what the device does in between.
+//! Applies a device's events to every engine, and what the device does in between.
 
 use std::ops::Range;
 

@@ -96,7 +96,7 @@ pub enum NorError {
         /// Status register 1.
         status: u8,
     },
-    /// A bit of a status register that was not to change did, or two readings of it differ.
+    /// A bit of a status register changed that should not, or two readings of it differ.
     StatusChanged {
         /// 1 or 2.
         register: u8,

@@ -47,8 +47,8 @@ pub(super) enum Event<'a> {
     Other,
 }
 
-/// What a driver asked of the kernel's DMA interface. Addresses are bytes: they and sizes are of buffers,
-/// and need not be multiples of a page.
+/// What a driver asked of the kernel's DMA interface. Addresses and sizes are those of buffers, in
+/// bytes, and need not be multiples of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Call {
     /// A buffer was mapped. The trace does not give the physical address of memory that the DMA API

@@ -1,4 +1,4 @@
-//! Tests without a chip. The driver before the simulated chip is judged in `barewire-sim`.
+//! Tests without a chip. The tests of the driver on the simulated chip are in `barewire-sim`.
 
 mod any;
 mod any_bytes;

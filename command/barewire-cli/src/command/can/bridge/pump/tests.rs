@@ -92,7 +92,7 @@ fn both_ways_in_order_errors_among_the_frames() {
     let mut pump = Pump::new(true);
     assert!(pump.step(&mut port, &mut socket).expect("goes"));
     assert_eq!(socket.written, from_bus);
-    // The error state is the sender's own to say.
+    // Only the sender itself can report its error state.
     assert_eq!(port.sent, ["001#", "002##0", "00000003#R1"]);
     let Counts { frames_to_socket, errors_to_socket, frames_to_bus, overflows, .. } = pump.counts;
     assert_eq!((frames_to_socket, errors_to_socket, frames_to_bus, overflows), (3, 1, 3, 1));
