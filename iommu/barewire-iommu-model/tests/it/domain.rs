@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use barewire_iommu::{
-    Attributes, Bounds, ClaimError, Config, Context, Costs, Deferred, Domain, DomainMapError,
+    Attributes, Bounds, ClaimError, Config, Context, Deferred, Domain, DomainMapError,
     DomainUnmapError, FlushError, Granule, Held, Invalidate, Iova, IovaAllocator, IovaWindow,
     MapError, Mapped, PhysAddr, Policy, Segment, Stage, Strategy as Flushing, Tlbi, Walks,
 };
