@@ -106,7 +106,7 @@ struct FittedFile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checks {
-    /// The score in all of the costs as assumed, without any fit.
+    /// The score of the costs as assumed, without any fit, over all effects.
     #[serde(default)]
     pub unfitted: f64,
     /// By thread, the score on the thread's effects of a fit that leaves the thread out.

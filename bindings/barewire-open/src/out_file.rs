@@ -25,7 +25,7 @@ pub struct OutFile {
 
 #[derive(Debug)]
 enum Sink {
-    /// A file beside it, and the permissions of the one it replaces.
+    /// A file beside the output, and the permissions of the file that it will replace.
     Beside {
         file: File,
         partial: PathBuf,

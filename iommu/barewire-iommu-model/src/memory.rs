@@ -245,7 +245,7 @@ impl Memory {
         }
     }
 
-    /// The first entry, of a table of `level`, whose copies differ to hardware.
+    /// The first entry of a table of `level` whose two copies mean different things to hardware.
     pub(crate) fn dirty(&self, table: u64, level: u32) -> Option<usize> {
         let known = self.tables.get(&table)?;
         let poc = known.poc.as_ref()?;

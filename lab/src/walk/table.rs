@@ -12,7 +12,7 @@
 //! An arena is promised that the memory is its own, and a release that no walk reaches the tables.
 #![allow(
     unsafe_code,
-    reason = "an arena is promised its memory, and its tables that nothing walks them"
+    reason = "an arena is promised its memory, and a release that no walk reaches the tables"
 )]
 
 use core::ptr::NonNull;

@@ -56,7 +56,7 @@ pub fn run(
                     engine.sleep_until(begun + schedule * round + moment(&mut moments, meet_ps));
                     for call in &mut *calls {
                         let called = engine.now_ps();
-                        call().expect("a message runs that ran alone");
+                        call().expect("the message ran alone before");
                         let worst = &mut worst.borrow_mut()[index];
                         *worst = (engine.now_ps() - called).max(*worst);
                     }

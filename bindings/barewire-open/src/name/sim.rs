@@ -217,7 +217,7 @@ impl SimOptions {
                 self.done = match value {
                     "read-only" => Done::ReadOnly,
                     "needed" => Done::Needed,
-                    _ => return Err(format!("{value:?} is not read-only or needed")),
+                    _ => return Err(format!("{value:?} is neither read-only nor needed")),
                 };
             }
             "input-level" => {
@@ -226,7 +226,7 @@ impl SimOptions {
                 self.input_level = match value {
                     "lost" => InputLevel::Lost,
                     "kept" => InputLevel::Kept,
-                    _ => return Err(format!("{value:?} is not lost or kept")),
+                    _ => return Err(format!("{value:?} is neither lost nor kept")),
                 };
             }
             _ if *self.board.kind != ecspi::KIND => self.has(key, "ECSPI", false)?,

@@ -36,7 +36,7 @@ struct Map {
     chip_select: u8,
     speed_hz: u32,
     bufsiz: u32,
-    /// Once it was opened.
+    /// The node, once it was opened.
     node: Option<Arc<Node>>,
 }
 

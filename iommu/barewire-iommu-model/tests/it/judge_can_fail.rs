@@ -496,7 +496,7 @@ fn a_forgotten_clean_is_seen() {
         Violation::NotCleaned { index: 0, .. },
         Violation::Differs { found: None, .. },
     );
-    // Of the zero that unmaps: the walker reads the page again after the invalidation.
+    // The zero that unmaps is not cleaned: the walker reads the page again after the invalidation.
     let machine = Machine::new(Options { coherent: false, ..Options::default() });
     let mut actor = Actor::new(&machine);
     let level_3 = actor.page_in_table();

@@ -56,7 +56,7 @@ fn a_table_and_a_stop() {
         with_smmu(Options::default(), |fake, ram, smmu| {
             let mut streams = smmu.streams(layout).unwrap();
             assert_eq!(smmu.streams(layout).unwrap_err(), SmmuError::Taken);
-            // All before it is enabled, and what is not set is aborted.
+            // The stream is set before the SMMU is enabled, which aborts all other streams.
             streams.set(17, &Stream::Bypass).unwrap();
             streams.enable().unwrap();
             assert_eq!(fake.state().cr0ack & 1, 1);

@@ -757,7 +757,7 @@ pub(super) fn advance<B: Fifo + ?Sized>(
 ) -> Poll<Result<(), Stopped>> {
     let Flight { mut flow, deadline } = *block.flight();
     if !flow.drain(block, data) {
-        // Ordering 4, at once: a lost word never comes, and its waiter sleeps.
+        // Ordering 4, checked at once: the waiter would sleep for a lost word, which never comes.
         if block.lost() {
             return Poll::Ready(Err(Stopped::Overrun));
         }

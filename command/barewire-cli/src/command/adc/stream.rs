@@ -495,7 +495,7 @@ impl Report {
 }
 
 impl Row {
-    /// The sum as the article writes it, and the article's own beside.
+    /// Our sum in the article's form, beside the article's own sum.
     fn sums(&self, inputs: usize) -> String {
         let Some(Times { clocks_us, lead_us, lag_us, gap_us, software_us, .. }) = self.parts else {
             return String::new();

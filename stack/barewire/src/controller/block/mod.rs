@@ -1,4 +1,4 @@
-//! A register block as a controller: what every block has beside its registers, and the same around them.
+//! A register block as a controller: the state that every block needs, and the code that all blocks share.
 //!
 //! # How it works
 //! A driver's type is an alias of [`Block`]: its registers, the GPIO bank of its select lines, the timer, the interrupt,

@@ -121,7 +121,7 @@ impl Dimension {
         }
     }
 
-    /// A value; `inherited` is the unit of one without.
+    /// A value; if it has no unit, its unit is `inherited`.
     fn value(self, text: &str, inherited: &str) -> Result<f64, String> {
         let text = text.trim();
         match self {
