@@ -82,8 +82,7 @@ pub struct Fit {
     pub residuals: Vec<Residual>,
     /// Sets of costs that the fit set leaves as probable, by name.
     pub draws: Vec<BTreeMap<String, f64>>,
-    /// The score of the costs as assumed, without any fit, on all predicted effects but a user's
-    /// own figures.
+    /// The score of the costs as assumed, without any fit, on all predicted effects but a user's own figures.
     pub unfitted: Option<f64>,
     /// For each thread, the score on its effects if the fit leaves the thread out.
     pub leave_one_out: Vec<(String, f64)>,

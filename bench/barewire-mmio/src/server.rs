@@ -167,8 +167,7 @@ impl ClientPage {
         }
     }
 
-    /// Answers the new requests, up to a Bye; returns whether there was one. `None` if there are no
-    /// new ones.
+    /// Answers the new requests, up to a Bye; returns whether there was one. `None` if there are no new ones.
     fn answer_new(&mut self, server: &mut Server) -> Option<bool> {
         let new = self.page.asked().wrapping_sub(self.answered);
         // A client that overran the ring lost requests: that is its own fault.

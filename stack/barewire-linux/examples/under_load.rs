@@ -405,8 +405,7 @@ impl<'w> Caller<'w> {
                     *queued.as_mut().tx_mut()? = tx;
                     let put = queued.as_mut().enqueue();
                     let Some(()) = self.worked(put) else { continue };
-                    // It is in the queue. Messages that others give from now on overtake it if they
-                    // run before it.
+                    // It is in the queue. Messages that others give from now on overtake it if they run before it.
                     let given =
                         OVERTAKING.map(|path| self.wire.of[path as usize].given.load(SeqCst));
                     if self.path == Path::Mixed {

@@ -94,9 +94,8 @@ pub(super) fn device<'b, C: Controller>(
 pub struct Costs {
     /// Each call of each task: the dearest, after its own task's messages and after each other's.
     pub calls: Vec<Vec<Cost>>,
-    /// Each interruption: how much later a call of its task ends at most, whichever access of the
-    /// call it comes before. More than the interruption lasts, because a burst may have run out of
-    /// words meanwhile.
+    /// Each interruption: how much later a call of its task ends at most, whichever access of the call it comes before.
+    /// More than the interruption lasts, because a burst may have run out of words meanwhile.
     pub extensions: Vec<Ps>,
 }
 

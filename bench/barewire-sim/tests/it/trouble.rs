@@ -51,8 +51,7 @@ fn a_block_that_stops_anywhere_is_given_up_and_runs_again(block: &'static Block)
         for (waits, len) in polled.into_iter().chain(asleep) {
             let mut stops = 0;
             for place in 0.. {
-                // All places of short messages, and every third place of longer ones, whose
-                // accesses repeat.
+                // All places of short messages, and every third place of longer ones, whose accesses repeat.
                 let place = if len > 5 { 3 * place } else { place };
                 let what =
                     format!("{}, {waits:?}, {len} bytes, stopped at access {place}", way.name);

@@ -1,5 +1,4 @@
-//! Exchanges 4 bytes, then writes 4 and reads 64: by `embedded-hal`, on a bus that allows every
-//! use.
+//! Exchanges 4 bytes, then writes 4 and reads 64: by `embedded-hal`, on a bus that allows every use.
 #![no_std]
 #![no_main]
 

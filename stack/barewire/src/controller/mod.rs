@@ -308,9 +308,8 @@ pub trait Controller {
     /// Masks the block's interrupt for the message that was started, without looking at the message: one register access.
     fn silence(&mut self) {}
 
-    /// Whether the message that was started should have ended so long ago that its owner has
-    /// forgotten it: its [deadline](Controller::resume) passed more than 0.1 s ago. The default
-    /// knows no deadline.
+    /// Whether the message that was started should have ended so long ago that its owner has forgotten it: its
+    /// [deadline](Controller::resume) passed more than 0.1 s ago. The default knows no deadline.
     fn is_overdue(&mut self) -> bool {
         false
     }

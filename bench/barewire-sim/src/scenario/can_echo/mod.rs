@@ -57,8 +57,7 @@ pub use times::{EXACT_VALUES, KEPT_BITS, Spread, Times};
 pub const INSTRUCTIONS_PER_RECEIVED: u64 = 257;
 /// Instructions for a sent frame: can_transmit minus a message of two transfers.
 pub const INSTRUCTIONS_PER_SENT: u64 = 203;
-/// Bit times within which the last echoes must leave: eight of the longest frames, and as much
-/// again between them.
+/// Bit times within which the last echoes must leave: eight of the longest frames, and as much again between them.
 const LAST_BITS: u64 = 16 * 750;
 /// From the driver's start to the far node's: more than 11 recessive bits.
 const BEFORE_PS: Ps = 10_000_000_000;

@@ -294,8 +294,7 @@ fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure
         can.bus.add(far);
         compared
     });
-    // The far node is on the bus first: like ours it waits for eleven bits, and it acknowledges the
-    // first frame.
+    // The far node is on the bus first: like ours it waits for eleven bits, and it acknowledges the first frame.
     node.start()?;
     session.begin_figures();
     let accesses_before = node.accesses();

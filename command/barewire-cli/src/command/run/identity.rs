@@ -41,10 +41,9 @@ struct RaspberryPi {
     serial: u64,
 }
 
-/// The boards whose identity programs can read. The properties of the root are those of Linux's
-/// device-tree sources; a Raspberry Pi's firmware puts the full name in the place of `model`. The
-/// revision codes are those of Raspberry Pi's documentation, "Raspberry Pi revision codes",
-/// "New-style revision codes in use".
+/// The boards whose identity programs can read. The properties of the root are those of Linux's device-tree sources; a
+/// Raspberry Pi's firmware puts the full name in the place of `model`. The revision codes are those of Raspberry Pi's
+/// documentation, "Raspberry Pi revision codes", "New-style revision codes in use".
 const IDENTITIES: &[Identity] = &[
     Identity {
         buses: &["sim:rpi3", "qemu:raspi3b"],

@@ -180,8 +180,7 @@ fn terminal(link: &Path) -> io::Result<Listener> {
     Ok(Listener::Terminal { link: link.into(), path: path.into(), controller, kept })
 }
 
-/// Opens a terminal's other end: raw, and without the bytes that an earlier program left unread on
-/// either side.
+/// Opens a terminal's other end: raw, and without the bytes that an earlier program left unread on either side.
 fn other_end(path: &Path) -> io::Result<File> {
     let end = File::options().read(true).write(true).open(path)?;
     let mut settings = tcgetattr(&end)?;

@@ -37,9 +37,8 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// For a change at `address` that takes `typical_ns`, and `max_ns` at most. `before` is the
-    /// status before the change. If the chip's times are unknown, it is asked from the beginning,
-    /// at growing intervals.
+    /// For a change at `address` that takes `typical_ns`, and `max_ns` at most. `before` is the status before the
+    /// change. If the chip's times are unknown, it is asked from the beginning, at growing intervals.
     pub(super) fn new(
         geometry: &Geometry,
         timer: &mut impl Timer,

@@ -48,8 +48,7 @@ pub(in super::super) enum Op {
     /// One register alone.
     WriteOneStatus(StatusRegister),
     ReadStatus(StatusRegister),
-    /// Reads the flag status register of Micron's parts. Only this read finishes a program or an
-    /// erase.
+    /// Reads the flag status register of Micron's parts. Only this read finishes a program or an erase.
     ReadFlagStatus,
     ClearFlagStatus,
     ReadJedecId,

@@ -327,8 +327,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Ok(row.ranged(&ends))
         }
     };
-    // The boards have nothing in common: each row has a processor of its own, as far as there are
-    // enough.
+    // The boards have nothing in common: each row has a processor of its own, as far as there are enough.
     let rows: Result<Vec<Row>, Failure> = thread::scope(|scope| {
         let row = &row;
         let threads: Vec<_> = by.iter().map(|&by| scope.spawn(move || row(by))).collect();
