@@ -5,8 +5,7 @@ use proptest::prelude::*;
 use super::regs::*;
 use super::stat::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 
 /// 20 MHz at the divisor used here: a period of 50 ns.
 const CORE_HZ: u64 = 400_000_000;
@@ -583,16 +582,11 @@ fn a_block_that_ran_dry_with_bytes_unread_is_in_the_middle_of_a_transfer() {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     // 20 MHz; no CE line.
     spi.write(0x08, 20);
     spi.write(0x00, 1 << 7 | 1 << 5 | 1 << 4 | 3);
-    select();
+    cs();
     for byte in (0..bits / 8).rev() {
         spi.write(0x04, word >> (8 * byte) & 0xff);
     }

@@ -2,8 +2,7 @@
 
 use super::regs::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 use crate::wire::Driver;
 
 /// 20 MHz at the divisor used here: a period of 50 ns, a cycle of 5 ns.
@@ -34,12 +33,6 @@ impl Rig {
             rig.write(offset, value);
         }
         rig
-    }
-
-    /// Moves to `now` and processes all events due by then.
-    fn by(&mut self, now: Ps) -> &mut Self {
-        self.at(now).catch_up();
-        self
     }
 
     fn read_all(&mut self) -> Vec<u32> {
@@ -329,17 +322,12 @@ fn the_slowest_clock_is_the_divisors_largest() {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     // Bytes without a line, at a twenty-fourth of the clock.
     for (offset, value) in [(FCTRL, 0), (SCKDIV, 11), (FMT, BYTES), (CSMODE, OFF)] {
         spi.write(offset, value);
     }
-    select();
+    cs();
     for byte in (0..bits / 8).rev() {
         spi.write(TXDATA, word >> (8 * byte) & 0xff);
     }
