@@ -139,8 +139,8 @@ waited() {
 # models no gates; the checks of the clock itself write their own.
 mem() { select=$1; shift; echo "mem:0x$ADDRESS,$OPTIONS,cs=$select,ignore-clock$(printf ',%s' "$@" | sed 's/^,$//')"; }
 
-# follow NAME FILE: runs each line that begins with `$ `, and looks for each other line in what it
-# printed, blanks at the ends aside. Variables hold from command to command.
+# follow NAME FILE: runs each line that begins with `$ `, and looks for each other line in that
+# command's output, ignoring blanks at both ends. Variables hold from command to command.
 follow() {
 	number=0
 	while IFS= read -r line <&4; do

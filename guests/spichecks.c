@@ -70,7 +70,7 @@ static void faults(int fd) {
 		memcpy(both, tx, 4);
 		CHECK(message(fd, both, both, 4) == 4 && !memcmp(both + 1, id, 3));
 		CHECK(message(fd, tx, at, 4) == 4 && !memcmp(at + 1, id, 3));
-		/* What is received can be written no more; it can still be read. */
+		/* The receive buffer can no longer be written; it can still be read. */
 		mprotect(at, 2 * page, PROT_READ);
 		CHECK(message(fd, tx, at, 4) == -1 && errno == EFAULT);
 		CHECK(message(fd, at, at, 4) == -1 && errno == EFAULT);
@@ -187,7 +187,7 @@ static void settings(int fd) {
 	CHECK(ioctl(fd, SPI_IOC_RD_MODE, &mode) == 0 && mode == SPI_MODE_3);
 	mode = SPI_MODE_0;
 	CHECK(ioctl(fd, SPI_IOC_WR_MODE, &mode) == 0 && reads_id(fd));
-	/* A descriptor that is another file now is none. */
+	/* A descriptor that is another file now is no node. */
 	int null = open("/dev/null", O_RDWR);
 	dup2(null, fd);
 	CHECK(message(fd, tx, rx, 4) == -1 && errno == ENOTTY);

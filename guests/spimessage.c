@@ -48,7 +48,7 @@ static int opened(const char *node) {
 	return fd;
 }
 
-/* Sends that transfer, which asks for the id, so many times. */
+/* Sends that transfer, which asks for the id, that many times. */
 static void send(int fd, struct spi_ioc_transfer *transfer, int times) {
 	const uint8_t *rx = (const uint8_t *)(uintptr_t)transfer->rx_buf;
 	while (times--) {
@@ -161,8 +161,8 @@ static long stops(const char *node, int messages) {
 	return seen;
 }
 
-/* The fewest of several runs: a message whose lock another process has is one for the server. The first messages set
- * things up. */
+/* The smallest count of several runs: if another process has the lock, the message goes to the server. The first
+ * messages set things up. */
 static void count_syscalls(const char *node) {
 	enum { FEW = 10, MANY = 110, RUNS = 6 };
 	long few = stops(node, FEW), many = stops(node, MANY);

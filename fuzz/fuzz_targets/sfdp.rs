@@ -11,12 +11,12 @@ use barewire::spi::{MessageError, Transfer};
 use barewire::time::Timer;
 use libfuzzer_sys::fuzz_target;
 
-/// A chip with an SFDP that may say anything. Its registers answer with bytes of it too.
+/// A chip with an SFDP that may say anything. Its registers answer with bytes of that SFDP too.
 struct Chip<'i> {
     id: [u8; 3],
     image: &'i [u8],
     messages: u32,
-    /// Changes are asked for.
+    /// Whether the test asks for changes.
     asked: bool,
     enabled: bool,
 }

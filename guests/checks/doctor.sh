@@ -57,7 +57,7 @@ dd if=/dev/mtd0 of=/tmp/mtd bs=4096 count=16 2>&1 | grep -v records
 part 0 65536 /ref
 same doctor-mtd-reads /tmp/mtd /tmp/part
 
-# Once spidev has every chip, the registers are within reach where nothing stops the clock.
+# Once spidev has every chip, a program can use the registers if nothing stops their clock.
 sh -e /tmp/paste
 barewire doctor >/tmp/doctor
 bus=$(sed -n 's/^After its steps: *--bus \(mem:\)/\1/p' /tmp/doctor | head -n 1)

@@ -13,7 +13,7 @@ read_and_compare spidev-read-1m "$SPIDEV" 1048576
 # bufsiz is 4,096 unless told otherwise: a message is cut below it, and above it too.
 [ "$(cat /sys/module/spidev/parameters/bufsiz)" = 4096 ] || fail spidev-bufsiz "not 4096"
 for length in 4096 8192 65536; do read_and_compare "spidev-read-$length" "$SPIDEV" $length; done
-# A name that leads to stdout, or to nothing yet, is no file to be replaced, by root least of all.
+# A link to stdout, or to a file that does not exist yet, is written through, never replaced: not by root either.
 [ -e /dev/stdout ] || ln -s /proc/self/fd/1 /dev/stdout
 ln -s /proc/self/fd/2 /tmp/stderr; ln -s made /tmp/dangling
 part 0 65536 /ref

@@ -1,5 +1,6 @@
-# Threads and processes of all priorities on one controller and chip, on a kernel with PREEMPT_RT that is kept busy.
-# Times are QEMU's, of a machine that does other things as well: they are told, and judge nothing.
+# Threads and processes of all priorities on one controller and chip, on a kernel with PREEMPT_RT
+# that is kept busy. Times are QEMU's, of a machine that does other things as well: they are
+# printed, and judge nothing.
 
 if [ "$(cat /sys/kernel/realtime 2>/dev/null)" = 1 ] && uname -v | grep -q PREEMPT_RT; then pass load-kernel-is-real-time
 else fail load-kernel-is-real-time "$(uname -v)"; fi

@@ -40,7 +40,7 @@ else
 	refused overlay-lock-as-user "may not be opened or made" su user -c "barewire flash id --bus $bus"
 	check overlay-id-again barewire flash id --bus "$bus"
 	check overlay-as-user su user -c "barewire flash id --bus $bus"
-	# Each of two controllers has its own clock. What keeps another's is no bus that anybody runs on.
+	# Each of two controllers has its own clock. A device that keeps the other's clock on is refused as a bus.
 	if [ -n "$BESIDE_ADDRESS" ]; then
 		beside=$(uio_at "$BESIDE_ADDRESS") unclocked=$(uio_at "$UNCLOCKED_ADDRESS")
 		on_while_open overlay-beside-clock "$beside" "$BESIDE_CLOCK"

@@ -13,7 +13,7 @@ else
 	check uio-id barewire flash id --bus "$UIO"
 	read_and_compare uio-read-1m "$UIO" 1048576
 	write_and_verify uio "$UIO" $((SIZE / 8)) 65536
-	# Whatever takes longer on the wire than no time at all sleeps for the interrupt.
+	# A transfer that takes any time on the wire sleeps for the interrupt.
 	count() { sed -n 's/^ *[0-9]*: *\(.*\)/\1/p' /proc/interrupts | grep -i "uio\|spi\|ssp" | awk '{ n = 0; for (i = 1; i <= NF && $i ~ /^[0-9]+$/; i++) n += $i; all += n } END { print all + 0 }'; }
 	before=$(count)
 	read_and_compare uio-interrupt-read "$UIO,poll-limit-us=0" 65536

@@ -8,7 +8,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// An input of the thread's experiment: a histogram, a delay in the code. Not scored.
+    /// An input of the thread's experiment, for example a histogram or a delay in the code. Not
+    /// scored.
     Input,
     /// The thread computed or counted it by hand. Replayed by counting, not scored.
     Arithmetic,

@@ -106,13 +106,13 @@ struct FittedFile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checks {
-    /// The score in all of the costs as assumed, without any fit.
+    /// The score of the costs as assumed, without any fit, over all effects.
     #[serde(default)]
     pub unfitted: f64,
     /// By thread, the score on the thread's effects of a fit that leaves the thread out.
     #[serde(default)]
     pub leave_one_out: BTreeMap<String, f64>,
-    /// The scores in all of fits to figures that were dealt out anew.
+    /// The total scores of fits to shuffled figures.
     #[serde(default)]
     pub shuffled: Vec<f64>,
     /// By id, a figure of another board by costs that were fitted to the RFC's board alone, in its unit.
@@ -130,7 +130,7 @@ impl Checks {
         toml::from_str::<FittedFile>(FITTED).expect("fitted.toml").check
     }
 
-    /// The lowest and the highest score of fits to figures that were dealt out anew.
+    /// The lowest and the highest score of fits to shuffled figures.
     #[must_use]
     pub fn shuffled_range(&self) -> (f64, f64) {
         let ends = |(low, high): (f64, f64), &score: &f64| (low.min(score), high.max(score));
@@ -250,7 +250,7 @@ impl Costs {
         }
     }
 
-    /// The same, as if none had been asked for.
+    /// The same costs, none of them marked as asked for.
     #[must_use]
     pub fn fresh(&self) -> Self {
         Self(self.0.clone(), RefCell::default())

@@ -34,7 +34,7 @@ const ENOUGH: f64 = 1e-3;
 /// Sets of costs drawn for bands. With the costs used, that makes seventeen runs: the range from their smallest to
 /// their largest result contains a further result with probability 15/17.
 const DRAWS: usize = 16;
-/// Fits to figures that were dealt out anew.
+/// Fits to shuffled figures.
 const SHUFFLES: usize = 6;
 /// How often a step is halved.
 const HALVINGS: i32 = 6;
@@ -82,13 +82,13 @@ pub struct Fit {
     pub residuals: Vec<Residual>,
     /// Sets of costs that the fit set leaves as probable, by name.
     pub draws: Vec<BTreeMap<String, f64>>,
-    /// The score on all predicted effects of the costs as assumed, without any fit; none of a user's own figures.
+    /// The score of the costs as assumed, without any fit, on all predicted effects but a user's own figures.
     pub unfitted: Option<f64>,
     /// For each thread, the score on its effects if the fit leaves the thread out.
     pub leave_one_out: Vec<(String, f64)>,
     /// Figures of other boards by costs that were fitted to one board's.
     pub across_boards: Vec<Residual>,
-    /// The scores on all predicted effects of fits to figures that were dealt out anew.
+    /// The scores, on all predicted effects, of fits to shuffled figures.
     pub shuffled: Vec<f64>,
 }
 
@@ -97,7 +97,7 @@ pub struct Fit {
 pub struct Extent {
     /// Sets of costs that bands run.
     pub draws: usize,
-    /// Fits to figures that were dealt out anew.
+    /// Fits to shuffled figures.
     pub shuffles: usize,
 }
 
@@ -204,8 +204,8 @@ fn moved_to(costs: &Costs, free: &[Free<'_>], x: &[f64]) -> Costs {
     costs
 }
 
-/// Draws that many sets of costs from the fit's distribution: each is the fit to figures and assumed costs that were
-/// moved at random by as much as they may be off.
+/// Draws that many sets of costs from the fit's distribution. Each set is a fit to figures and
+/// assumed costs that were moved at random within their uncertainty.
 ///
 /// # Errors
 /// As [`fit`].
@@ -299,7 +299,7 @@ fn most_probable(
     Ok((x, slopes))
 }
 
-/// The costs of a fit, as `fitted.toml` has them: those that the fit set tells anything of.
+/// The costs of a fit, as `fitted.toml` has them: those about which the fit set says anything.
 #[must_use]
 pub fn moved(costs: &[FittedCost]) -> Vec<FittedValue> {
     let told = |cost: &&FittedCost| {

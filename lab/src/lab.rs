@@ -173,7 +173,8 @@ impl Lab {
         values
     }
 
-    /// All figures with the costs used, and the smallest and largest of these and of `draws`.
+    /// All figures at the costs used, and the smallest and largest value of each over these costs
+    /// and `draws`.
     fn bands(&self, draws: &[Costs], progress: &mut dyn FnMut()) -> Replays {
         let used = self.replay(&self.costs, progress);
         let mut bands: Replays =

@@ -30,7 +30,8 @@ fn limits(workload: Workload) -> Option<Limits> {
             speed_hz: 4_000_000..=40_000_000,
             paths: "linux-5.",
         },
-        // From where the driver does not end chip select inside the last clock, to the converter's limit at 5 V.
+        // From the slowest clock at which the driver does not end chip select inside the last
+        // clock, to the converter's limit at 5 V.
         Workload::Spidev => {
             Limits { boards: &["rpi3"], speed_hz: 2_000_000..=3_600_000, paths: "spidev-4.4" }
         }

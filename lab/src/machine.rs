@@ -248,7 +248,7 @@ impl Record {
     }
 }
 
-/// A board with costs and a record: a handle, all clones one machine.
+/// A board with costs and a record: a handle; all its clones are one machine.
 #[derive(Clone)]
 pub struct Machine {
     board: Board,
@@ -257,7 +257,7 @@ pub struct Machine {
     record: Rc<RefCell<Vec<Span>>>,
     /// The time of an instruction besides its clocks, in picoseconds.
     cold_ps: Rc<Cell<f64>>,
-    /// Spans being open in the background, of the running thread.
+    /// The background spans that the running thread has open.
     background: Rc<RefCell<BTreeSet<Rc<str>>>>,
 }
 

@@ -11,7 +11,7 @@ use barewire::spi::Settings;
 use barewire_sim::bring_up::{Charged, SimInterrupt, any, any_interrupt};
 use barewire_sim::chip::Ps;
 use barewire_sim::profile::{CostLevel, Profile};
-use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Who};
+use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Who};
 use barewire_sim::scenario::sampling;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
 
@@ -47,13 +47,13 @@ fn board(experiment: &Experiment, level: CostLevel) -> Option<(&'static BoardSpe
     Some((spec, spec.profile.at(level)))
 }
 
-/// A process that UIO wakes receives, another one echoes: so many frames, so far apart.
+/// A process that UIO wakes receives, and another one echoes: that many frames, that far apart.
 pub(crate) fn echoed(
     spec: &'static BoardSpec,
     profile: Profile,
     (frames, gap_ps): (u64, Ps),
     speed_hz: u32,
-) -> Option<Echoed> {
+) -> Option<EchoFigures> {
     let mut setup = Setup::published(spec, Who::Sockets, NonZeroU64::new(frames)?, gap_ps);
     setup.board_options.profile = Some(profile);
     setup.speed_hz = speed_hz;
@@ -159,7 +159,7 @@ fn nor(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f6
     Some(if blocks > 1 { time_us / 1e3 } else { time_us })
 }
 
-/// A prepared message of so many conversions, by a process. It has no cs_change delay that could be taken away.
+/// A prepared message of that many conversions, by a process. It has no cs_change delay that could be taken away.
 fn spidev(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
     // The block rests for a clock after each of three bytes but the last.
     const CLOCKS: f64 = 26.0;

@@ -58,7 +58,7 @@ fn us(ps: Ps) -> f64 {
     ps as f64 / 1e6
 }
 
-/// Steps of several intervals as those of the mean one.
+/// The steps of several intervals, averaged to those of one.
 fn mean_steps(parts: &Parts, count: usize) -> (Vec<StepCost>, f64) {
     let n = count.max(1) as f64;
     let mut steps: Vec<StepCost> = parts
@@ -307,7 +307,7 @@ impl Runner {
             }
         };
         let batch = asked.batch.unwrap_or(1);
-        // A part of a transfer shows in a few; a rate has the timer's ticks in it.
+        // Parts of a transfer show in a few ioctls; a rate has the timer's ticks in it.
         let steady = spidev::Options::new(*speed_hz, batch);
         let few = spidev::Options { ioctls: steady.ioctls.min(40), ..steady };
         let options = if metric == spidev::Metric::Rate { steady } else { few };

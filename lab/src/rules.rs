@@ -40,7 +40,7 @@ pub struct Pair {
     pub class: Class,
     /// The messages or MiB that the figure consists of. Without it, the constant time per message cannot be computed.
     pub units: Option<f64>,
-    /// How far the predicted difference of a null may be from none, in the figure's unit.
+    /// How far the predicted difference of a null may be from zero, in the figure's unit.
     pub null_bound: Option<f64>,
     /// Why it has this class.
     pub why: Option<String>,

@@ -694,7 +694,7 @@ type Ours<'a> = (&'static str, OneRun<'a>);
 struct Message {
     /// From the call to its return.
     time_us: f64,
-    /// That all processors were busy with it.
+    /// The time for which processors were busy with it, all of them together.
     processor_us: f64,
 }
 

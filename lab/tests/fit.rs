@@ -1,4 +1,4 @@
-//! The kept fit is the fit to the fit set; and checks of its worth.
+//! The stored fit is the fit to the fit set; and checks of its worth.
 //!
 //! Set `BAREWIRE_BLESS=1` to write `fitted.toml` anew, then review the difference.
 

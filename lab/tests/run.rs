@@ -72,8 +72,8 @@ fn table(outcome: &Outcome) -> String {
     text
 }
 
-/// The figures that the lab does not explain: outside their bands, or the end of a change of which more than half is
-/// missing or too much.
+/// The figures that the lab does not explain: outside their bands, or the end of a change of which
+/// more than half is missing, or half of it too much.
 fn not_explained(outcome: &Outcome, lab: &Lab) -> BTreeSet<String> {
     let judged = |row: &&Row| matches!(row.kind, Kind::Predicted | Kind::Fitted);
     let outside = |row: &&Row| !(row.low <= Some(row.published) && Some(row.published) <= row.high);

@@ -20,7 +20,7 @@ pub(crate) struct Task {
 
 /// How a task ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ran {
+pub(crate) struct TaskResult {
     /// Whether it could be started and exited with zero.
     pub(crate) success: bool,
     /// The counts in its output.
@@ -58,10 +58,10 @@ impl Task {
     }
 
     /// Runs the task in `dir`, echoing and counting its lines until both its streams end.
-    pub(crate) fn run(&self, dir: &Path, console: Console) -> Ran {
+    pub(crate) fn run(&self, dir: &Path, console: Console) -> TaskResult {
         console.say(&format!("$ {}", self.line()));
         let mut command = self.command(dir);
-        // A pipe makes cargo drop its colours; where a person watches they are asked for.
+        // Cargo prints no colours into a pipe, so they are requested where a person watches.
         if console.colour() {
             command.env("CARGO_TERM_COLOR", "always");
         }
@@ -70,11 +70,11 @@ impl Task {
         let ended = child.and_then(|child| follow(child, console));
         ended.unwrap_or_else(|e| {
             console.say(&format!("cannot run `{}`: {e}", self.program));
-            Ran::default()
+            TaskResult::default()
         })
     }
 
-    /// Runs the task silently; its standard output if it succeeded.
+    /// Runs the task silently. Returns its standard output if it succeeded.
     pub(crate) fn answer(&self, dir: &Path) -> Option<String> {
         let output = self.command(dir).stdin(Stdio::null()).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -93,7 +93,7 @@ impl Task {
 
 /// Passes both streams of `child` on, each from a thread of its own so that neither can fill its
 /// pipe and stop the child while the other is read.
-fn follow(mut child: Child, console: Console) -> io::Result<Ran> {
+fn follow(mut child: Child, console: Console) -> io::Result<TaskResult> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let mut tally = Tally::default();
     thread::scope(|scope| {
@@ -107,7 +107,7 @@ fn follow(mut child: Child, console: Console) -> io::Result<Ran> {
     });
     let processor = processor_time(child.id());
     let success = child.wait()?.success();
-    Ok(Ran { success, tally, processor })
+    Ok(TaskResult { success, tally, processor })
 }
 
 /// The processor time of a child, read between its exit and the wait that forgets it.

@@ -16,7 +16,7 @@ pub(crate) enum Tone {
 pub(crate) struct Console {
     colour: bool,
     silent: bool,
-    /// Put before each line while two steps run beside each other: the step that says it.
+    /// The name of the step, put before each of its lines while two steps run side by side.
     step: Option<&'static str>,
 }
 

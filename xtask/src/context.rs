@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::child::{Ran, Task};
+use crate::child::{Task, TaskResult};
 use crate::console::Console;
 use crate::tally::{SKIPPED, Tally};
 
@@ -36,7 +36,7 @@ impl Context {
         Self { root, console, ci, may_install, beside: false, spent_ms: AtomicU64::new(0) }
     }
 
-    /// The same for one step, that says its lines on `console`.
+    /// The same for one step, which prints its lines on `console`.
     pub(crate) fn for_step(&self, console: Console, beside: bool) -> Self {
         let (root, spent_ms) = (self.root.clone(), AtomicU64::new(0));
         Self { root, console, ci: self.ci, may_install: self.may_install, beside, spent_ms }
@@ -54,12 +54,12 @@ impl Context {
     }
 
     /// Runs a task in the workspace's root.
-    pub(crate) fn ran(&self, task: &Task) -> Ran {
+    pub(crate) fn ran(&self, task: &Task) -> TaskResult {
         self.ran_in(&self.root, task)
     }
 
     /// Runs a task in `dir`.
-    pub(crate) fn ran_in(&self, dir: &Path, task: &Task) -> Ran {
+    pub(crate) fn ran_in(&self, dir: &Path, task: &Task) -> TaskResult {
         let ran = task.run(dir, self.console);
         self.spend(ran.processor);
         ran
@@ -142,7 +142,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// How a step called `name` ends that stopped so.
+    /// How the step `name` ends if it stopped for this reason.
     pub(crate) fn outcome(self, name: &str, cx: &Context) -> Outcome {
         match self {
             Self::Lacks(why) => cx.lacks(
@@ -228,10 +228,11 @@ impl Outcome {
         Self { tally, note, counts_tests: true, ..Self::of_check(success) }
     }
 
-    /// Test runs and checks that are one step.
+    /// The joint outcome of test runs and checks of one step.
     pub(crate) fn of_all(ran: Vec<Self>) -> Self {
         let mut tally = Tally::default();
-        // A task that broke without a failed test is a failure in these totals too; a check is one.
+        // A task that broke without a failed test is a failure in these totals too; a check counts
+        // as one test.
         let counts: Vec<(u64, u64)> = ran.iter().map(Self::counts).collect();
         ran.into_iter().for_each(|outcome| tally.absorb(outcome.tally));
         let failed = counts.iter().map(|(_, failed)| failed).sum();

@@ -129,7 +129,7 @@ struct CiArgs {
     install: Install,
 }
 
-/// The command line, for those who check that a page's command exists.
+/// The command line, for the test that a page's commands exist.
 #[must_use]
 pub fn command() -> clap::Command {
     Cli::command()

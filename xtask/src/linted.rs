@@ -8,6 +8,6 @@
 /// The environment of such a build: the compiler, and that a warning is an error.
 pub(crate) const VARIABLES: [(&str, &str); 2] = [
     ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
-    // As `cargo clippy -- -D warnings` hands it over.
+    // `cargo clippy -- -D warnings` passes the same text.
     ("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__"),
 ];

@@ -91,8 +91,8 @@ pub(crate) fn missing(needs: &[Need], cx: &Context) -> Vec<Need> {
     different.into_iter().filter(|need| !need.is_met(cx)).collect()
 }
 
-/// Installs what is missing of `needs`, if that is allowed. Returns what stays missing, and the line that installs
-/// it; nothing if nothing is.
+/// Installs what is missing of `needs`, if that is allowed. Returns the tools that stay missing,
+/// and the line that installs them; nothing if none is missing.
 pub(crate) fn obtain(needs: &[Need], cx: &Context) -> Option<String> {
     let mut lacking = missing(needs, cx);
     if !lacking.is_empty() && cx.may_install {
@@ -166,7 +166,7 @@ fn tasks(needs: &[Need], cx: &Context) -> Vec<How> {
         tasks.push(How::Run(Task::new("rustup", &[&["target", "add"], &targets[..]].concat())));
     }
     let newer = qemu.then(backports::way).transpose();
-    // Once, and the newer one.
+    // Each package once, by the newer source.
     packages.retain(|name| newer.is_err() || !qemu || !backports::PACKAGES.contains(name));
     if let Ok(Some(None)) = newer {
         packages.extend(backports::PACKAGES);

@@ -22,7 +22,7 @@ const USED: [&str; 11] = [
     "flash_client",
 ];
 
-/// Builds [`USED`], of which the step `test` has left nothing to do; the directory in which they are.
+/// Builds [`USED`], which the step `test` has mostly built already. Returns their directory.
 ///
 /// By `--workspace`: a package alone has fewer features of its dependencies, so cargo would build the core,
 /// the simulator and all that is above them once more for each choice of packages.

@@ -74,7 +74,7 @@ type Sizes = BTreeMap<[String; 4], u64>;
 
 /// The step, after installing what it needs if that is allowed.
 pub(crate) fn run(cx: &Context) -> End {
-    // What stays missing, the step says.
+    // The step reports what stays missing.
     let _ = needs::obtain(STEP.needs, cx);
     End::of(&STEP.checked(cx, |cx| outcome(cx, &|_, _| true)))
 }

@@ -30,7 +30,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Builds that library for each target, with the linker of its architecture; the files.
+    /// Builds that library for each target, with the linker of its architecture. Returns the files.
     pub(crate) fn libraries(&self, targets: &[(&str, &str)]) -> Result<Vec<PathBuf>, String> {
         let targets: Vec<_> =
             targets.iter().map(|&(target, linker)| (target, linker, atomics(target))).collect();
@@ -43,7 +43,7 @@ impl Place<'_> {
         self.build("barewire-cli", &targets, "barewire")
     }
 
-    /// Builds an example of `barewire-linux` for a target; the file.
+    /// Builds an example of `barewire-linux` for a target. Returns the file.
     pub(crate) fn example(&self, name: &str, target: &str) -> Result<PathBuf, String> {
         self.run("barewire-linux", &["--example", name], &[alone(target)])?;
         Ok(self.cargo.join(target).join(self.profile).join("examples").join(name))

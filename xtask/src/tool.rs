@@ -61,7 +61,7 @@ fn last_line(said: &str) -> String {
         .to_owned()
 }
 
-/// Runs `command`; its standard output.
+/// Runs `command`. Returns its standard output.
 ///
 /// # Errors
 /// If it cannot be started or fails: with the end of its standard error.

@@ -211,7 +211,7 @@ impl Report {
     pub const FAILURES_MAX: usize = 20;
 }
 
-/// Puts `device` under every case.
+/// Runs every case on `device`.
 pub fn run<C: Controller + ?Sized>(
     device: &Device<'_, C>,
     options: &Options,
@@ -220,7 +220,7 @@ pub fn run<C: Controller + ?Sized>(
     run_watched(device, options, clock, |_| ())
 }
 
-/// [`run`], which tells after each iteration how many of [`Options::bytes`] lie behind it, those of
+/// [`run`], which reports after each iteration how many of [`Options::bytes`] are done, those of
 /// failed ones included.
 pub fn run_watched<C: Controller + ?Sized>(
     device: &Device<'_, C>,
@@ -278,7 +278,7 @@ struct Areas {
 impl Areas {
     fn new() -> Self {
         let size = 2 * (MAX_SIZE + SLACK);
-        // A counter with a period that is no power of two: a shifted copy is not itself.
+        // A counter with a period that is no power of two: a shifted copy differs from it.
         let tx = (0..size).map(|i| (i % 251) as u8).collect();
         Self { tx, rx: vec![GUARD; size] }
     }

@@ -32,7 +32,7 @@ write() {
       kill -0 "$server"
       sleep 0.1
     done
-    # Of each chip that it knows and an old PC could not map, it tells on stderr.
+    # It reports on stderr each chip that it knows and an old PC could not map.
     flashrom -p "$(sed -n 's/.*flashrom -p //p' told)" -c "$4" -w "$1.image" 2>&1
     wait "$server"
     rm told

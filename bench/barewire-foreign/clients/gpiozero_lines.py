@@ -10,7 +10,7 @@ for value in (1, 0, 1):
     assert led.value == value
 button = Button(23, pull_up=True)
 assert not button.is_pressed
-# What the line is pulled to is all that moves it here.
+# Only the line's pull moves it here.
 button.when_pressed = lambda: print("pressed")
 button.close()
 led.close()

@@ -13,7 +13,7 @@ while ! grep -qs serprog "$dir/told"; do
   sleep 0.1
 done
 programmer=$(sed -n 's/.*flashrom -p //p' "$dir/told")
-# Of each chip that it knows and an old PC could not map, it tells on stderr.
+# It reports on stderr each chip that it knows and an old PC could not map.
 if ! flashrom -p "$programmer" -w "$image" >"$dir/log" 2>&1; then
   cat "$dir/log"
   exit 1

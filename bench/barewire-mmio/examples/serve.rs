@@ -13,7 +13,7 @@ use std::os::unix::net::UnixListener;
 use barewire_mmio::{Machine, Server, tree as device_tree};
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
-/// How many accesses are written at most. A client that wants to see a message makes it early.
+/// How many accesses are written at most. Only a client's first accesses are shown.
 const TRACED: usize = 65_536;
 
 fn main() -> Result<(), Box<dyn Error>> {

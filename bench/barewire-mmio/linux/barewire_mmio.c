@@ -10,8 +10,8 @@
  * - Time travel must be on (time-travel=inf-cpu), and the kernel's time is the board's. An access lets the
  *   kernel's time pass where that is allowed. In an interrupt, and with interrupts off, it is not: then the
  *   board is ahead until the kernel idles, or makes an access where it is allowed.
- * - The server's answers say when an interrupt line may change. One event of time travel is set for that
- *   time, and asks again.
+ * - The server's answers say when an interrupt line may change. One time-travel event is set for
+ *   that time; it asks the server again.
  * - Looks that find no line asserted come ever more slowly, up to LOOK_MOST_NS apart: most events of a board
  *   are words on a wire. So an interrupt may be that late.
  * - Lines are levels; a line requested for edges reports each rise.
@@ -70,7 +70,7 @@ static struct irq_domain *domain;
 static u32 lines, rises, edges, enabled;
 /* The time until the next look, if none finds anything. */
 static u64 look_ns = LOOK_LEAST_NS;
-/* When the board's time began, in the kernel's; and the board's time as far as it is known. */
+/* The kernel's time at which the board's began, and the latest known time of the board. */
 static u64 started_ns, known_ns;
 static struct time_travel_event look_event;
 
@@ -139,7 +139,7 @@ static u32 ask(u64 head, u64 value)
 	return words[1];
 }
 
-/* The kernel's time comes to the board's, where it may pass. */
+/* Advances the kernel's time to the board's, where it may pass. */
 static void catch_up(void)
 {
 	u64 ahead_ns = board_ns() - (kernel_ns() - started_ns);

@@ -124,7 +124,7 @@ impl Client {
         self.wait_for(|now_ns| Request::Look { bank, bit, now_ns }) != 0
     }
 
-    /// Lets the board come to `now_ns`. Returns the lines that are asserted, and when one may change;
+    /// Advances the board to `now_ns`. Returns the lines that are asserted, and when one may change;
     /// [`NEVER`] for never.
     pub fn wait_until(&self, now_ns: u64) -> (u32, u64) {
         self.wait_for(|known| Request::Wait { now_ns: now_ns.max(known) });
@@ -138,7 +138,7 @@ impl Client {
         self.0.borrow().now_ns
     }
 
-    /// Makes a request and waits for its answer; the value.
+    /// Makes a request, waits for its answer and returns its value.
     fn wait_for(&self, request: impl FnOnce(u64) -> Request) -> u32 {
         let link = &mut *self.0.borrow_mut();
         let request = request(link.now_ns);

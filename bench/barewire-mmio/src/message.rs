@@ -219,7 +219,7 @@ pub enum Reason {
     Offset = 4,
     /// The time is too far ahead: the answer's value is the longest step, in nanoseconds.
     TooFar = 5,
-    /// Only Hello may come first, and only first.
+    /// The first message must be Hello, and no later one may be.
     Order = 6,
 }
 
@@ -271,7 +271,7 @@ pub enum Answer {
         /// write's answer lets so much time pass.
         write_ns: u64,
     },
-    /// To all that acts on the board.
+    /// The answer to every request that acts on the board.
     Done {
         /// The interrupt lines that are asserted, a bit each.
         lines: u32,
@@ -282,7 +282,7 @@ pub enum Answer {
         /// When a line may change without an access; [`NEVER`] for never.
         due_ns: u64,
     },
-    /// To a request that the server does not carry out.
+    /// The answer to a request that the server does not carry out.
     Refused {
         /// Why.
         reason: Reason,

@@ -22,9 +22,9 @@
 //! 2. The server acquires that count, reads the request, acts, writes the answer's words, and then releases
 //!    the count of answers.
 //! 3. The client acquires the count of answers before it reads an answer or uses a slot again.
-//! 4. Before it sleeps, an end sets its flag and then reads the other's count once more. The other end
-//!    changes its count and then reads the flag. All four accesses are sequentially consistent, so one of
-//!    the two sees the other. So nothing is slept through.
+//! 4. Before it sleeps, an end sets its flag and then reads the other's count once more. The other
+//!    end changes its count and then reads the flag. All four accesses are sequentially consistent,
+//!    so one of the two sees the other. So neither end sleeps through a change.
 //!
 //! # Safety
 //! 1. A mapping is made by one `mmap` and removed by one `munmap`, in its destructor; references into it
@@ -33,7 +33,7 @@
 //!    valid.
 //! 3. The file is sealed against shrinking before it is mapped. A page that cannot be sealed is refused, so no
 //!    process can take the memory away (SIGBUS).
-#![allow(unsafe_code, reason = "mmap, and the words in what it gave")]
+#![allow(unsafe_code, reason = "calls mmap, and makes words of its memory")]
 
 use std::ffi::c_void;
 use std::fmt;
@@ -122,7 +122,7 @@ impl Page {
     }
 
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, holds so many words, and lives as long as the borrow
+        // SAFETY: the mapping is page-aligned, holds that many words, and lives as long as the borrow
         // (Safety 1); every value is an atomic's (Safety 2); it cannot be taken away (Safety 3).
         unsafe { slice::from_raw_parts(self.base.cast(), PAGE_BYTES / size_of::<AtomicU64>()) }
     }

@@ -62,7 +62,7 @@ impl Server {
         (self.requests, self.refused)
     }
 
-    /// Answers words that may be a request; whether it was the last.
+    /// Answers words that may be a request; returns whether it was the last.
     pub fn answer(&mut self, words: Words) -> (Words, bool) {
         let request = Request::parse(words);
         let answer = match request {
@@ -115,7 +115,7 @@ impl Server {
                 continue;
             }
             let Some((words, _)) = socket::receive(client)? else {
-                // It may have said so on the page, and gone since we looked there.
+                // The client may have put a Bye on the page, and gone, since we looked there.
                 let bye = paged.is_some_and(|mut paged| paged.answer_new(self) == Some(true));
                 return Ok(if bye { End::Bye } else { End::Gone });
             };
@@ -146,7 +146,7 @@ struct ClientPage {
 }
 
 impl ClientPage {
-    /// Answers requests, until none comes for a while; whether the last one was Bye.
+    /// Answers requests, until none comes for a while; returns whether the last one was Bye.
     fn run(&mut self, server: &mut Server) -> bool {
         let mut since = Instant::now();
         let mut turns = 0_u32;
@@ -167,10 +167,10 @@ impl ClientPage {
         }
     }
 
-    /// Answers the new requests, up to a Bye: whether there was one. `None` if there are no new ones.
+    /// Answers the new requests, up to a Bye; returns whether there was one. `None` if there are no new ones.
     fn answer_new(&mut self, server: &mut Server) -> Option<bool> {
         let new = self.page.asked().wrapping_sub(self.answered);
-        // A client that overran the ring lost requests: its own affair.
+        // A client that overran the ring lost requests: that is its own fault.
         for _ in 0..new.min(SLOTS) {
             let (answer, last) = server.answer(self.page.request(self.answered));
             self.page.answer(self.answered, answer);

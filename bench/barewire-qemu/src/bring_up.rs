@@ -18,7 +18,7 @@ use crate::driver::Lines;
 use crate::error::BoardError;
 use crate::interrupt::QemuInterrupt;
 use crate::spec::Silicon;
-use crate::watched::Watched;
+use crate::watched::WatchedController;
 
 /// A board's controller, driven by the driver of its kind.
 pub type QemuController = Pointer<Box<dyn Controller>>;
@@ -44,7 +44,7 @@ impl QemuBoard {
 
     /// A bus over the shipped driver, polled. No message succeeds after the connection is lost.
     #[must_use]
-    pub fn bus(&self) -> Bus<Watched<QemuController>> {
+    pub fn bus(&self) -> Bus<WatchedController<QemuController>> {
         Bus::new(self.watch(self.bring_up()))
     }
 

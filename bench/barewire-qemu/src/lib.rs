@@ -54,4 +54,4 @@ pub use registers::QemuRegisters;
 pub use spec::{BoardSpec, Medium, Silicon, Storage};
 pub use timer::QemuTimer;
 pub use trace::FlashCommand;
-pub use watched::Watched;
+pub use watched::WatchedController;

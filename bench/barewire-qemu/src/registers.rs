@@ -7,7 +7,7 @@
 //! An access cannot fail. Once the connection is lost, reads return 0 and writes do nothing. The
 //! driver then times out, or sees an idle block full of zeros. So check
 //! [`QemuBoard::lost`](crate::QemuBoard::lost) after each message, even a successful one;
-//! [`Watched`](crate::Watched) does this.
+//! [`WatchedController`](crate::WatchedController) does this.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -20,12 +20,12 @@ const EPIPE: i32 = 32;
 /// The error is the errno for a broken pipe. [`QemuBoard::lost`](crate::QemuBoard::lost) has the
 /// reason.
 #[derive(Debug)]
-pub struct Watched<C> {
+pub struct WatchedController<C> {
     inner: C,
     link: Rc<RefCell<Link>>,
 }
 
-impl<C> Watched<C> {
+impl<C> WatchedController<C> {
     pub(crate) fn new(inner: C, link: Rc<RefCell<Link>>) -> Self {
         Self { inner, link }
     }
@@ -36,7 +36,7 @@ impl<C> Watched<C> {
     }
 }
 
-impl<C: Controller> Layer for Watched<C> {
+impl<C: Controller> Layer for WatchedController<C> {
     barewire::wrapped_controller!(inner: C);
 
     fn run_layer(

@@ -34,7 +34,7 @@ use crate::chip::Ps;
 pub use crate::chip::pin::Source;
 use crate::engine::{Engine, Line, Look};
 
-/// Changes lines besides their holders: a board, whose chips may drive them.
+/// Changes lines, as their holders do: a board, whose chips may drive them.
 pub(crate) trait World {
     /// Runs everything that is due until `now`. Returns the time of the next event, [`Ps::MAX`] for
     /// never.
@@ -58,7 +58,8 @@ struct Pin {
 }
 
 impl Pin {
-    /// Lets a chip's pin decide, words on the wire first; when it may change next.
+    /// Brings the wire and the chip up to `now`, takes the pin's level over, and returns when it
+    /// may change next.
     fn follow(&self, source: &dyn Source, now: Ps) -> Ps {
         let world = self.world.as_ref().and_then(Weak::upgrade);
         let world_due = world.map_or(Ps::MAX, |world| world.settle(now));
@@ -143,7 +144,7 @@ impl IntLine {
         self.raise_at(self.engine.now_ps());
     }
 
-    /// Lowers it; rises to come stay. A chip's pin is its chip's alone: there it does nothing.
+    /// Lowers it. Scheduled rises stay. Does nothing to a line that a chip's pin moves.
     pub fn lower(&self) {
         self.pin.catch_up(self.engine.now_ps());
         if self.pin.source.is_none() {

@@ -76,7 +76,7 @@ impl Account {
         }
     }
 
-    /// The fields of `counted` that neither contexts nor wire agree with.
+    /// The fields of `counted` that differ from what the contexts or the wire counted.
     pub(super) fn mismatches(&self, counted: &Statistics, seen: &WireCounts) -> Vec<String> {
         let expected = &self.expected;
         let mut wrong = Vec::new();
@@ -85,7 +85,7 @@ impl Account {
                 wrong.push(format!("{name} is {counted}, not {known}"));
             }
         };
-        // A failed message is none on the wire, which sees only its first transfers.
+        // A failed message does not count on the wire, which sees only its first transfers.
         field("messages", counted.messages, &[expected.messages, seen.messages + expected.errors]);
         field("transfers", counted.transfers, &[expected.transfers]);
         field("errors", counted.errors, &[expected.errors]);

@@ -377,7 +377,7 @@ impl<'f> Context<'f> {
         }
         if let Some(number) = transact {
             let mut future = Box::pin(device.transact(&mut message));
-            // Given anew by each poll: between two it has no place that others could take.
+            // Each poll submits it anew: between two polls it has no place that others could take.
             futures.push(Box::pin(poll_fn(move |cx| {
                 judge.borrow_mut().hands_over(index, number);
                 future.as_mut().poll(cx)

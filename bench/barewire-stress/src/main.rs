@@ -228,7 +228,7 @@ impl Args {
         Ok(())
     }
 
-    /// One transfer in so many goes wrong.
+    /// One transfer in this many goes wrong.
     fn when(&self) -> When {
         if self.faults == 0.0 {
             return When::Never;

@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// One transfer to be.
+/// The plan of one transfer.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     len: usize,
@@ -106,7 +106,7 @@ impl Message {
         }
     }
 
-    /// Says whose it is.
+    /// Writes the header that says whose message it is.
     pub(super) fn sign(&mut self, context: usize, number: u32) {
         let header = Header { context, number, len: self.tx.len(), parts: self.parts };
         header.write(&mut self.tx);

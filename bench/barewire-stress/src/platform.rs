@@ -25,7 +25,8 @@ thread_local! {
     static ASKED: [Cell<u64>; CONTEXTS_MAX + 1] = const { [const { Cell::new(0) }; CONTEXTS_MAX + 1] };
 }
 
-/// After so many looks without the end of a message, the contexts are taken to wait for each other.
+/// After this many looks without the end of a message, the contexts are taken to wait for each
+/// other.
 const LOOKS_MAX: u32 = 200_000;
 
 /// Counts a call to the platform since the last message ended.

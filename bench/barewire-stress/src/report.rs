@@ -9,7 +9,7 @@ use super::context::Counts;
 use super::sabotage::Sabotage;
 use super::{Costs, Failure, Pumps};
 
-/// Differences that are told in words; the rest are counted.
+/// Differences that are printed; the rest are counted.
 const TOLD: usize = 5;
 
 /// The result. Scripts rely on its field names.

@@ -24,7 +24,7 @@ pub(crate) enum Sabotage {
 
 /// How often.
 const TIMES: u64 = 5;
-/// From one message in so many.
+/// One message in this many.
 const ONE_IN: u64 = 53;
 
 /// A message, copied.

@@ -1,9 +1,10 @@
 //! Any of barewire's buses by its name: parsed, opened, and usable from any thread.
 //!
 //! # How it works
-//! [`name`] parses a name such as `sim:rpi3,flash=chip.bin`. [`AnyBus`] is the bus of that name for any thread; [`LocalBus`]
-//! is one for one thread, with a simulated board in reach. Both open it by the same code, in the folder `kind`, and with the
-//! same [`OpenOptions`]: injected faults, a tracer, what is on a simulated board.
+//! [`name`] parses a name such as `sim:rpi3,flash=chip.bin`. [`AnyBus`] is the bus of that name for
+//! any thread; [`LocalBus`] is a bus for one thread, with a simulated board in reach. Both open it
+//! by the same code, in the folder `kind`, and with the same [`OpenOptions`]: injected faults, a
+//! tracer, what is on a simulated board.
 //!
 //! ```
 //! use barewire::spi::{Settings, Transfer};

@@ -71,7 +71,7 @@ fn number(text: &str, step: u64, hint: &str) -> Result<u64, String> {
     let Some(fraction) = fraction.map(|fraction| fraction.trim_end_matches('0')) else {
         return Ok(whole);
     };
-    // A part of a byte or of a hertz is none.
+    // A fraction of a byte or of a hertz is refused.
     let part = || -> Option<u64> {
         let scale = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
         let part = format!("0{fraction}").parse::<u64>().ok()?.checked_mul(factor)?;

@@ -25,7 +25,7 @@ pub struct OutFile {
 
 #[derive(Debug)]
 enum Sink {
-    /// A file beside it, and the permissions of the one it replaces.
+    /// A file beside the output, and the permissions of the file that it will replace.
     Beside {
         file: File,
         partial: PathBuf,
@@ -113,7 +113,7 @@ impl OutFile {
         written.map_err(|error| self.error(&error))
     }
 
-    /// It is whole: gives it its name.
+    /// The output is whole: gives it its name.
     ///
     /// # Errors
     /// The file cannot be written or renamed. Then no file is left.

@@ -307,10 +307,10 @@ impl<C: ?Sized> fmt::Debug for OwnedPrepared<'_, C> {
 }
 
 impl<'b, C: Controller + ?Sized> OwnedPrepared<'b, C> {
-    /// The prepared message over the bytes as they are now: to run it, or to run it under a lock.
+    /// The prepared message, bound to the buffers: run it, or run it under a lock.
     #[inline]
     pub fn bound(&mut self) -> &mut PreparedMessage<'b, 'static, 'static, C> {
-        // SAFETY: made with one.
+        // SAFETY: the prepared message was made when this value was.
         let prepared = unsafe { self.prepared.assume_init_mut() };
         for (index, part) in self.of.parts.iter().enumerate() {
             if part.len > 0 {

@@ -143,7 +143,7 @@ fn a_closed_bus_fails_and_releases_its_file() {
     try_open(&name, &mut |note| panic!("{note}")).expect("it is free, with devices still there");
 }
 
-/// A device of such settings closed the bus once.
+/// A device with such settings once closed the bus.
 #[test]
 fn settings_that_no_chip_of_a_board_has_are_served_as_any() {
     for board in barewire_sim::board::boards() {
@@ -271,7 +271,7 @@ fn queued_messages_are_run_by_the_worker() {
     message.as_mut().submit().expect("submitted");
     assert_eq!(message.as_mut().wait(), Some(Ok(4)));
     assert_eq!(message.as_ref().rx(), Ok([0xff, 0xef, 0x40, 0x19]));
-    bus.close().expect("closed, and the worker has ended");
+    bus.close().expect("the bus closes, and its worker has ended");
 }
 
 /// Drops a bus when it is called, and says that it has.
@@ -286,7 +286,7 @@ impl Wake for DropsBus {
 
 #[test]
 fn the_worker_may_drop_the_last_handle_of_its_own_bus() {
-    // A message that is long enough for the worker that the poll returns before it. On a busy machine the
+    // A message so long that the poll returns before the worker has run it. On a busy machine the
     // worker may still be faster; then the test tries again.
     const BYTES: usize = 65_536;
     for _ in 0..20 {

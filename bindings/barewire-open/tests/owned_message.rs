@@ -88,7 +88,7 @@ fn a_message_that_is_queued_lends_nothing() {
     queued.as_mut().submit().expect("submitted");
     let lent = queued.as_mut().with_payload(|message| message.rx(0).map(<[u8]>::len));
     assert_eq!(lent, Err(Error::Busy));
-    assert!(queued.as_mut().cancel(), "it is behind the lock");
+    assert!(queued.as_mut().cancel(), "the message waits behind the lock");
     drop(locked);
 }
 
@@ -105,7 +105,7 @@ fn buffers_of_others_are_used_where_they_are() {
     // SAFETY: likewise.
     let message = unsafe { message.with_borrowed(pointers.2, pointers.2, 2, in_place) };
     let empty = Shape { delay_ns: 5, ..Shape::default() };
-    // SAFETY: of no bytes.
+    // SAFETY: the transfer has no bytes.
     let message = unsafe { message.with_borrowed(std::ptr::null(), pointers.1, 0, empty) };
     let mut prepared = message.prepared(&device).expect("planned");
     assert_eq!(prepared.run(), Ok(5));

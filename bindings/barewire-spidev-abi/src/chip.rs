@@ -200,7 +200,8 @@ impl Chip {
     /// `rx` has room for those that they receive. Returns the sum of the transfers' lengths.
     ///
     /// # Errors
-    /// The kernel's, by its order of checks; nothing was clocked unless it is `ETIMEDOUT` or `EIO`.
+    /// The kernel's error, by its order of checks; nothing was clocked unless it is `ETIMEDOUT` or
+    /// `EIO`.
     pub fn run(
         &mut self,
         bus: &AnyBus<'_>,

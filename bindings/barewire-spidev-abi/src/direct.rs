@@ -168,7 +168,7 @@ impl<'w> Page<'w> {
         self.0[STOPPED_AT].store(1, Ordering::SeqCst);
     }
 
-    /// Whether messages may go around the server, whose lifeline is another matter.
+    /// Whether messages may bypass the server; its lifeline is checked apart.
     #[inline]
     #[must_use]
     pub fn is_open(self) -> bool {
@@ -176,7 +176,7 @@ impl<'w> Page<'w> {
     }
 }
 
-/// Whether a message of these transfers may go around the server, but for its settings: each is
+/// Whether a message of these transfers may bypass the server, settings aside: each is
 /// [plain](plain_one), and they are alike in clock and word length.
 #[must_use]
 pub fn plain(transfers: &[IocTransfer]) -> bool {

@@ -176,7 +176,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// As it is sent.
+    /// Encodes it for the socket.
     #[must_use]
     pub fn encode(&self) -> [u8; REQUEST_BYTES] {
         let (call, argument) = match self.call {
@@ -199,7 +199,7 @@ impl Head {
         bytes
     }
 
-    /// As it was sent.
+    /// Decodes it from the socket.
     ///
     /// # Errors
     /// `EPROTO` if no library of this version would send such a request.

@@ -12,7 +12,8 @@
 //! # Ordering
 //! 1. A request is written, then its state becomes `ASKED`, then the bell is rung. The server reads how often the bell
 //!    has rung before it looks at the slots, and sleeps only if that number still holds.
-//! 2. Whoever changes `ASKED` has the request: the server that runs it, or the program that revokes it.
+//! 2. The side that changes `ASKED` has the request: the server that runs it, or the program that
+//!    revokes it.
 //! 3. The server closes slots before it looks at them for the last time. The program asks before it looks whether they
 //!    are closed. So a request that the server will not see is one that the program can revoke.
 //!
@@ -104,7 +105,7 @@ impl<'w> Bell<'w> {
         self.rings
     }
 
-    /// Counts one more. The caller wakes who sleeps on [`rings`](Self::rings).
+    /// Counts one more. The caller must wake the thread that sleeps on [`rings`](Self::rings).
     pub fn count(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
     }
@@ -129,7 +130,8 @@ impl<'w> Slots<'w> {
         (slots.0[MAGIC_AT].load(Ordering::Acquire) == SLOTS_MAGIC).then_some(slots)
     }
 
-    /// Says that no request is taken from them any more. The caller wakes who waits at them.
+    /// Says that no request is taken from them any more. The caller wakes the threads that wait at
+    /// them.
     pub fn close(&self) {
         self.0[CLOSED_AT].store(1, Ordering::SeqCst);
     }
@@ -247,8 +249,8 @@ impl<'w> Slot<'w> {
         Some(head.map(with_body))
     }
 
-    /// The server's: answers a request that it has taken. The caller wakes who waits at the slot. An answer that is too long
-    /// becomes `EPROTO`: no library asks for one.
+    /// The server's: answers a request that it has taken. The caller must wake the thread that
+    /// waits at the slot. An answer that is too long becomes `EPROTO`: no library asks for one.
     pub fn give(&self, result: Result<u32, Errno>, body: &[u8]) {
         let answer: Answer = match u32::try_from(body.len()) {
             Ok(len) if body.len() <= BODY_BYTES => (result, len),

@@ -26,7 +26,7 @@ static LIFE: OnceLock<&'static AtomicU32> = OnceLock::new();
 
 /// Notes where the server's life is seen.
 pub(crate) fn note_life(life: &'static AtomicU32) {
-    // A child's is its parent's.
+    // In a child it is set already, to its parent's.
     let _ = LIFE.set(life);
 }
 
@@ -158,8 +158,8 @@ pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, O
             other => other?,
         };
         let head = Head { id, call, body: 0 };
-        // A server that refuses may have done so before it was asked: what it said is there then, behind the error that
-        // its end is closed.
+        // A server that refuses may have done so before the request: its answer is there then,
+        // behind the error that its end is closed.
         let sent = send(&socket, &head, &[]);
         let mut opened = [0; ANSWER_BYTES];
         if receive(&socket, &mut opened).is_err() && receive(&socket, &mut opened).is_err() {

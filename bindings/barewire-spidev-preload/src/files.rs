@@ -40,8 +40,9 @@ pub(crate) fn direct(fd: c_int) -> Option<&'static AtomicU8> {
 /// Whether a child that shares the memory has changed its own descriptors, which the table does not know.
 static CHILD_DIFFERS: AtomicBool = AtomicBool::new(false);
 
-/// Whether the table may be another process's than the caller: a child's that shares the memory. Costs a system call now and
-/// then, but only once such a child has changed one of its descriptors that are ours here.
+/// Whether the table may belong to another process than the caller, which is then a child that
+/// shares the memory. Costs a system call now and then, but only once such a child has changed one
+/// of its descriptors that are ours here.
 #[inline(always)]
 pub(crate) fn may_differ() -> bool {
     CHILD_DIFFERS.load(Ordering::Relaxed) && is_memory_borrowed()

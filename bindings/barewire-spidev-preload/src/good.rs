@@ -58,7 +58,7 @@ fn is_known_page(known: &KnownPages, page: usize) -> bool {
 #[inline(always)]
 fn are_known(known: &KnownPages, address: usize, len: usize) -> bool {
     let first = address >> PAGE_SHIFT;
-    // No sum overflows that ends in a page that is known.
+    // A sum that ends in a known page does not overflow.
     let last = address.wrapping_add(len - 1) >> PAGE_SHIFT;
     is_known_page(known, first) && (first == last || others_are_known(known, first, last))
 }

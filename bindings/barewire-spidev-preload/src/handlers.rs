@@ -18,7 +18,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 static ANY: AtomicBool = AtomicBool::new(false);
-/// A handler that does not block its own signal: that it runs cannot be known.
+/// A handler that does not block its own signal: the library cannot know that it runs.
 static UNKNOWABLE: AtomicBool = AtomicBool::new(false);
 
 /// Whether the program may have a handler.

@@ -56,7 +56,7 @@ impl<const BYTES: usize> Pool<BYTES> {
         None
     }
 
-    /// Gives a piece back; false for memory of another's.
+    /// Gives a piece back; false if the memory is another allocator's.
     fn give_back(&self, memory: *mut u8) -> bool {
         let Some(offset) = memory.addr().checked_sub(self.memory.get().addr()) else {
             return false;

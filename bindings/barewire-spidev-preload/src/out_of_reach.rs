@@ -1,10 +1,11 @@
 //! Files by which a program reaches pins around the mapped chips: registers as memory, and the interface of
 //! `/sys/class/gpio`, which Linux has had since before the GPIO character device.
 //!
-//! Where a board is told to the program, or a GPIO chip is mapped, opening registers fails with `EPERM`: a program that
-//! takes the machine for a Raspberry Pi would map that board's addresses, which are something else here. Where a GPIO chip
-//! is mapped, `/sys/class/gpio` is refused too: it would move the machine's own pins, and none of the board's. The
-//! program's user is told why.
+//! If the program is told which board is mapped, or a GPIO chip is mapped, opening registers fails
+//! with `EPERM`: a program that takes the machine for a Raspberry Pi would map that board's
+//! addresses, which are something else here. Where a GPIO chip is mapped, `/sys/class/gpio` is
+//! refused too: it would move the machine's own pins, and none of the board's. The program's user
+//! is told why.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;

@@ -51,7 +51,7 @@ pub(crate) fn instead(directory: i32, path: &CStr) -> Option<Substitute> {
     let absolute = absolute(directory, path)?;
     let plain = plain(&absolute)?;
     if is_in_device_tree(&plain) {
-        // Also if it does not exist there: then it does not exist.
+        // Also if the tree does not have it: then it does not exist.
         return is_board_told()
             .then(|| path_in_tree(&config.tree, &absolute).map(Substitute::File))?;
     }

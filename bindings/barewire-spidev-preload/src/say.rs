@@ -20,7 +20,8 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
     let _ = rustix::io::write(stderr, &line);
 }
 
-/// Says, once, that the server is gone; `perhaps`, if it only cannot be reached: its socket belongs to a network namespace.
+/// Says, once, that the server is gone; `perhaps` if it may only be out of reach: its socket
+/// belongs to a network namespace.
 pub(crate) fn say_gone(perhaps: bool) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let or = if perhaps { " or is in another network namespace than this program" } else { "" };

@@ -29,7 +29,7 @@ pub(crate) fn request(id: OpenId, call: Call, parts: &[&[u8]]) -> (Head, usize) 
 /// # Errors
 /// The system's; `ENFILE` if the server has no descriptor left, `ESHUTDOWN` if it has ended.
 pub(crate) fn open(call: Call, kind: FileKind, flags: u32) -> Result<(OwnedFd, OpenId), Errno> {
-    // Before a descriptor is needed for more than the file.
+    // Done before the file is opened, because it needs descriptors too.
     shared::prepare();
     connection::open(call, kind, flags)
 }

@@ -50,7 +50,7 @@ impl Shared {
 
     fn ring(&self) {
         self.bell.count();
-        // Nobody may be asleep.
+        // Perhaps no thread sleeps.
         let _ = futex::wake(self.bell.rings(), futex::Flags::empty(), 1);
     }
 
@@ -66,7 +66,7 @@ impl Shared {
                     return Some(Err(Errno::SHUTDOWN));
                 }
             }
-            // Woken, interrupted, or in vain: looked at again.
+            // Woken, interrupted, or woken in vain: look again.
             let _ = futex::wait(slot.state(), futex::Flags::empty(), state, Some(&LOOK_EVERY));
         }
         Some(Ok(()))
@@ -124,7 +124,7 @@ fn got(this: u32) -> Option<&'static Shared> {
             SHARED.store(std::ptr::from_ref(shared).cast_mut(), Ordering::Release);
             Some(shared)
         }
-        // No descriptor is free: later, perhaps.
+        // No descriptor is free: try again later.
         Err(Errno::MFILE | Errno::NFILE) => None,
         Err(_) => {
             REFUSED.store(this, Ordering::Relaxed);

@@ -855,14 +855,13 @@ bw_error bw_poll(bw_message *message,
                  size_t *length);
 
 /*
- Waits until the message ran, and is as bw_poll then. BW_ERROR_WOULD_DEADLOCK under the thread's own lock and in
- a callback.
+ Waits until the message ran, then does as bw_poll. BW_ERROR_WOULD_DEADLOCK under the
+ thread's own lock and in a callback.
 
  The caller promises:
  length is NULL or valid for a write.
  */
-bw_error bw_wait(bw_message *message,
-                 size_t *length);
+bw_error bw_wait(bw_message *message, size_t *length);
 
 /*
  Cancels the message: removes it from the queue, or waits until it ran. *removed, if removed is not NULL, gets 1 if it

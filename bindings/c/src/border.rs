@@ -23,7 +23,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> bw_error {
     if is_memory_borrowed() {
         return bw_error::BW_ERROR_FORKED;
     }
-    // What a panic leaves behind is the bus's to keep consistent, and it promises that.
+    // After a panic the bus keeps its state consistent: it promises that.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => bw_error::BW_OK,
         Ok(Err(failure)) => keep(failure),

@@ -122,7 +122,7 @@ impl SharedBus {
         unsafe { *self.locked.get() = Some(locked) };
         self.owner.store(context(), Ordering::Relaxed);
         let held = HeldBus { shared: Arc::clone(self), process: process_number() };
-        // In a thread that ends there is no list any more, and then no release at its end.
+        // A thread that is ending has no list any more, so nothing is released at its end.
         let _ = HELD.try_with(|list| list.borrow_mut().push(held));
         Ok(())
     }

@@ -244,11 +244,15 @@ fn structs_of_other_sizes_are_told_apart() {
     // SAFETY: 248 bytes, as its size says.
     let error = unsafe { bw_get_statistics(bus, statistics.as_mut_ptr().cast()) };
     fails(error, BW_ERROR_NOT_COUNTING, "counting is off: call bw_set_counting");
-    assert_eq!(statistics[1], u64::MAX, "no zero that looks like a count");
+    assert_eq!(statistics[1], u64::MAX, "a zero would look like a count");
     assert_eq!(bw_set_counting(bus, 1), BW_OK);
     // SAFETY: 248 bytes, as its size says.
     assert_eq!(unsafe { bw_get_statistics(bus, statistics.as_mut_ptr().cast()) }, BW_OK);
-    assert_eq!((statistics[0] as u32, statistics[29]), (232, u64::MAX), "it says what it wrote");
+    assert_eq!(
+        (statistics[0] as u32, statistics[29]),
+        (232, u64::MAX),
+        "the size says how much was written"
+    );
     let mut limits = bw_limits { size: 1, ..Default::default() };
     // SAFETY: its size is refused.
     fails(unsafe { bw_get_limits(device, &raw mut limits) }, BW_ERROR_SIZE, "bw_limits");
@@ -306,7 +310,7 @@ fn messages_are_used_in_their_order() {
     // SAFETY: refused.
     let error = unsafe { bw_prepare(device, &nine, 1, &raw mut none) };
     fails(error, BW_ERROR_BITS_PER_WORD, "9 bits");
-    // SAFETY: a message that lives.
+    // SAFETY: the message is alive.
     fails(unsafe { bw_poll(message, null_mut()) }, BW_ERROR_NOT_SUBMITTED, "call bw_submit");
     // SAFETY: likewise.
     fails(unsafe { bw_wait(message, null_mut()) }, BW_ERROR_NOT_SUBMITTED, "call bw_submit");

@@ -69,7 +69,7 @@ def test_ctrl_c_ends_long_calls_and_leaves_the_chip_in_order(work: str) -> None:
     )
     try:
         assert program.stdout is not None and program.stdout.readline() == "ready\n"
-        # Into the middle, as a rule: it is at work from here on.
+        # The signal comes, as a rule, in the middle of the work that begins here.
         time.sleep(0.4)
         program.send_signal(signal.SIGINT)
         # Without the signal each takes minutes.

@@ -68,7 +68,7 @@ pub unsafe fn spi(poll_limit_ns: u32) -> Spi {
 }
 
 /// One processor: the controller's interrupt is kept away by masking all. Inlined into the programs, which are built without
-/// link-time optimisation: else each poll of a message in flight takes a call more for each of these.
+/// link-time optimisation: else each poll of a message in flight takes one more call for each function.
 pub struct OneCore;
 
 impl Platform for OneCore {

@@ -5,8 +5,8 @@
 //! unmaps it there; both are timed separately and repeated a few times. The first repetition warms
 //! caches and predictors and is not counted. The time of a call is the time of its batch, without
 //! the cost of reading the clock, divided by the number of calls. Medians and minima are over
-//! rounds. A ratio or difference is the median of each round's own, to a contestant that ran within
-//! the same millisecond.
+//! rounds. A ratio or difference to another contestant is taken in each round, within
+//! the same millisecond; the median is over rounds.
 
 use core::ops::ControlFlow;
 use std::time::Instant;
@@ -62,7 +62,7 @@ struct Contest {
     contestants: Vec<Contestant>,
     /// The index of the contestant that is the floor.
     floor: usize,
-    /// The same of the strictest floor for maps.
+    /// The index of the strictest floor for maps.
     strict: usize,
 }
 

@@ -73,7 +73,7 @@ pub struct Row {
     pub best_peer: Option<Implementation>,
     /// The median of each round's ratio to it.
     pub ratio_to_best_peer: Option<f64>,
-    /// For the domain, the operation without a domain that it is compared with.
+    /// Of a domain's row: the operation without a domain that it is compared with.
     pub on_top_of: Option<Op>,
     /// The median of each round's difference to it, in nanoseconds.
     pub ns_on_top: Option<f64>,

@@ -37,7 +37,7 @@ pub struct Side<'t> {
 
 /// The work of one thread in a window.
 #[derive(Clone, Copy, Debug)]
-pub struct Ran {
+pub struct ThreadWork {
     /// The number of lists mapped and unmapped.
     pub calls: u64,
     /// The duration.
@@ -46,7 +46,7 @@ pub struct Ran {
     pub running_seconds: Option<f64>,
 }
 
-impl Ran {
+impl ThreadWork {
     /// Calls per second.
     pub fn per_s(&self) -> f64 {
         self.calls as f64 / self.seconds
@@ -87,7 +87,7 @@ impl Side<'_> {
     ///
     /// # Panics
     /// If this thread holds a [`Lease`].
-    pub fn run(&mut self, stop: &AtomicBool) -> Ran {
+    pub fn run(&mut self, stop: &AtomicBool) -> ThreadWork {
         let _lease = Lease::take();
         let bytes = self.list.iter().map(|segment| segment.len).sum();
         let (begun, ran) = (Instant::now(), running_seconds());
@@ -102,7 +102,7 @@ impl Side<'_> {
             if stop.load(Ordering::Relaxed) {
                 let seconds = begun.elapsed().as_secs_f64();
                 let running_seconds = running_seconds().zip(ran).map(|(now, then)| now - then);
-                return Ran { calls, seconds, running_seconds };
+                return ThreadWork { calls, seconds, running_seconds };
             }
         }
     }
@@ -127,9 +127,9 @@ pub struct Scaling {
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The window of one thread.
-    pub one: Vec<Ran>,
+    pub one: Vec<ThreadWork>,
     /// The window of two threads.
-    pub two: Vec<Ran>,
+    pub two: Vec<ThreadWork>,
 }
 
 impl Scaling {
@@ -138,8 +138,9 @@ impl Scaling {
     /// # Panics
     /// If there are none.
     pub fn new(pairs: &[Pair]) -> Self {
-        let sum = |ran: &[Ran]| ran.iter().map(Ran::per_s).sum::<f64>();
-        let running = |ran: &[Ran]| ran.iter().map(Ran::per_running_s).sum::<Option<f64>>();
+        let sum = |ran: &[ThreadWork]| ran.iter().map(ThreadWork::per_s).sum::<f64>();
+        let running =
+            |ran: &[ThreadWork]| ran.iter().map(ThreadWork::per_running_s).sum::<Option<f64>>();
         let of = |value: &dyn Fn(&Pair) -> f64| median(pairs.iter().map(value).collect());
         let while_running =
             pairs.iter().map(|pair| Some(running(&pair.two)? / running(&pair.one)?));
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn two_that_share_a_processor_are_told_from_two_that_hinder_each_other() {
-        let ran = |calls, running| Ran { calls, seconds: 1.0, running_seconds: running };
+        let ran = |calls, running| ThreadWork { calls, seconds: 1.0, running_seconds: running };
         let pair = |running| Pair {
             one: vec![ran(100, Some(1.0))],
             two: vec![ran(50, running), ran(50, running)],

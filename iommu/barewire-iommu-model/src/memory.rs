@@ -65,7 +65,7 @@ pub enum Shortage {
     /// None.
     #[default]
     Never,
-    /// One allocation, after so many successful ones.
+    /// One allocation, after this many successful ones.
     Once(u64),
     /// That allocation and all later ones.
     From(u64),
@@ -245,7 +245,7 @@ impl Memory {
         }
     }
 
-    /// The first entry, of a table of `level`, whose copies differ to hardware.
+    /// The first entry of a table of `level` whose two copies mean different things to hardware.
     pub(crate) fn dirty(&self, table: u64, level: u32) -> Option<usize> {
         let known = self.tables.get(&table)?;
         let poc = known.poc.as_ref()?;

@@ -7,7 +7,7 @@ const NAME: &str = "SMMU_CMD_";
 /// Parts of lines that are not complaints about us.
 const TOLERATED: [&str; 4] = [
     // Depending on the version, an access that was aborted is logged as a guest error at its
-    // translation or at its target. If it is an event, the event already says so.
+    // translation or at its target. If the SMMU recorded an event, that event already reports it.
     "translation failed for iova",
     "region '(null)', reason: rejected",
     // QEMU 7.2's SMMU has no GBPA.

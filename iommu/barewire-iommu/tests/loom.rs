@@ -165,7 +165,7 @@ fn finish(table: &Shared, threads: impl IntoIterator<Item = thread::JoinHandle<G
     let gathers: Vec<Gather> =
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
     for mut gather in gathers {
-        // SAFETY: of this table, and the walker is done.
+        // SAFETY: the gather is of this table, and the walker is done.
         unsafe { table.release(&mut gather) };
     }
 }

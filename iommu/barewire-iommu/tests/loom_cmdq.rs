@@ -2,8 +2,9 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p barewire-iommu --release --test loom_cmdq`
 //!
-//! The SMMU checks that a slot it reads holds the command that was written for it, this time round;
-//! the CPUs, that their batch was executed when their call returns, and only their own errors told.
+//! The SMMU checks that a slot it reads holds the command that was written for it, this time round.
+//! The CPUs check that their batch was executed when their call returns, and that it reports only
+//! their own errors.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a pool hands out memory, and loom's threads want it for good")]
 
@@ -167,7 +168,7 @@ struct Device {
     executed: Vec<AtomicBool>,
     /// The SMMU sleeps here.
     bed: Bed,
-    /// And the CPUs here.
+    /// The CPUs sleep here.
     cpus: Bed,
     /// The SMMU is an MMU-700 with erratum 2812531.
     separate: bool,
@@ -282,13 +283,13 @@ impl QueueRig {
         result
     }
 
-    /// A CPU issues one call after the other, of so many commands each.
+    /// Each CPU issues one call after the other, each of this many commands.
     fn issue(&self, cpu: u32, calls: &[u32]) {
         let mut number = cpu * EACH;
         for &count in calls {
             let commands = (number..number + count).map(numbered);
             let result = self.run(count, commands);
-            assert_eq!(result, Ok(()), "an error of somebody else's");
+            assert_eq!(result, Ok(()), "it got another CPU's error");
             for number in number..number + count {
                 let is_executed = self.device.executed[number as usize].load(Ordering::Relaxed);
                 assert!(is_executed, "completed before it was executed");
@@ -298,8 +299,8 @@ impl QueueRig {
     }
 }
 
-/// Every interleaving with so many preemptions, unless `BAREWIRE_LOOM_BOUND` says otherwise: a number,
-/// or `none` for every one there is.
+/// Every interleaving with at most this many preemptions, unless `BAREWIRE_LOOM_BOUND` says
+/// otherwise: a number, or `none` for every one there is.
 fn builder(bound: usize) -> loom::model::Builder {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 20_000;

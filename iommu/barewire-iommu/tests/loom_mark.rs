@@ -163,7 +163,7 @@ fn map_and_walk(table: &PageTable<Ram>, iova: u64) {
     let mapped = part.map(Iova(iova), phys, PAGE, RW, &mut Gather::new());
     mapped.expect("free, and there is memory");
     let leaf = Descriptor::leaf(phys, 3, RW.bits()).0;
-    assert_eq!(walk(table, iova), Some(leaf), "mapped, and not visible to the walker");
+    assert_eq!(walk(table, iova), Some(leaf), "mapped, but not visible to the walker");
 }
 
 /// Two threads map a page each, after a page was mapped at `before`.

@@ -294,7 +294,7 @@ pub struct Linux314<'m> {
     transferred: Word,
     finished: Word,
     over: Cell<bool>,
-    /// How many of the processor's threads sleep, of how many.
+    /// How many of the processor's threads sleep, and how many it has.
     asleep: Cell<usize>,
     threads: usize,
     /// An interrupt has woken a thread of the idle processor, which has not run since.

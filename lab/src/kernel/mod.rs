@@ -49,7 +49,7 @@ pub enum Statistics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Core {
-    /// Through the queue, whose pump the caller plays.
+    /// Through the queue, whose pump runs in the caller.
     Queue,
     /// In the caller's context: "Optimize spi_sync path".
     Direct,
@@ -71,7 +71,7 @@ pub enum Waiting {
     Polling,
     /// It fills and empties the FIFO in a handler and sleeps meanwhile.
     Interrupts,
-    /// It lets the DMA engine do that, where a transfer is long enough.
+    /// The DMA engine moves the bytes, where a transfer is long enough.
     Dma,
 }
 

@@ -110,7 +110,7 @@ impl Svg {
     }
 }
 
-/// Text that cannot be taken for markup, in an attribute either.
+/// Text escaped so that it is no markup, not even in an attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -129,7 +129,7 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// About how wide text of `size` is. A font is not known here, so this is of a wide one.
+/// About how wide text of `size` is. The font is not known here, so this assumes a wide one.
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }

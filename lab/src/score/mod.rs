@@ -37,7 +37,7 @@ pub struct Score {
     pub goal: f64,
     /// The threads, in the order of the figures.
     pub threads: Vec<ThreadScore>,
-    /// The predicted threads together. Its strongest predictor is each thread's strongest.
+    /// The predicted threads together. Its strongest predictor is the strongest of each thread.
     pub all: ThreadScore,
     /// The same with the fitted threads.
     pub with_fitted: ThreadScore,
@@ -133,7 +133,7 @@ pub struct NullCheck {
     pub after: String,
     /// The change that the lab predicts, in the figure's unit. None if an end was not replayed.
     pub predicted: Option<f64>,
-    /// How far that may be from none.
+    /// How far that may be from zero.
     pub bound: f64,
     /// Whether it is no further.
     pub within: bool,

@@ -134,7 +134,7 @@ pub(crate) fn batch_rate(batch: u32, [transfer_us, toggle_us, gap_us]: [f64; 3])
     1e6 * batch / (batch * transfer_us + (batch - 1.0) * toggle_us + gap_us)
 }
 
-/// Ellis's sample rate by his formula. None for a figure that is not one of his rates.
+/// Ellis's sample rate by his formula. `None` if the figure is not one of Ellis's rates.
 fn ellis_rate(values: &Values<'_>, id: &str) -> Option<f64> {
     let (toggle, batch) = match id.strip_prefix("ellis-stock-") {
         Some(batch) => ("ellis-stock-toggle", batch),
@@ -236,7 +236,7 @@ mod tests {
             ("e", 30.0),
             ("f", 1.0),
         ]);
-        // 100 to 25 in two steps: a half each, and -37.5 for three units.
+        // From 100 to 25 in two steps: each is a half by the ratio, and -37.5 for three units.
         let halves = [(-50.0, -37.5), (-30.0, -37.5), (-20.0, -75.0), (-15.0, 0.0)];
         close(&simple_predictions(&rules(&["a", "c"], &pairs), &values), &halves);
         // With the middle known, each change has its own.
@@ -273,7 +273,7 @@ mod tests {
         for id in ["ellis-stock-toggle", "ellis-cs-setup", "jander-rfc-gap-A"] {
             assert_eq!(ellis_rate(&values, id), None, "{id}");
         }
-        // 26 clocks at 3.6 MHz and 2 us are what he calls a transfer.
+        // 26 clocks at 3.6 MHz and 2 us are what Ellis calls a transfer.
         assert!((26.0 / 3.6 + 2.0 - values.of("ellis-transfer")).abs() < 0.05);
     }
 

@@ -166,7 +166,8 @@ fn sorted(mut times: Vec<f64>) -> Vec<f64> {
     times
 }
 
-/// The value at a share of sorted ones, between two by their distance; 0 of none.
+/// The quantile at that share of sorted values, interpolated between the two nearest; 0 without
+/// values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let at = share * last as f64;

@@ -66,7 +66,7 @@ impl fmt::Display for Camera {
 pub fn camera(costs: &Costs, flush: Flush) -> Camera {
     let mut counted = WorkCounts::default();
     let slots = (DEPTH + 1) * BUFFERS.len() as u64;
-    // A frame's buffers by their IOVA and size. The frame that is queued takes the room of the one done before.
+    // A frame's buffers by their IOVA and size. A queued frame takes the room of the frame that was finished before it.
     let buffers = |frame: u64| {
         let first = frame % (DEPTH + 1) * BUFFERS.len() as u64;
         BUFFERS.into_iter().zip(first..).map(|(pages, slot)| (IOVA + slot * SLOT, pages * PAGE))

@@ -22,15 +22,17 @@
 //! | `free a table` | for each table that went back to the pool |
 //!
 //! # What was decided
-//! 1. A leaf that is cleared on its own is invalidated by its address, before the patch and after it: the diff shows
-//!    that `tlb_add_page` writes a TLBIVAL for each page and does not change it. Linux gathers only the wait: it
-//!    invalidates at once and waits at the end. So 64K is charged 16 invalidations and 1M 256, in a step of their
-//!    own, at the price of the walk's; `unmap_page_ps` is the rest. That the published unmaps below 2M are the same
-//!    before and after (0.55 us a page at 64K, 0.51 to 0.53 at 1M) does not depend on this, since the sum of both
-//!    prices is all that they tell.
+//! 1. A leaf that is cleared on its own is invalidated by its address, before the patch and after
+//!    it: the diff shows that `tlb_add_page` writes a TLBIVAL for each page and does not change it.
+//!    Linux gathers only the wait: it invalidates at once and waits at the end. So 64K is charged
+//!    16 invalidations and 1M 256, in a step of their own, at the price of the walk's;
+//!    `unmap_page_ps` is the rest. The published unmaps below 2M are the same before and after
+//!    (0.55 us a page at 64K, 0.51 to 0.53 at 1M). That does not depend on this: they show only the
+//!    sum of both prices.
 //! 2. A table is unhooked whole where a call covers its 2 MiB. The calls are cut there, as the thread says: 16 unmaps of
 //!    2 MiB for 32 MiB.
-//! 3. No figure tells clearing the entry from freeing the table. `block_ps` is for both, and each step has half.
+//! 3. No figure separates clearing the entry from freeing the table. `block_ps` is for both, and
+//!    each step has half.
 //! 4. Waiting for the end of an invalidation is part of its price.
 //! 5. Tables that a map allocates are part of `map_page_ps`: one in 512 pages.
 //!

@@ -3,15 +3,16 @@
 //! *Read first*: the documentation of [`barewire_iommu::Gather`] and [`barewire_iommu::Strategy`].
 //!
 //! # How it works
-//! Nothing walks these tables, so an invalidation has no receiver: it is counted, and complete at once. Counts are read
-//! from what the calls left behind. After a map the leaves are looked up. After an unmap the gather has a run for the
-//! leaves that were cleared one by one, the number of tables that were unhooked, and after its release none of them.
+//! Nothing walks these tables, so an invalidation has no receiver: it is counted, and complete at
+//! once. Counts are read from what the calls left behind. After a map the leaves are looked up.
+//! After an unmap the gather has a run for the leaves that were cleared one by one, and the number
+//! of tables that were unhooked; after its release it has neither.
 //!
 //! # Safety
-//! An arena is promised its memory, and a release that no walk reaches the tables.
+//! An arena is promised that the memory is its own, and a release that no walk reaches the tables.
 #![allow(
     unsafe_code,
-    reason = "an arena is promised its memory, and its tables that nothing walks them"
+    reason = "an arena is promised its memory, and a release that no walk reaches the tables"
 )]
 
 use core::ptr::NonNull;

@@ -100,7 +100,7 @@ fn steps_happen_as_often_as_the_tables_say() {
         (FREE_TABLE, 1),
     ];
     assert_eq!(steps(M2 + PAGE, Flush::ByAsid), mixed);
-    // Gathered, one invalidation of the context is for the page too.
+    // With the gathered strategy one invalidation of the context covers the page too.
     assert_eq!(invalidations(M2 + PAGE, Flush::Gathered, &Costs::FITTED), 1);
     assert_eq!(times(&map(M32, &Costs::FITTED)), [(CALL, 1), (MAP_PAGE, 8192)]);
 }
@@ -121,7 +121,7 @@ fn a_list_that_begins_inside_a_table_empties_none_that_it_does_not_cover() {
 #[test]
 fn tables_are_freed_by_every_flush() {
     for flush in FLUSHES {
-        // The arena has room for one list: a table that is not freed is missed by the next.
+        // The arena has room for one list, so the next list would lack a table that is not freed.
         with_table(M32, |table| {
             let mut counted = WorkCounts::default();
             for _ in 0..10 {
@@ -157,7 +157,7 @@ fn every_cost_is_charged() {
         let time = time(&costs);
         [0, 1, 2, 3].map(|n| ((time[n] - base[n]) * 1e3).round())
     };
-    // A nanosecond more for each step, and what it makes in ns.
+    // One more nanosecond for each step, and by how many ns the result then grows.
     assert_eq!(more(|costs| costs.map_call_ps += 1e3), [1.0, 0.0, 0.0, 0.0]);
     assert_eq!(more(|costs| costs.map_page_ps += 1e3), [512.0, 0.0, 0.0, 0.0]);
     assert_eq!(more(|costs| costs.unmap_call_ps += 1e3), [0.0, 1.0, 1.0, 1.0]);
@@ -280,7 +280,7 @@ fn a_list_is_no_larger_than_it_may_be() {
     let _ = map(LIST_BYTES_MAX + PAGE, &Costs::FITTED);
 }
 
-/// A table's flushes, before less after: the figures outside the fit set follow from the two of 2M.
+/// A table's flushes before the patch less those after it: the two figures of 2M predict those outside the fit set.
 #[test]
 fn what_the_patch_saves_is_within_a_hundredth() {
     let published = figures();

@@ -47,9 +47,9 @@ const PEN: [u16; 2] = [20_000, 40_000];
 /// The result of one of the two ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Way {
-    /// A read of 512 bytes takes in the mean; 0 if none was made.
+    /// The mean time of a read of 512 bytes; 0 if none was made.
     pub read_us: f64,
-    /// From the moment that a sample is due to its data, the longest; 0 if none was taken.
+    /// The longest time from the moment that a sample is due to its data; 0 if none was taken.
     pub sample_us: f64,
 }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn interrupts_and_dma_leave_the_processor_to_the_other() {
         let Beside { alone, beside } = beside("linux-5.19-both-irq");
-        // 420 bytes at 1 MHz are 3,360 us; a handler of the other bus stands in the way, or a few do.
+        // 420 bytes at 1 MHz are 3,360 us; one handler of the other bus, or a few, may delay them.
         assert!((3_360.0..3_420.0).contains(&alone.sample_us), "{alone:?}");
         assert!((0.0..60.0).contains(&(beside.sample_us - alone.sample_us)), "{beside:?}");
         assert!((1.0..1.05).contains(&(beside.read_us / alone.read_us)), "{alone:?} {beside:?}");

@@ -25,7 +25,7 @@ const BEFORE: usize = 2;
 pub struct Read {
     /// Where the time went.
     pub record: Record,
-    /// A read each, from one to the next.
+    /// One interval for each read, from its beginning to that of the next.
     pub reads: Intervals,
     /// The first read's beginning and the last one's end.
     pub elapsed: (Ps, Ps),

@@ -156,7 +156,7 @@ impl Echo<'_> {
                 if flags & RXIF != 0 {
                     let object = self.access(read_crc(RAM + self.peek(C1FIFOUA1), 20));
                     let data = object[3 + 12..3 + 20].try_into().expect("8 bytes");
-                    // Bit 8: UINC; the rest as it is.
+                    // Bit 8: Sets UINC and keeps the rest.
                     let control = self.chip.borrow().peek(C1FIFOCON1).expect("a register") | 1 << 8;
                     self.access(write_crc(C1FIFOCON1, &control.to_le_bytes()));
                     machine.charge("pass the frame up", &["can-frame"]);

@@ -347,8 +347,8 @@ mod tests {
             let replayed = sampled(&costs, &path, batch).figure(metric);
             let published = published().into_iter().find(|one| one.id == id).expect("a figure");
             let error = (replayed - published.value) / published.value;
-            // 0.4 us is printed with one digit. The article's own formula is 2.5 % beside its rates at most, and its
-            // 10 us leave out the toggle itself.
+            // 0.4 us is printed with one digit. The article's own formula differs from its rates by
+            // 2.5 % at most, and its 10 us leave out the toggle itself.
             let bound = if id == "ellis-stock-toggle" { 0.026 } else { 0.02 };
             assert!(error.abs() < bound, "{id}: {replayed} for {}", published.value);
         }

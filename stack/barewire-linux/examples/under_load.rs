@@ -62,7 +62,7 @@ const DATA: usize = 8;
 const LONG: usize = 4096;
 /// Contexts have numbers below this.
 const CONTEXTS: usize = 8;
-/// Numbers of messages repeat after so many.
+/// Numbers of messages repeat after this many.
 const NUMBERS: u32 = 4096;
 /// Bytes of the flash that are a context's.
 const REGION: u32 = 0x1_0000;
@@ -84,20 +84,20 @@ struct Wire {
     ran: AtomicU64,
     /// The context whose message runs, plus 1.
     inside: AtomicU32,
-    of: [Ran; CONTEXTS],
+    of: [ContextCounts; CONTEXTS],
     broken: Mutex<Vec<String>>,
 }
 
 /// What a context had on the wire.
 #[derive(Default)]
-struct Ran {
+struct ContextCounts {
     /// Messages.
     messages: AtomicU32,
     /// Messages that it began to give to the bus: never fewer.
     given: AtomicU32,
-    /// The value of `Wire::ran` at the last.
+    /// The value of `Wire::ran` at its last message.
     at: AtomicU64,
-    /// What [`OVERTAKING`] had on the wire before the last.
+    /// Messages that each of [`OVERTAKING`] had on the wire before it.
     overtaking: [AtomicU32; 2],
     /// Milliseconds of the watchdog's clock at which a call began; 0 between calls.
     call: AtomicU64,
@@ -157,7 +157,7 @@ impl Wire {
 struct Tap {
     inner: MappedController,
     wire: Arc<Wire>,
-    /// Whose this opening's message before was.
+    /// The context whose message this opening ran last.
     before: Option<Path>,
 }
 
@@ -178,15 +178,7 @@ impl Tap {
 }
 
 impl Layer for Tap {
-    type Inner = MappedController;
-
-    fn inner(&self) -> &MappedController {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut MappedController {
-        &mut self.inner
-    }
+    barewire::wrapped_controller!(inner: MappedController);
 
     fn run_layer(
         &mut self,
@@ -321,7 +313,7 @@ impl<'w> Caller<'w> {
         (tx, expected)
     }
 
-    fn of(&self) -> &'w Ran {
+    fn of(&self) -> &'w ContextCounts {
         &self.wire.of[self.path.context() as usize]
     }
 
@@ -370,7 +362,7 @@ impl<'w> Caller<'w> {
             burst.push(Box::pin(device.queued([0; HEADER + DATA])?));
         }
         let lock = bus.lock();
-        // Others give theirs meanwhile.
+        // Other threads submit theirs meanwhile.
         thread::sleep(Duration::from_millis(1));
         let mut all = Vec::new();
         for queued in &mut burst {
@@ -413,11 +405,11 @@ impl<'w> Caller<'w> {
                     *queued.as_mut().tx_mut()? = tx;
                     let put = queued.as_mut().enqueue();
                     let Some(()) = self.worked(put) else { continue };
-                    // It is in the queue. What the others give from now on overtakes it if it runs before it.
+                    // It is in the queue. Messages that others give from now on overtake it if they run before it.
                     let given =
                         OVERTAKING.map(|path| self.wire.of[path as usize].given.load(SeqCst));
                     if self.path == Path::Mixed {
-                        // Behind the one that is queued, as any of this context's.
+                        // Queued behind the waiting one, as any message of this context.
                         self.sync(&device, DATA);
                     }
                     let ran = self.call(|_| queued.as_mut().wait());
@@ -534,7 +526,7 @@ const SPENT: u32 = 2;
 const STOP: u32 = 3;
 const END: u32 = 4;
 
-/// A thread that needs the processor, told by its state when.
+/// A thread that needs the processor; its state says when.
 struct Hog {
     state: AtomicU32,
     caller: OnceLock<Thread>,
@@ -627,7 +619,7 @@ fn urgent(
     let (mut met, mut spent, mut most) = (0, 0, 0);
     for _ in 0..ROUNDS {
         thread::sleep(Duration::from_micros(u64::from(500 + caller.random(3_000))));
-        // The holder has this processor no more, so this does not change.
+        // The holder no longer has this processor, so the value does not change.
         let held = caller.wire.inside.load(SeqCst) != 0;
         met += u32::from(held);
         let ran = caller.wire.ran.load(SeqCst);

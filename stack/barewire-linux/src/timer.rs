@@ -69,7 +69,7 @@ mod tests {
         for _ in 0..1_000 {
             timer.sleep_ns(SPUN_NS);
         }
-        // Reading the file may sleep; a thousand sleeps are not that.
+        // Reading the file may sleep now and then, but not a thousand times.
         assert!(switches() - before < 100, "{} sleeps", switches() - before);
     }
 

@@ -168,13 +168,9 @@ fn two_drivers_of_one_process_have_locks_of_their_own() {
     });
     assert_eq!(stopped.acquire(), Err(Errno::INTR));
     one.lock.release();
-    assert_eq!(
-        other.lock.try_acquire(),
-        Ok(true),
-        "and the one who stopped waiting is not in the way"
-    );
+    assert_eq!(other.lock.try_acquire(), Ok(true), "the waiter that gave up is not in the way");
     drop(other);
-    one.lock.acquire().expect("dropped is given back");
+    one.lock.acquire().expect("a dropped lock is given back");
 }
 
 #[test]

@@ -136,7 +136,8 @@ fn an_int_line_wakes_its_waiter() {
     assert!(int.is_at_rest().expect("asked"));
     assert_eq!(int.wait(Duration::from_millis(30)), Ok(Sensed::TimedOut));
 
-    // On a busy machine the line may fall before the wait begins, which then does not sleep: again.
+    // On a busy machine the line may fall before the wait begins. Then the wait does not sleep, and
+    // the test tries again.
     let mut falls = 0;
     let edge = loop {
         chip.pull(4, true);
@@ -154,7 +155,11 @@ fn an_int_line_wakes_its_waiter() {
     };
     assert_eq!((edge.rising, edge.sequence), (false, falls));
     assert!(edge.timestamp_ns > 0);
-    assert_eq!(int.wait(Duration::ZERO), Ok(Sensed::Active), "until the chip is served");
+    assert_eq!(
+        int.wait(Duration::ZERO),
+        Ok(Sensed::Active),
+        "INT stays active until the chip is served"
+    );
     chip.pull(4, true);
     assert_eq!(int.wait(Duration::from_millis(30)), Ok(Sensed::TimedOut));
     drop(int);

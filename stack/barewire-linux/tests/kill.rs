@@ -189,8 +189,8 @@ fn killed_at_any_moment_the_bus_goes_on() {
     assert_eq!(counts.whole[0], survived, "each of the survivor's messages is whole on the wire");
     assert!(counts.whole[1] >= childs.load(Ordering::Acquire), "and each that a child completed");
     assert_eq!(counts.recovered, recovered, "each death that left the lock was told once");
-    assert_eq!(opened.recoveries.total(), recovered, "and nobody else found one");
-    assert!((1..=KILLS).contains(&recovered), "kills hit the holder, and each once at most");
+    assert_eq!(opened.recoveries.total(), recovered, "no other process found a death");
+    assert!((1..=KILLS).contains(&recovered), "each kill hits the holder once at most");
     assert!(counts.half > 0, "kills hit messages");
 }
 
@@ -200,7 +200,7 @@ fn a_kill_at_a_known_byte_costs_one_recovery() {
         let place = tempfile::tempdir().expect("a directory");
         let opened = OpenBus::at(place.path(), None);
         let child = ChildGuard(spawn(place.path(), Some((HANGS, hangs_after))));
-        // The child's first entries: a reclaim, CS active, and so many bytes.
+        // The child's first entries: a reclaim, CS active, and as many bytes.
         let there = 2 + hangs_after as usize;
         eventually("the child hangs", || opened.record.entries().count() == there);
         drop(child);

@@ -2,7 +2,7 @@
 //! the middle of work of a thread of priority 10. If the higher thread spins until the lower one
 //! makes progress, it spins for ever here.
 //!
-//! A hang ends with the process, after [`HANG`], by a thread of priority 30. Nothing runs where the
+//! If a test hangs, a thread of priority 30 ends the process after [`HANG`]. Nothing runs where the
 //! caller has no right to real-time priorities.
 
 use std::future::Future;
@@ -50,7 +50,7 @@ impl Floor {
         let (ended, hear) = mpsc::channel::<()>();
         let watchdog = Worker::spawn(&fifo(WATCHDOG), move |_| {
             if hear.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout) {
-                // Not what a test harness keeps to itself.
+                // Written directly, because a test harness would keep it to itself.
                 let _ = writeln!(std::io::stderr(), "{test}: it hangs, and the process ends here");
                 std::process::abort();
             }
@@ -71,7 +71,7 @@ impl Floor {
         body: impl FnOnce() + Send + 'scope,
     ) -> Worker<'scope> {
         let options = WorkerOptions { affinity: Some(vec![self.processor]), ..fifo(priority) };
-        spawn_scoped(scope, &options, |_| body()).expect("as the watchdog was")
+        spawn_scoped(scope, &options, |_| body()).expect("spawns, as the watchdog did")
     }
 
     /// Runs both until they have ended.
@@ -263,7 +263,7 @@ fn a_queued_message_is_taken_back_from_behind_an_idle_lock() {
                 let mut dropped = Box::pin(device.queued([8; 8]).expect("plans"));
                 cancelled.as_mut().enqueue().expect("is free");
                 dropped.as_mut().enqueue().expect("is free");
-                assert!(cancelled.as_mut().cancel(), "it had not run");
+                assert!(cancelled.as_mut().cancel(), "the message had not run");
                 drop(dropped);
                 done.send(()).expect("the lower thread waits");
             },

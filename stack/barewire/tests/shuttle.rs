@@ -40,7 +40,7 @@ use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
 use barewire::bus::Pump;
-use mixes::{Client, Leaked, model_bus};
+use mixes::{Client, LeakedBus, model_bus};
 use ops::Op::{
     self, Abandon, Async, Await, Cancel, Enqueue, Lock, Prepared, Race, Statistics, Sync, Transact,
     Try, Wait,
@@ -82,7 +82,7 @@ struct Server {
 }
 
 impl Server {
-    fn spawn(bus: Leaked, pump: Pump) -> Self {
+    fn spawn(bus: LeakedBus, pump: Pump) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread =
@@ -91,7 +91,7 @@ impl Server {
     }
 
     /// Ends it. Returns how many messages it ran.
-    fn stop(self, bus: Leaked) -> u64 {
+    fn stop(self, bus: LeakedBus) -> u64 {
         self.stop.store(true, Ordering::SeqCst);
         bus.get().ring();
         self.thread.map_or(0, |thread| thread.join().expect("no panic"))
@@ -100,19 +100,19 @@ impl Server {
 
 /// The controller's interrupt handler: it looks at what was counted, locks the bus if that is idle, and goes
 /// on with the queue.
-fn handle_interrupt(bus: Leaked) -> bool {
+fn handle_interrupt(bus: LeakedBus) -> bool {
     ops::assert_one_moment(&bus.get().statistics());
     drop(bus.get().try_lock());
     bus.get().interrupt()
 }
 
 /// The threads have ended: their messages came as promised, and were counted.
-fn judge(bus: Leaked, clients: Vec<Client>) {
+fn judge(bus: LeakedBus, clients: Vec<Client>) {
     let counted = bus.get().statistics();
     ops::assert_one_moment(&counted);
     // A future that was dropped in flight is counted, as an error, and sent nothing.
     let ended = counted.messages - counted.errors;
-    assert_eq!(ended, bus.judge(clients), "not as many as were on the wire");
+    assert_eq!(ended, bus.judge(clients), "the count is not that of the wire");
 }
 
 /// Threads that mix the paths, and the pump of their bus.

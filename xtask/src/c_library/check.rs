@@ -9,7 +9,7 @@ use super::list::{CHECKS, Check, SKIPS, VALGRIND};
 use crate::context::{Context, Outcome, Stop};
 use crate::tally::{SKIPPED, Tally};
 
-/// Set, the reviewed files are written anew, then review the difference.
+/// If it is set, the reviewed files are written anew; then review the difference.
 const BLESS: &str = "BAREWIRE_BLESS";
 
 /// The step: each check counts as a test.

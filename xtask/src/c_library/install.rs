@@ -64,7 +64,7 @@ fn pkg_config(version: &str) -> String {
     )
 }
 
-/// Installs what was built below `prefix`; the files.
+/// Installs what was built below `prefix`. Returns the files.
 pub(super) fn install(root: &Path, built: &Built, prefix: &Path) -> Result<Vec<PathBuf>, String> {
     let version = env!("CARGO_PKG_VERSION");
     let lib = prefix.join("lib");

@@ -240,7 +240,7 @@ pub(super) fn under_miri(cx: &Context, dir: &str, packages: &[&str], tests: &[&s
 fn miri(cx: &Context) -> Outcome {
     let task = |packages: &[&str], tests: &[&str]| under_miri(cx, "miri", packages, tests);
     let modules = MIRI_MODULES.map(|module| format!("{module}::"));
-    // A chip's tests have modules of the same names.
+    // Tests of chips are in modules of the same names.
     let core = [&modules.each_ref().map(String::as_str)[..], &["--skip", "chip::"]].concat();
     cx.run_tests_beside(
         &cx.root,
@@ -265,7 +265,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The files under `dir` that allow unsafe code, from there.
+    /// The files under `dir` that allow unsafe code, by their paths from there.
     pub(in crate::ci) fn unsafe_files(dir: &Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(dir).expect("a directory") {

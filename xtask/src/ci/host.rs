@@ -28,7 +28,7 @@ const fn step(
 }
 
 fn fmt(cx: &Context) -> Outcome {
-    // Left to itself rustfmt colours its differences even into a file.
+    // By default rustfmt colours its differences even into a file.
     let colour = if cx.console.colour() { "always" } else { "never" };
     let workspaces = ["Cargo.toml", "iommu/Cargo.toml"].map(|manifest| {
         let args =
@@ -54,7 +54,7 @@ fn house_rules(cx: &Context) -> Outcome {
     }
 }
 
-/// Builds all that the step `test` runs, and lints it by the way.
+/// Builds all that the step `test` runs, and lints it in the same pass.
 fn clippy(cx: &Context) -> Outcome {
     let args = [&["test", "--workspace", "--no-run"], &PROFILE[..]].concat();
     cx.run(&Task::new("cargo", &args).linted())
@@ -66,7 +66,7 @@ fn clippy(cx: &Context) -> Outcome {
 const ELSEWHERE: [&str; 2] = ["flash::the_whole_chip_goes_there_and_back", "qemu::"];
 
 /// `--no-fail-fast`, so that the totals are of all tests; `--show-output`, because a test that
-/// skips itself passes, and the harness keeps what a passed test printed to itself.
+/// skips itself passes, and the harness hides the output of a passed test.
 ///
 /// Optimised, with debug assertions and overflow checks. The longest tests are cut short: the steps `whole` and
 /// `counted` run them.

@@ -15,9 +15,10 @@
 //!    use the profile (`ci`) and the directory of `clippy` and `test`, so that procedural macros, build
 //!    scripts and dependencies are built once. The steps of [`Lane::Programs`] (`dist`, `c`, `clients`, `python`) build
 //!    with profiles, and so locks, of their own, and mostly wait for one program at a time.
-//! 3. [`Lane::Own`]: steps that need other flags for the whole workspace (the model checkers, Miri, `no_std`, `msrv`)
-//!    have a directory each and build as few packages as they can. So has `iommu`, another workspace. A lane of the
-//!    two before that has ended takes the next of them, so that both end at about the same time.
+//! 3. [`Lane::Own`]: steps that need other flags for the whole workspace (the model checkers, Miri,
+//!    `no_std`, `msrv`) have a directory each and build as few packages as they can. So has
+//!    `iommu`, another workspace. When one of the two lanes above has ended, it takes the next of
+//!    these steps, so that both lanes end at about the same time.
 //! 4. [`Lane::Apart`]: `guests` and `linux_sim`, whose boots use both cores.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
@@ -161,7 +162,7 @@ pub(crate) fn ci(choice: &Choice, cx: &Context) -> Result<End, String> {
         cx.console.say(&cx.console.paint(Tone::Warning, lacking));
     }
     let report = run(&steps, changed.as_ref(), cx);
-    // Said again, where it is not scrolled away.
+    // Repeated at the end, where it is still on the screen.
     let report = Report { left_out: lacking.unwrap_or_default(), ..report };
     Ok(report::print(&report, cx.console))
 }

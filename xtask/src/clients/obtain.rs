@@ -1,4 +1,4 @@
-//! Fetches the programs, and builds what is of this workspace.
+//! Fetches the programs, and builds those of this workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};

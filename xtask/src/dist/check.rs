@@ -24,7 +24,7 @@ const INSTALLED: [&str; 10] = [
 /// The one file that stays until the package is purged.
 const CONFIGURATION: &str = "etc/security/limits.d/60-barewire.conf";
 
-/// Every check; what passed, in words.
+/// Runs every check. Returns what passed, in words.
 pub(super) fn all(dirs: &Dirs, made: &[PathBuf]) -> Result<Vec<&'static str>, String> {
     let package = with_ending(made, ".deb")?;
     let mut sums = Command::new("sha256sum");

@@ -61,7 +61,7 @@ struct Plan {
     arches: Vec<Arch>,
     /// Cargo's profile.
     profile: &'static str,
-    /// Settings of Cargo's over those in its files.
+    /// Settings for Cargo that override those in its files.
     config: &'static [&'static str],
     /// Whether Python's wheels are made too: they need maturin from PyPI.
     wheels: bool,

@@ -92,12 +92,13 @@ pub(crate) struct Board {
     pub(super) arch: Arch,
     /// Arguments of QEMU that are the board's own.
     pub(super) machine: &'static [&'static str],
-    /// The kernel's console, and what it needs to be heard early.
+    /// The kernel's console, and the options for its early output.
     pub(super) console: &'static str,
     /// Debian's device tree.
     pub(super) tree: &'static str,
     pub(super) flash_bytes: usize,
-    /// Where the flash is wired to, as `guests/wire.c` wants it; without, the board's code does it.
+    /// Where the flash is wired to, as `guests/wire.c` wants it; if empty, the board's code wires
+    /// it.
     pub(super) wiring: Option<&'static str>,
     /// The controller's registers and the bank's of its chip select: first address and size, as `guests/wire.c` wants them.
     pub(super) registers: [&'static str; 2],

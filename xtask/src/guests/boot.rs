@@ -62,7 +62,7 @@ pub(super) struct Parts<'a> {
     pub(super) modules: Vec<Module>,
     /// For a boot that is judged by it.
     pub(super) judge: Option<PathBuf>,
-    /// There for the script to load.
+    /// The script loads it.
     pub(super) uio_module: Option<PathBuf>,
 }
 

@@ -1,7 +1,7 @@
 //! Instructions of one operation: boards × paths, compared with a reviewed table.
 //!
-//! Ours and the hand-written loop gate within [`TOLERANCE`] or [`FLUTTER`]. Rows with the kernel's work in them
-//! inform, since they change with each of Debian's kernels.
+//! Our counts, and the hand-written loop's, must agree within [`TOLERANCE`] or [`FLUTTER`]. Rows
+//! with the kernel's work in them inform, since they change with each of Debian's kernels.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -30,7 +30,7 @@ pub(super) fn content(length: usize) -> Vec<u8> {
     random(SEED_CONTENT, length)
 }
 
-/// The begin of it that guests compare with.
+/// The beginning of it, with which guests compare.
 pub(super) fn reference(content: &[u8]) -> &[u8] {
     &content[..content.len().min(REFERENCE_BYTES)]
 }
@@ -42,7 +42,7 @@ pub(super) fn new_bytes() -> Vec<u8> {
 
 /// Judges the flash's file: it has what the guest said it wrote, and nothing else changed.
 ///
-/// `wrote` are offsets and lengths; each holds the begin of [`new_bytes`].
+/// `wrote` has offsets and lengths; each range holds the beginning of [`new_bytes`].
 pub(super) fn judge(before: &[u8], after: &[u8], wrote: &[(usize, usize)]) -> Check {
     const NAME: &str = "flash-file";
     let new = new_bytes();

@@ -312,8 +312,7 @@ fn programs(dirs: &Dirs, built: &build::Built) -> Result<boot::Programs, String>
     Ok(boot::Programs { library, clients, c_library: build::c_library(built.arch)? })
 }
 
-/// Boots all, and gathers in the order of the jobs. Where there are two processors three at a time, because a guest often
-/// waits.
+/// Boots all, and gathers in the order of the jobs. With two processors, three at a time, because a guest often waits.
 fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<Results, String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let at_once = if processors < 2 { 1 } else { 3 };

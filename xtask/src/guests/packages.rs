@@ -155,7 +155,7 @@ impl Packages {
             },
             real_time: match version("6.1.0-", REAL_TIME) {
                 Some(version) => Some(image(&version, None)?),
-                // Of a list that was made before there was a boot of it nothing is known.
+                // A list that is older than the first boot of this flavour says nothing about it.
                 None => text.lines().any(|line| line == NO_REAL_TIME).then_some(None)?,
             },
             busybox: [
@@ -167,7 +167,7 @@ impl Packages {
     }
 }
 
-/// Whether a version is of that flavour and no longer one: `6.1.0-50-rt-arm64` is no `-arm64`.
+/// Whether a version is of that flavour, and not of one with a longer name: `6.1.0-50-rt-arm64` is no `-arm64`.
 fn is_flavour(version: &str, prefix: &str, flavour: &str) -> bool {
     let inner = version.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(flavour));
     inner.is_some_and(|inner| !inner.ends_with("-rt"))
@@ -235,7 +235,7 @@ fn fetch(dir: &Path, say: &dyn Fn(&str)) -> Result<String, String> {
     Ok(text)
 }
 
-/// Fetches one package and unpacks it; the name of its directory. The archive is deleted.
+/// Fetches one package and unpacks it. Returns the name of its directory. The archive is deleted.
 fn unpack(
     apt: &Apt,
     name: &str,
@@ -247,7 +247,7 @@ fn unpack(
     let folder = deb.file_stem().unwrap_or_default().to_string_lossy().replace("%3a", ".");
     let target = unpacked.join(&folder);
     if !target.is_dir() {
-        // Elsewhere first, so that a directory with its name is whole.
+        // Unpacks elsewhere first, so that a directory with that name is whole.
         let partial = unpacked.join("partial");
         let _ = fs::remove_dir_all(&partial);
         tool::answer(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&partial))?;
@@ -257,7 +257,7 @@ fn unpack(
     Ok(folder)
 }
 
-/// Fetches one package into an empty directory; its file.
+/// Fetches one package into an empty directory. Returns its file.
 fn download(apt: &Apt, name: &str, debs: &Path, logs: &Path) -> Result<PathBuf, String> {
     let _ = fs::remove_dir_all(debs);
     fs::create_dir_all(debs).map_err(|e| format!("cannot make {}: {e}", debs.display()))?;

@@ -5,7 +5,7 @@
 //! CHECK name failed why
 //! CHECK name skipped why
 //! COUNT path value        instructions, a fraction allowed; of a path's several, the least counts
-//! ACCESSES path calls     between the next two marks, so many operations ran on that path (or -: of no interest)
+//! ACCESSES path calls     between the next two marks, that many operations ran on that path (or -: of no interest)
 //! WROTE offset length     the flash now has the first length bytes of /new there
 //! DONE                    the script came to its end
 //! ```

@@ -53,10 +53,10 @@ pub(super) const NOT_IN_CI: [&str; 15] = [
     "zynq/loopback",
 ];
 
-/// The run of which CI has many frames.
+/// The run for which CI asks many frames.
 pub(super) const LONG_CAN: &str = "imx8mp/can";
 
-/// Known on every board. A guest's instructions take no time, so what silicon gets for nothing is missing here.
+/// Known on every board. A guest's instructions take no time, so the delays that they make on silicon are missing here.
 pub(super) const BROKEN: &[(&str, &str)] = &[
     (
         "cs_inactive on",

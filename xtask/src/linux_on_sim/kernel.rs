@@ -62,7 +62,7 @@ pub(super) fn obtain(work: &Path, ours: &Path, say: &dyn Fn(&str)) -> Result<Ker
         let tree = work.join(UNPACKED);
         fs::create_dir_all(&dir)
             .map_err(|e| broke(format!("cannot make {}: {e}", dir.display())))?;
-        // The program last: it says that the rest is there.
+        // The program comes last: its presence says that the rest is there.
         for (from, to) in [(MODULE, &kernel.module), ("linux", &kernel.linux)] {
             fs::copy(tree.join(from), to).map_err(|e| broke(format!("cannot keep {from}: {e}")))?;
         }
@@ -161,7 +161,7 @@ fn not_taken<'t>(wanted: &'t str, taken: &str) -> Vec<&'t str> {
     let is_missing = |line: &&str| {
         let off = line.strip_suffix("=n").map(|name| format!("# {name} is not set"));
         match off {
-            // An option that depends on what is off is not mentioned at all.
+            // An option that depends on a disabled option is not mentioned at all.
             Some(_) => lines.contains(&line.replace("=n", "=y").as_str()),
             None => !lines.contains(line),
         }

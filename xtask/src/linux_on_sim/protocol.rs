@@ -6,7 +6,7 @@
 //! CHECK name passed
 //! CHECK name failed why
 //! CHECK name skipped why
-//! ACCESSES bytes reads writes   of the controller, for a message of so many bytes
+//! ACCESSES bytes reads writes   of the controller, for a message of that many bytes
 //! TRACED from to                the accesses of the controller, by number, that are one message's
 //! NOTE - text                   for people
 //! DONE                          it came to its end

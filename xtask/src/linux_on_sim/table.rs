@@ -60,7 +60,7 @@ fn text(rows: &[Row]) -> String {
     }
     let counted: Vec<&Row> = rows.iter().filter(|row| !row.said.accesses.is_empty()).collect();
     if !counted.is_empty() {
-        text += "\nregister accesses of Linux's driver for a message of so many bytes, reads + writes\n";
+        text += "\nregister accesses of Linux's driver for a message of that many bytes, reads + writes\n";
         for row in counted {
             text += &format!("{:<12}", row.board);
             for accesses in &row.said.accesses {
@@ -75,7 +75,7 @@ fn text(rows: &[Row]) -> String {
     text + &format!("\nlinux-on-sim: {passed} passed, {failed} failed, {skipped} skipped")
 }
 
-/// How a run went: the checks passed of all.
+/// How a run went: its passed checks, of all.
 fn cell(said: &RunReport) -> String {
     let of = |verdict| said.checks.iter().filter(|check| check.verdict == verdict).count();
     match (of(Verdict::Failed), of(Verdict::Skipped), said.checks.len()) {

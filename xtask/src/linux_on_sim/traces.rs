@@ -1,6 +1,6 @@
 //! The accesses of Linux's drivers for one message, beside the reviewed ones.
 //!
-//! The reviewed ones stand beside the test that makes a page of them and ours:
+//! The reviewed accesses are stored beside the test that makes a page of Linux's and of ours:
 //! `bench/barewire-mmio/tests/it/traces/BOARD.txt`. A board without that file is not compared.
 
 use std::fs;

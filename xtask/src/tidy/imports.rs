@@ -179,7 +179,7 @@ fn without_tests(tokens: &[Token], test_modules: &mut Vec<String>) -> Vec<Token>
     kept
 }
 
-/// Behind the bracket that closes the one at `at`.
+/// The index after the bracket that closes the one at `at`.
 fn after_group(tokens: &[Token], at: usize) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(at) {

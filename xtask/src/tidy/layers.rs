@@ -176,8 +176,8 @@ impl<'s> Crate<'s> {
         Self { modules }
     }
 
-    /// The modules by way of which `path`, named in `from`, leads to where its name stands, that one
-    /// last; none if it is of another crate.
+    /// The modules through which `path`, named in `from`, reaches the module that has its name,
+    /// which comes last; none if it is another crate's.
     fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Vec<Module> {
         // A name that is re-exported in a circle leads nowhere.
         let (Some(depth), Some((first, mut rest))) = (depth.checked_sub(1), path.split_first())
@@ -402,7 +402,7 @@ mod tests {
             ["x/src/middle.rs:1: `middle` imports `top`"]
         );
         assert!(check_files(&[lib, ("middle.rs", "use crate::B;")]).is_empty());
-        // By way of a module above it is upward, wherever the name stands.
+        // An import by way of a higher module is upward, wherever the name is defined.
         let files = [("top.rs", "pub use crate::ground::B;"), ("middle.rs", "use crate::top::B;")];
         assert_eq!(check_files(&files), ["x/src/middle.rs:1: `middle` imports `top`"]);
     }

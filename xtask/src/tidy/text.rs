@@ -2,7 +2,7 @@
 
 use super::{Finding, Source};
 
-/// A Rust file this long is asked whether it is two.
+/// For a Rust file this long, tidy asks whether it should be two.
 const LINES_LIMIT: usize = 800;
 
 /// Words that mean unfinished, and what to do instead. In pieces: see the parent module.

@@ -158,8 +158,8 @@ fn lint_tables(manifest: &Source) -> Vec<&str> {
     lines
 }
 
-/// The judge depends on whom it judges alone, and on no line of how that reads the manual; its tests
-/// may compare.
+/// The judge depends only on the crate that it judges, and not on that crate's reading of the
+/// manual; its tests may compare.
 fn iommu_model(source: &Source) -> Vec<Finding> {
     let Some(within) = source.path.strip_prefix(IOMMU_MODEL) else { return Vec::new() };
     if within == "Cargo.toml" {

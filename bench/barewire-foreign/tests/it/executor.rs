@@ -48,15 +48,7 @@ struct LongWire {
 }
 
 impl Layer for LongWire {
-    type Inner = Null;
-
-    fn inner(&self) -> &Null {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut Null {
-        &mut self.inner
-    }
+    barewire::wrapped_controller!(inner: Null);
 
     fn run_layer(
         &mut self,

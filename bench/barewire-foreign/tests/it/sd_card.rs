@@ -100,7 +100,7 @@ fn drives_on(board: &str, blocks: usize, bring_up: impl FnOnce(&QemuBoard) -> Qe
     drop(bus);
     assert_eq!((board.lost(), board.misuse()), (None, Ok(vec![])));
     board.close().expect("ends well");
-    assert!(std::fs::read(&path).expect("reads") == content, "the file, or a neighbour");
+    assert!(std::fs::read(&path).expect("reads") == content, "the file differs, or a neighbour");
 }
 
 #[test]

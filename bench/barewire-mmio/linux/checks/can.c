@@ -310,7 +310,7 @@ void check_can_off(void)
 	close(can);
 }
 
-/* More frames than the chip's FIFO holds while its SPI is slow: what is lost is told, and the rest goes on. */
+/* More frames than the chip's FIFO holds while its SPI is slow: the loss is reported, and the rest goes on. */
 void check_can_flood(void)
 {
 	struct canfd_frame frame = { .can_id = 0x100, .len = 8 };

@@ -12,9 +12,9 @@ __attribute__((format(printf, 2, 3))) void failed(const char *name, const char *
 __attribute__((format(printf, 2, 3))) void skipped(const char *name, const char *why, ...);
 /* passed if right, else failed for that reason. */
 void judge(const char *name, bool right, const char *why);
-/* "ACCESSES bytes reads writes": what one message of so many bytes costs at the controller. */
+/* "ACCESSES bytes reads writes": what one message of that many bytes costs at the controller. */
 void accesses(size_t bytes, double reads, double writes);
-/* "TRACED from to": the accesses of the controller, as the kernel counts them, that are one message's. */
+/* "TRACED from to": which accesses of the controller, as the kernel counts them, belong to one message. */
 void traced(unsigned long from, unsigned long to);
 /* A figure for people. */
 __attribute__((format(printf, 1, 2))) void note(const char *format, ...);

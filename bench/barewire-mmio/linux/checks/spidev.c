@@ -47,7 +47,7 @@ static int exchange(int bus, size_t length, unsigned int bits, unsigned int spee
 	fill(length, bits);
 	if (ioctl(bus, SPI_IOC_MESSAGE(1), &transfer) != (int)length)
 		return -errno;
-	/* What a driver leaves above a word's bits is its own affair. */
+	/* A driver may leave anything above a word's bits. */
 	for (index = 0; index + width <= length; index += width) {
 		uint32_t one = 0, other = 0;
 
@@ -195,7 +195,7 @@ static void costs(int bus)
 	for (index = 0; index < sizeof(sizes) / sizeof(sizes[0]); index++) {
 		unsigned long reads, writes;
 
-		/* The first settles what the driver remembers. */
+		/* The first message gives the driver's memory of the settings a known content. */
 		exchange(bus, sizes[index], 8, 10000000);
 		reads = counted("reads");
 		writes = counted("writes");
@@ -220,7 +220,7 @@ static void trace(int bus)
 	unsigned long before = 0;
 	int turn;
 
-	/* The first settles what the driver remembers. */
+	/* The first message gives the driver's memory of the settings a known content. */
 	for (turn = 0; turn < 2; turn++) {
 		before = counted("reads") + counted("writes");
 		if (ioctl(bus, SPI_IOC_MESSAGE(1), &transfer) != sizeof(bytes))

@@ -49,7 +49,7 @@ pub(crate) fn chip_select(board: &str) -> u8 {
     if board == "unleashed" { 1 } else { 0 }
 }
 
-/// Reads and writes of the controller for a message of so many bytes.
+/// Reads and writes of the controller for a message of that many bytes.
 fn count(board: &str, bytes: usize, sleeping: bool) -> [f64; 2] {
     let cs = chip_select(board);
     let spec = BoardSpec::find(board).expect("a board");
@@ -63,7 +63,7 @@ fn count(board: &str, bytes: usize, sleeping: bool) -> [f64; 2] {
     let bus = Bus::with_platform(controller, &SimPlatform);
     let device = bus.device(&Settings::new(cs, SPEED_HZ)).expect("a device");
     let (sent, mut heard) = (vec![0xa5; bytes], vec![0; bytes]);
-    // The first settles what the driver remembers.
+    // The first message gives the driver's memory of the settings a known content.
     for message in 0..=MESSAGES {
         if message == 1 {
             board.reset_marks();

@@ -27,9 +27,10 @@
 //!    and a message.
 //! 8. A data token right after a write's R1 is not recognised: the specification has a byte between
 //!    them (N_WR). The data is then taken for commands, and QEMU may abort because of them.
-//! 9. QEMU passes a chip whole frames, and the card reads a frame of any length as one byte. So two
-//!    bytes in one frame of 16 bits, which are equal on the wire, are not understood. barewire's
-//!    PL022 driver sends messages of even length that way in modes 1 and 3. **Use mode 0.**
+//! 9. QEMU passes a chip whole frames, and the card reads a frame of any length as one byte. So the
+//!    card does not understand two bytes in one frame of 16 bits, although the wire is the same.
+//!    barewire's PL022 driver sends messages of even length that way in modes 1 and 3. **Use mode
+//!    0.**
 
 use barewire_qtest::{QemuProgram, Version};
 

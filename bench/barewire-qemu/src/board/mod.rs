@@ -34,7 +34,7 @@ use crate::interrupt::QemuInterrupt;
 use crate::registers::QemuRegisters;
 use crate::timer::QemuTimer;
 use crate::trace::{self, FlashCommand};
-use crate::watched::Watched;
+use crate::watched::WatchedController;
 
 use crate::spec::BoardSpec;
 
@@ -57,7 +57,7 @@ impl BoardSpec {
     pub fn find(name: &str) -> Result<&'static BoardSpec, BoardError> {
         BOARDS.iter().find(|board| board.name == name).ok_or_else(|| {
             let distance = |board: &&BoardSpec| strsim::osa_distance(board.name, name);
-            // A third of the letters wrong is a slip of the fingers; more is another name.
+            // Up to a third of wrong letters counts as a typing error; more is another name.
             let near = BOARDS
                 .iter()
                 .min_by_key(distance)
@@ -203,8 +203,8 @@ impl QemuBoard {
     /// Wraps `controller`, which drives this board's registers, so that no message succeeds after
     /// the connection is lost.
     #[must_use]
-    pub fn watch<C: Controller>(&self, controller: C) -> Watched<C> {
-        Watched::new(controller, self.qemu.link())
+    pub fn watch<C: Controller>(&self, controller: C) -> WatchedController<C> {
+        WatchedController::new(controller, self.qemu.link())
     }
 
     /// Why QEMU no longer answers, if so. Report this instead of the driver's error, which is only

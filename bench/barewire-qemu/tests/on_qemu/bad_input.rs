@@ -176,7 +176,7 @@ fn a_qemu_that_dies_in_a_transfer_fails_it_and_says_so() {
             matches!(&lost, QemuError::Died { status, .. } if status.contains("signal: 9")),
             "{failed}: {lost:?}"
         );
-        // And it stays so.
+        // It stays lost.
         device.sync(&mut [Transfer::write(&[0x06])]).expect_err("no more messages");
         assert_eq!(board.lost(), Some(lost.clone()));
         assert!(matches!(board.trace(), Ok(commands) if commands.is_empty()));

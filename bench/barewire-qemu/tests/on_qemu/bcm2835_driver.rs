@@ -11,7 +11,7 @@ use barewire_qemu::{QemuBoard, QemuOptions};
 
 use crate::support::open_board;
 
-/// Around FIFO's 64 bytes, its 48 of RXR, and their doubles.
+/// Lengths around the 64 bytes of FIFO, the 48 at which RXR is set, and twice these.
 const LENGTHS: [usize; 13] = [0, 1, 3, 47, 48, 63, 64, 65, 112, 128, 129, 1_000, 4_096];
 
 /// The GPIO block's levels, and CE0's.

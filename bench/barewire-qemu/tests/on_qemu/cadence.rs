@@ -89,7 +89,11 @@ fn a_full_receive_fifo_loses_bytes_and_an_empty_one_reads_0() {
         assert_eq!(status, 0x135, "full, and an overflow");
         let received: Vec<u32> = (0..128).map(|_| spi.read(RX_DATA)).collect();
         assert_eq!(received[1..4], ID);
-        assert_eq!((spi.read(STATUS), spi.read(RX_DATA)), (0x104, 0), "the look cleared it");
+        assert_eq!(
+            (spi.read(STATUS), spi.read(RX_DATA)),
+            (0x104, 0),
+            "the first read of STATUS cleared the overflow"
+        );
     });
 }
 

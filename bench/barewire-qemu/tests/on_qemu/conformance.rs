@@ -1,6 +1,6 @@
 //! The conformance suite on QEMU's PL022, whose model loops back: polled, and by interrupt.
 //!
-//! Lengths end where QEMU would keep everybody waiting; the simulated PL022 runs them all.
+//! Lengths end where QEMU would take too long; the simulated PL022 runs them all.
 
 use barewire::bus::Bus;
 use barewire::controller::Controller;
@@ -13,7 +13,7 @@ use crate::support::open_board;
 
 fn passes(board: &QemuBoard, controller: impl Controller, max_len: usize) {
     let bus = Bus::new(board.watch(controller));
-    // No line of the board's selects a chip.
+    // No select line of the board leads to a chip.
     let settings = Settings::new(0, 10_000_000).with_mode(Mode::LOOP | Mode::NO_CS);
     let device = bus.device(&settings).expect("opens");
     let mut timer = board.timer();

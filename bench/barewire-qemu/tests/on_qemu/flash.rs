@@ -92,7 +92,7 @@ fn a_misaligned_write_with_an_odd_tail_lands_in_the_file() {
     let mut expected = before;
     let start = offset as usize;
     expected[start..start + data.len()].copy_from_slice(&data);
-    assert!(std::fs::read(&path).expect("reads") == expected, "the file, or a neighbour");
+    assert!(std::fs::read(&path).expect("reads") == expected, "the file differs, or a neighbour");
 }
 
 #[test]

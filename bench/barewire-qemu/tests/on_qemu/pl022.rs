@@ -130,11 +130,11 @@ fn fifos_hold_8_frames_and_never_overrun() {
         assert_eq!(ssp.read(SSPSR), RNE | RFF | BSY, "the rest waits");
         assert_eq!(ssp.read(SSPRIS), RX, "and no overrun");
         assert_eq!(ssp.read(SSPDR), 0);
-        assert_eq!(ssp.read(SSPSR), RNE | RFF | BSY | TNF, "a read moved one on");
+        assert_eq!(ssp.read(SSPSR), RNE | RFF | BSY | TNF, "the read moved one word on");
         assert_eq!(drain(ssp), words[1..2 * FIFO_FRAMES]);
         assert_eq!(ssp.read(SSPSR), TFE | TNF);
         ssp.write(SSPICR, ROR | RT);
-        assert_eq!(ssp.read(SSPRIS), TX, "nothing there that it could clear");
+        assert_eq!(ssp.read(SSPRIS), TX, "none of the flags that SSPICR clears is set");
 
         // Switched off with a word received and one to send: both are kept.
         ssp.write(SSPDR, 0x11);
@@ -235,7 +235,7 @@ fn a_line_is_driven_by_its_masked_address_once_it_is_an_output() {
         gpio.write(gpio::data(1), 1);
         assert_eq!(gpio.read(gpio::data(0xff)), 0, "an input");
         gpio.write(gpio::GPIODIR, 0b111);
-        assert_eq!(gpio.read(gpio::data(0xff)), 0, "and the write before is lost");
+        assert_eq!(gpio.read(gpio::data(0xff)), 0, "the earlier write, to an input, is lost");
         gpio.write(gpio::data(0b101), 0b111);
         assert_eq!(gpio.read(gpio::data(0xff)), 0b101, "the mask is the address");
         gpio.write(gpio::data(0b001), 0);
@@ -299,7 +299,7 @@ fn the_sd_card_answers_cmd0_with_idle() {
     let Some(board) = open_board("lm3s6965evb", &QemuOptions::default()) else { return };
     let mut card = Card::new(&board);
     assert_eq!(card.bytes(10), [0; 10], "deselected, and no pull-up");
-    assert_eq!(card.command(0, 0, 0x95), Some(0), "that is the line, not the card");
+    assert_eq!(card.command(0, 0, 0x95), Some(0), "the 0 is the line's, not the card's");
     card.select(true);
     assert_eq!(card.bytes(2), [0xff; 2]);
     assert_eq!(card.command(0, 0, 0x95), Some(0x01));
@@ -318,7 +318,7 @@ fn the_card_says_idle_in_cmd58_and_sees_no_token_at_once() {
     card.select(true);
     assert_eq!(card.command(0, 0, 0x95), Some(0x01));
     card.make_ready();
-    assert_eq!(card.command(58, 0, 0xfd), Some(0x01), "ready as it is");
+    assert_eq!(card.command(58, 0, 0xfd), Some(0x01), "idle, although it is ready");
     // OCR, its power-up done.
     assert_eq!(card.bytes(4)[0] & 0x80, 0x80);
     assert_eq!(card.command(24, 0, 0xff), Some(0));
@@ -346,7 +346,7 @@ fn the_card_is_selected_by_a_fall_of_its_line_alone() {
     let (mut ssp, mut gpio) = (board.controller(), board.gpio());
     begin(&mut ssp, SSE);
     ssp.write(SSPDR, 0xff);
-    assert_eq!(drain(&mut ssp), [0], "the board's code has it high");
+    assert_eq!(drain(&mut ssp), [0], "the board's code keeps the card's line high");
     // Low, as GPIODATA says, but never seen to fall.
     gpio.write(gpio::GPIODIR, 1);
     gpio.write(gpio::data(1), 0);
@@ -396,5 +396,5 @@ fn blocks_of_the_card_are_the_file() {
     card.select(false);
     settle(board);
     content[BLOCK..2 * BLOCK].copy_from_slice(&data);
-    assert!(std::fs::read(&path).expect("reads") == content, "the file, or a neighbour");
+    assert!(std::fs::read(&path).expect("reads") == content, "the file differs, or a neighbour");
 }

@@ -152,7 +152,7 @@ fn what_waits_in_tx_fifo_moves_only_when_fifo_is_accessed() {
         spi.write(CS, TA);
     }
     spi.read(FIFO);
-    assert_eq!(spi.read(CS) & DONE, DONE, "the read moved it first");
+    assert_eq!(spi.read(CS) & DONE, DONE, "the read moved the FIFO on first");
     assert_eq!(drain(&mut spi), FIFO_BYTES - 1);
 
     send(&mut spi, FIFO_BYTES + 6);
@@ -191,7 +191,7 @@ fn rx_fifo_outlives_ta_and_rxr_comes_back_late() {
     spi.write(CS, 0);
     assert_eq!(spi.read(CS), TXD | RXD);
     spi.read(FIFO);
-    assert_eq!(spi.read(CS), TXD | RXD | RXR, "by the access, not by TA");
+    assert_eq!(spi.read(CS), TXD | RXD | RXR, "the access sets RXR, not TA");
     spi.write(CS, 0);
     spi.write(CS, TA);
     assert_eq!(spi.read(CS), TA | TXD | RXD | DONE);

@@ -2,8 +2,9 @@
 //!
 //! # How it works
 //! The board notes each access ([`Board::start_accesses`](crate::Board::start_accesses)), and
-//! [`Board::take_accesses`](crate::Board::take_accesses) hands over those noted so far. [`Access::told`] writes
-//! one for people, its register by the manual's name; [`listed`] writes many, equal reads in a row as one line.
+//! [`Board::take_accesses`](crate::Board::take_accesses) hands over those noted so far.
+//! [`Access::told`] formats one for people, with its register's name from the manual; [`listed`]
+//! writes many, equal reads in a row as one line.
 
 use std::fmt::Write as _;
 
@@ -41,7 +42,7 @@ impl Access {
     }
 }
 
-/// Lines in their order; equal reads in a row become one, with their number behind it.
+/// Lines in their order; consecutive equal reads become one, followed by their number.
 pub fn folded(lines: &[String]) -> impl Iterator<Item = String> {
     let runs = lines.chunk_by(|one, next| one == next && one.contains("->"));
     runs.map(|run| match run.len() {
@@ -70,7 +71,7 @@ pub fn listed(spec: &BoardSpec, accesses: &[Access], begun_at: Ps) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct AccessLog {
     noted: Vec<Access>,
-    /// How many more are noted.
+    /// How many more accesses are recorded.
     room: usize,
 }
 

@@ -123,7 +123,7 @@ impl BoardState {
     }
 
     fn follow(&self, now: Ps) {
-        // 1. The wire and the chips come to `now`.
+        // 1. Brings the wire and the chips up to `now`.
         self.settle(now);
         for output in self.outputs.borrow().iter() {
             output.source.settle(now);

@@ -59,7 +59,7 @@ use crate::vcd::{Capture, MAX_EVENTS, VcdSummary};
 use crate::wire::{Driver, Wire, WireUse};
 use body::{BoardState, Stall};
 
-/// How a board is to be.
+/// Options of a board.
 #[derive(Clone, Debug)]
 pub struct BoardOptions {
     /// Costs other than the board's own.
@@ -162,8 +162,8 @@ impl World {
         self.pads_moved((block - 1) as u8, before, now);
     }
 
-    /// Tells the wire and the pads that are wired to it each pad of the GPIO block at `index` that is no longer as
-    /// it was `before`.
+    /// Reports each pad of the GPIO block at `index` that differs from `before`, to the wire and to
+    /// the pads that are wired to it.
     fn pads_moved(&mut self, index: u8, before: u64, now: Ps) {
         let pads = self.gpio[usize::from(index)].pads();
         let mut changed = pads ^ before;
@@ -181,7 +181,7 @@ impl World {
         }
     }
 
-    /// What is outside a pad gives it that level, while its block does not drive it.
+    /// The surroundings of a pad give it that level while its block does not drive it.
     fn set_outside(&mut self, pad: Pad, level: bool, now: Ps) {
         let gpio = &mut self.gpio[usize::from(pad.block)];
         let before = gpio.pads();
@@ -469,8 +469,8 @@ impl Board {
         self.log().kept()
     }
 
-    /// The rules broken so far, each once for a chip select, with their numbers. At any moment, as
-    /// [`Board::violations`].
+    /// The rules broken so far, each once for a chip select, with their numbers. With the list, if
+    /// such a rule was broken.
     #[must_use]
     pub fn broken_rules(&self) -> Vec<BrokenRule> {
         self.log().broken()
@@ -525,8 +525,8 @@ impl Board {
         self.settled(|world, _| world.wire.start_selections());
     }
 
-    /// The selections noted since [`Board::start_selections`] or the last call, oldest first. Goes on noting: a
-    /// long run calls this now and then, and its memory stays bounded.
+    /// The selections noted since [`Board::start_selections`] or the last call, oldest first.
+    /// Recording continues: a long run that calls this now and then keeps its memory bounded.
     #[must_use]
     pub fn drain_selections(&self) -> Vec<Selection> {
         self.settled(|world, _| world.wire.drain_selections())

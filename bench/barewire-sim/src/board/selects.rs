@@ -4,7 +4,7 @@
 //!
 //! # How it works
 //! A chip select has a line of the controller's, which the driver moves, or a pad that the program moves.
-//! [`Board::give_selects`] makes the second of the first before a driver is started on the board: the chip
+//! [`Board::give_selects`] turns the first into the second before a driver is started on the board: the chip
 //! stays where it is, its select is wired to the pad, and a resistor keeps the pad inactive until the program
 //! drives it. If the pad is the one of the chip's own line, the controller has no line for this chip select any
 //! more; else its line remains and leads to nothing.
@@ -39,7 +39,7 @@ impl Board {
         let freed = lines.clone().filter(|&cs| all || given(cs));
         let freed = freed.fold(0, |freed, cs| freed | 1 << cs);
         self.shared.selects.borrow_mut().freed |= freed;
-        // 2. The chips that are told.
+        // 2. The chips in `selects`.
         for &(cs, pad) in selects {
             if !lines.contains(&cs) {
                 return Err(LineError::NoChipSelect(cs));

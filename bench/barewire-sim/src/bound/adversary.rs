@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 
 use super::Traffic;
-use super::cost::{Refused, bus, device, with_calls};
+use super::cost::{TaskError, bus, device, with_calls};
 use crate::chip::Ps;
 use crate::engine::Thread;
 use crate::random::SplitMix64;
@@ -38,7 +38,7 @@ pub fn run(
     schedules: u64,
     seed: u64,
     meet_ps: Ps,
-) -> Result<Worst, Refused> {
+) -> Result<Worst, TaskError> {
     let (bus, engine) = (bus(traffic, board), board.engine());
     let worst = RefCell::new(vec![0; traffic.tasks.len()]);
     let devices: Result<Vec<_>, _> = traffic.tasks.iter().map(|task| device(&bus, task)).collect();
@@ -56,13 +56,13 @@ pub fn run(
                     engine.sleep_until(begun + schedule * round + moment(&mut moments, meet_ps));
                     for call in &mut *calls {
                         let called = engine.now_ps();
-                        call().expect("a message runs that ran alone");
+                        call().expect("the message ran alone before");
                         let worst = &mut worst.borrow_mut()[index];
                         *worst = (engine.now_ps() - called).max(*worst);
                     }
                 }
             });
-            ran.expect("what was planned before");
+            ran.expect("the message was planned before");
         });
         threads.push(thread.on(index, if traffic.inheritance { task.priority } else { 1 }));
     }

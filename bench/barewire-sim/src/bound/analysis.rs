@@ -23,16 +23,16 @@ use super::{Path, Traffic, wake_up_ps};
 use crate::Board;
 use crate::chip::{PS_PER_S, Ps};
 
-/// At most so many messages of higher priority, submitted later, run before a message: promise 5.
+/// The most messages of higher priority, submitted later, that run before a message: promise 5.
 const OVERTAKERS_MAX: u64 = 16;
-/// At most so many messages of others a holder runs before it hands the bus over: promise 5. Twice as many if there
-/// are urgent ones among them, which do not wait for the next holder to wake up.
+/// The most messages of others that a holder runs before it hands the bus over: promise 5. Twice as
+/// many if there are urgent ones among them, which do not wait for the next holder to wake up.
 const SERVED_MAX: u64 = 16;
 /// Instructions that a message's way through the queue takes, which the simulator does not charge. Counted: 233 for a
 /// message of a batch and 139 for one of sync (`tests/snapshots/instructions.txt`); twice the difference, for the
 /// paths that a batch does not take.
 const QUEUE_INSTRUCTIONS: u64 = 188;
-/// A bound above this is none.
+/// A larger sum counts as no bound.
 const LIMIT_PS: Ps = 10 * PS_PER_S;
 const US: Ps = 1_000_000;
 
@@ -76,7 +76,7 @@ impl Terms {
         ]
     }
 
-    /// The largest of them.
+    /// The largest term.
     #[must_use]
     pub fn largest(&self) -> (&'static str, Ps) {
         self.named().into_iter().max_by_key(|&(_, ps)| ps).unwrap_or_default()
@@ -106,9 +106,11 @@ struct TaskTimes {
     priority: u8,
     period: Ps,
     calls: u64,
-    /// The longest that one of its calls has the bus, with its way through the queue.
+    /// The longest time for which one of its calls has the bus, including its way through the
+    /// queue.
     call: Ps,
-    /// The longest that it keeps the bus from others: of a turn, it has the bus while it wakes up.
+    /// The longest time for which it keeps the bus from others. In a turn it already has the bus
+    /// while it wakes up.
     foreign: Ps,
     /// Whether one of its calls is a turn.
     is_turn: bool,
@@ -244,7 +246,7 @@ impl System<'_> {
             ..Terms::default()
         };
 
-        // Which task's message is on the wire decides which are ahead.
+        // The task whose message is on the wire decides which messages are ahead.
         let ahead_of = |blocker: usize| {
             let ahead = others.iter().filter(move |&&task| task != blocker && goes_first(task));
             ahead.copied().collect::<Vec<_>>()

@@ -1,7 +1,7 @@
 //! Which change of a traffic shortens a task's bound most: each is made, and analysed again.
 
 use super::analysis::{self, Bound};
-use super::cost::{self, Refused};
+use super::cost::{self, TaskError};
 use super::{Path, Traffic};
 use crate::chip::Ps;
 use crate::profile::CostLevel;
@@ -63,7 +63,7 @@ pub fn best(traffic: &Traffic, spec: &'static BoardSpec, bounds: &[Bound]) -> Ve
     let mut best: Vec<Option<Change>> = vec![None; bounds.len()];
     for (what, changed) in all(traffic) {
         let board = changed.board(spec, CostLevel::High);
-        let costs: Result<_, Refused> = cost::of(&changed, &board);
+        let costs: Result<_, TaskError> = cost::of(&changed, &board);
         let Ok(costs) = costs else { continue };
         let after = analysis::of(&changed, &board, &costs).bounds;
         for ((after, before), best) in after.iter().zip(bounds).zip(&mut best) {

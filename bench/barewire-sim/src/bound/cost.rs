@@ -26,7 +26,7 @@ pub struct Cost {
 
 /// What a task cannot do on this board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum TaskError {
     /// Its device cannot be opened.
     Device(String, Error),
     /// Its message cannot be planned.
@@ -44,7 +44,7 @@ pub(super) fn with_calls<C: Controller, R>(
     device: &Device<'_, C>,
     task: &Task,
     with: impl FnOnce(&mut [Call<'_>]) -> R,
-) -> Result<R, Refused> {
+) -> Result<R, TaskError> {
     let lengths = task.messages.iter();
     let mut bytes: Vec<Vec<Vec<u8>>> =
         lengths.map(|lengths| lengths.iter().map(|&length| vec![0x5a; length]).collect()).collect();
@@ -63,7 +63,7 @@ pub(super) fn with_calls<C: Controller, R>(
     if task.path == Path::Prepared {
         for message in &mut messages {
             let message = device.prepare_message(message);
-            prepared.push(message.map_err(|error| Refused::Message(task.name.clone(), error))?);
+            prepared.push(message.map_err(|error| TaskError::Message(task.name.clone(), error))?);
         }
         planned.extend(prepared.iter_mut().map(|message| || message.run().map(drop)));
         return Ok(with(&mut planned.iter_mut().map(|call| call as Call<'_>).collect::<Vec<_>>()));
@@ -82,10 +82,10 @@ pub(super) fn bus(traffic: &Traffic, board: &Board) -> Bus<Charged<AnyController
 pub(super) fn device<'b, C: Controller>(
     bus: &'b Bus<C>,
     task: &Task,
-) -> Result<Device<'b, C>, Refused> {
+) -> Result<Device<'b, C>, TaskError> {
     let settings = Settings::new(task.chip_select, task.speed_hz);
     let opened =
-        bus.device(&settings).map_err(|error| Refused::Device(task.name.clone(), error))?;
+        bus.device(&settings).map_err(|error| TaskError::Device(task.name.clone(), error))?;
     Ok(opened.with_priority(task.priority))
 }
 
@@ -94,19 +94,19 @@ pub(super) fn device<'b, C: Controller>(
 pub struct Costs {
     /// Each call of each task: the dearest, after its own task's messages and after each other's.
     pub calls: Vec<Vec<Cost>>,
-    /// Each interruption: how much later a call of its task ends at most, for which access of the call it comes
-    /// before. More than the interruption lasts, because a burst may have run out of words meanwhile.
+    /// Each interruption: how much later a call of its task ends at most, whichever access of the call it comes before.
+    /// More than the interruption lasts, because a burst may have run out of words meanwhile.
     pub extensions: Vec<Ps>,
 }
 
-/// Before so many accesses of a call, evenly spread, an interruption is tried.
+/// The number of accesses of a call, evenly spread, before which an interruption is tried.
 const PLACES_MAX: u64 = 512;
 
 /// The costs of `traffic`.
 ///
 /// # Errors
 /// What the board refuses.
-pub fn of(traffic: &Traffic, board: &Board) -> Result<Costs, Refused> {
+pub fn of(traffic: &Traffic, board: &Board) -> Result<Costs, TaskError> {
     let bus = bus(traffic, board);
     let tasks = &traffic.tasks;
     let devices: Result<Vec<_>, _> = tasks.iter().map(|task| device(&bus, task)).collect();
@@ -120,7 +120,7 @@ pub fn of(traffic: &Traffic, board: &Board) -> Result<Costs, Refused> {
     let timed = |task: &Task, call: &mut Call<'_>| {
         board.reset_marks();
         let begun = board.engine().now_ps();
-        call().map_err(|error| Refused::Message(task.name.clone(), error))?;
+        call().map_err(|error| TaskError::Message(task.name.clone(), error))?;
         let accesses = board.access_counts();
         Ok(Cost {
             call_ps: board.engine().now_ps() - begun,

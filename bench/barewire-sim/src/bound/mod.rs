@@ -95,7 +95,8 @@ impl Traffic {
         if self.inheritance { &SimPlatform::WITH_INHERITANCE } else { &SimPlatform }
     }
 
-    /// A board of these costs for it: an echo at each chip select, and wake-ups as long as it says.
+    /// A board with these costs for the traffic: an echo at each chip select, and wake-ups as long
+    /// as the traffic says.
     ///
     /// # Panics
     /// If the board has no such chip select.

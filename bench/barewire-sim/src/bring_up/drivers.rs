@@ -83,7 +83,7 @@ drivers! {
     atmel, atmel_interrupt: SimAtmel = Atmel<AtmelPio>,
         from atmel_on_board, native_takes_any: true;
 
-    // Its own line refuses a transfer's own speed.
+    // Its native line refuses a transfer with a speed of its own.
     /// The board's SPI0, polled.
     bcm2835, bcm2835_interrupt: SimBcm2835 = Bcm2835<Bcm2835Gpio>,
         from bcm2835_on_board, native_takes_any: false;
@@ -105,7 +105,7 @@ drivers! {
     mcspi, mcspi_interrupt: SimMcspi = Mcspi<OmapGpio>,
         from mcspi_on_board, native_takes_any: true;
 
-    // Beside a chip on its own line, no other can have a GPIO.
+    // If one chip is on its native line, no other can be on a GPIO.
     /// The board's PL022, polled. Its own select line is in the driver's table only if a chip has been
     /// attached to it before: it falls for every frame, so a board with a chip on it has no other.
     pl022, pl022_interrupt: SimPl022 = Pl022<Pl061>,

@@ -25,7 +25,7 @@ pub fn handled_bus(board: &Board, poll_limit_ns: u32) -> Bus<Charged<AnyControll
 
 /// What a bus's interrupt handler did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Handled {
+pub struct HandlerCounts {
     /// How often it was entered.
     pub interrupts: u64,
     /// How often there was nothing to attend to: on one processor never.
@@ -33,13 +33,17 @@ pub struct Handled {
 }
 
 /// Runs `threads`, with the bus's interrupt handler on processor 0.
-pub fn run_handled(board: &Board, bus: &Bus<impl Controller>, threads: Vec<Thread<'_>>) -> Handled {
-    let handled = Cell::new(Handled::default());
+pub fn run_handled(
+    board: &Board,
+    bus: &Bus<impl Controller>,
+    threads: Vec<Thread<'_>>,
+) -> HandlerCounts {
+    let handled = Cell::new(HandlerCounts::default());
     let handler = Thread::new("handler", || {
         while board.wait_interrupt(None) {
-            let Handled { interrupts, in_vain } = handled.get();
+            let HandlerCounts { interrupts, in_vain } = handled.get();
             let in_vain = in_vain + u64::from(!bus.interrupt());
-            handled.set(Handled { interrupts: interrupts + 1, in_vain });
+            handled.set(HandlerCounts { interrupts: interrupts + 1, in_vain });
         }
     });
     board.engine().run(threads.into_iter().chain([handler.interrupt(0)]).collect());
@@ -60,7 +64,7 @@ impl Wake for Woken {
 }
 
 impl Woken {
-    /// A task that is woken: it was never polled.
+    /// A task that counts as woken, because it was never polled.
     #[must_use]
     pub fn new() -> (Arc<Self>, Waker) {
         let woken = Arc::new(Self(AtomicBool::new(true)));
@@ -74,7 +78,7 @@ impl Woken {
     }
 }
 
-/// Polls `future` whenever it is woken, and idles otherwise. Returns how often it was pending, too.
+/// Polls `future` whenever it is woken, and idles otherwise. Also returns how often it was pending.
 pub fn await_woken<T>(board: &Board, future: impl Future<Output = T>) -> (T, u64) {
     let mut future = pin!(future);
     let (woken, waker) = Woken::new();

@@ -31,7 +31,7 @@ use crate::wire::Driver as CsDriver;
 pub use bench::{BenchError, ChipBench, Outcome, SimBus, bench};
 pub use drivers::*;
 use drivers::{DRIVERS, Driver};
-pub use handled::{Handled, Woken, await_woken, handled_bus, run_handled};
+pub use handled::{HandlerCounts, Woken, await_woken, handled_bus, run_handled};
 pub use pin::{AnyBank, GpioLines, SimInput, SimOutput, input, output};
 
 /// The driver of the board's controller.
@@ -135,7 +135,7 @@ fn chip_selects(board: &Board) -> [CsLine; 4] {
             _ if !board.has_line(at) => CsLine::Absent,
             CsDriver::Native(channel) => CsLine::Native { channel, active_high: cs.active_high },
             CsDriver::Gpio { block: 0, bit } => CsLine::Gpio { bit, active_high: cs.active_high },
-            CsDriver::Gpio { block, .. } => unreachable!("GPIO block {block} of one"),
+            CsDriver::Gpio { block, .. } => unreachable!("there is no GPIO block {block}"),
         };
     }
     chip_selects
@@ -154,8 +154,8 @@ fn gpio(board: &Board) -> SimRegisters {
 /// The controller's interrupt, as a process has it through UIO; outside any simulated thread as
 /// bare metal has it that waits for an event.
 ///
-/// Letting it come is one system call and waiting two, each taken as long as a futex wait that
-/// returns at once, which is a system call that finds nothing to do.
+/// Enabling it is one system call and waiting is two. Each is charged as a futex wait that returns
+/// at once: a system call that finds nothing to do.
 #[derive(Debug)]
 pub struct SimInterrupt(Board);
 

@@ -170,7 +170,7 @@ pub fn input(board: &Board, pad: Pad) -> SimInput {
     SimInput { regs, offset, mask }
 }
 
-/// Looks at the pad of `bit`, where a block has to be told to.
+/// Samples the pad of `bit`, on blocks that sample it only on request.
 fn enable_input(pins: &Pins, regs: &mut SimRegisters, bit: u8) {
     if let Some(input_enable) = pins.input_enable {
         let enabled = regs.read(input_enable);

@@ -319,10 +319,14 @@ fn timing_corrupts_only_under_the_switch() {
         let miso = clock(&mut wire, 10_000, PERIOD / 2, 0, 0x35);
         assert_eq!(miso, if timing_corrupts { 0xff } else { 0 });
         let miso = clock(&mut wire, 200_000, PERIOD, 0, 0);
-        assert_eq!(miso, if timing_corrupts { 0xca } else { 0x35 }, "for the whole selection");
+        assert_eq!(
+            miso,
+            if timing_corrupts { 0xca } else { 0x35 },
+            "the whole selection is corrupt, or none of it"
+        );
         wire.set_line(0, true, 400_000);
         wire.set_line(0, false, 500_000);
-        assert_eq!(clock(&mut wire, 510_000, PERIOD, 0, 0), 0, "and not for the next");
+        assert_eq!(clock(&mut wire, 510_000, PERIOD, 0, 0), 0, "the next selection is sound");
     }
 }
 

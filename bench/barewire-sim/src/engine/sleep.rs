@@ -251,7 +251,7 @@ impl Engine {
                 }
                 continue;
             }
-            assert_ne!(found & !WAITERS, id, "locks the word it has");
+            assert_ne!(found & !WAITERS, id, "it locks a word that it holds");
             assert!(self.may_switch(), "a thread that unwinds cannot wait for a lock");
             word.store(found | WAITERS, Relaxed);
             let owner = (found & !WAITERS) as usize - 1;

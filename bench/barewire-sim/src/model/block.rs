@@ -128,7 +128,7 @@ pub struct ControllerKind {
 /// Registers' offsets and names.
 pub type RegisterNames = &'static [(u32, &'static str)];
 
-/// Exchanges a word of so many bits, most significant first, and returns the answer. Beyond 16 bits a
+/// Exchanges a word of that many bits, most significant first, and returns the answer. Beyond 16 bits a
 /// controller without longer words sends words of 16. The function at the end selects the chip.
 #[cfg(test)]
 pub(crate) type Exchange = fn(&mut dyn ByHand, u32, u32, &mut dyn FnMut()) -> u32;

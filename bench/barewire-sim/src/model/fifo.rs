@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// So many words, in the order in which they came.
+/// A queue of at most `depth` words.
 #[derive(Clone, Debug)]
 pub(super) struct Fifo {
     words: VecDeque<u32>,

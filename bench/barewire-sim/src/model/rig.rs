@@ -49,6 +49,12 @@ impl<B: ControllerBlock> Rig<B> {
         self
     }
 
+    /// Moves to `now` and processes all events due by then.
+    pub(super) fn by(&mut self, now: Ps) -> &mut Self {
+        self.at(now).catch_up();
+        self
+    }
+
     /// Drives the line of a pin.
     pub(super) fn drive(&mut self, pin: Driver, level: bool) {
         self.catch_up();

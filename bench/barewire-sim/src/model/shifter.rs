@@ -59,7 +59,7 @@ impl Word {
         Self { value, bits, lsb_first: false, mode, period, rest_clocks: 0, loopback: false }
     }
 
-    /// Of the low bits of `value` as many as the word has, in the wire's order, or back in the FIFO's.
+    /// The low bits of `value`, as many as the word has, turned from the FIFO's order to the wire's or back.
     fn ordered(&self, value: u32) -> u32 {
         let unused = u32::BITS - self.bits;
         if self.lsb_first { value.reverse_bits() >> unused } else { value << unused >> unused }

@@ -53,7 +53,7 @@ fn device<C: Controller>(bus: &Bus<C>) -> Device<'_, C> {
     bus.device(&Settings::new(0, SPEED_HZ)).expect("the block can do it")
 }
 
-/// Moments that are nowhere in particular, the same each time (xorshift64).
+/// Arbitrary moments, the same on each run (xorshift64).
 struct Moments(u64);
 
 impl Moments {

@@ -78,13 +78,13 @@ pub struct Queueing {
 
 /// A message that was run: its length, and from when to when.
 #[derive(Clone, Copy, Debug)]
-struct Ran {
+struct MessageSpan {
     bytes: usize,
     begun_ps: Ps,
     ended_ps: Ps,
 }
 
-type Log = Rc<RefCell<Vec<Ran>>>;
+type Log = Rc<RefCell<Vec<MessageSpan>>>;
 
 /// Writes down what runs.
 struct NotingController<C> {
@@ -104,7 +104,7 @@ impl<C: Controller> Layer for NotingController<C> {
         let begun_ps = self.engine.now_ps();
         let ran = self.inner.run(preset, message);
         let ended_ps = self.engine.now_ps();
-        self.log.borrow_mut().push(Ran { bytes: ran.unwrap_or(0), begun_ps, ended_ps });
+        self.log.borrow_mut().push(MessageSpan { bytes: ran.unwrap_or(0), begun_ps, ended_ps });
         ran
     }
 }
@@ -183,8 +183,8 @@ pub fn inversion(inheritance: bool, costs: CostLevel) -> Inversion {
     }
 }
 
-/// An access among six that stream, through an urgent device or one of their priority, on
-/// a board of those costs.
+/// One access while six threads stream, through an urgent device or one of their priority, on a
+/// board with those costs.
 ///
 /// # Panics
 /// If a message fails.
@@ -225,7 +225,7 @@ pub fn queueing(urgent: bool, pausing: bool, costs: CostLevel) -> Queueing {
     }
     engine.run(threads);
     assert!(board.violations().is_empty(), "{:#?}", board.violations());
-    let long = |ran: &&Ran| ran.bytes == LONG_BYTES;
+    let long = |ran: &&MessageSpan| ran.bytes == LONG_BYTES;
     let message_ps =
         log.borrow().iter().filter(long).map(|ran| ran.ended_ps - ran.begun_ps).max().unwrap_or(0);
     Queueing {

@@ -46,7 +46,7 @@ pub struct Times {
     pub entry_ns: u64,
     /// The call.
     pub read_ns: u64,
-    /// From the line to the bytes being there.
+    /// From the line to the arrival of the bytes.
     pub in_hand_ns: u64,
     /// The largest of those.
     pub in_hand_max_ns: u64,

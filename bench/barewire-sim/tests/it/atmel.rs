@@ -41,7 +41,7 @@ fn a_late_handler_loses_a_word_only_where_nobody_waits_for_it() {
                 assert_eq!(ran, Ok(64), "{pipe}");
                 assert_eq!((rx[0], &rx[1..]), (0, &tx[..63]));
             }
-            // The block is as good as new, polled and slow enough too.
+            // The block works as before, also polled and with slow accesses.
             let slow = bus.device(&Settings::new(0, 600_000)).expect("opens");
             let mut rx = [0xee; 64];
             assert_eq!(slow.sync(&mut [Transfer::exchange(&tx, &mut rx)]), Ok(64), "{pipe}");

@@ -61,7 +61,7 @@ fn a_block_that_ran_dry_is_given_more_after_done() {
             let bus = Bus::new(Pointer((way.start)(&board, None)));
             let device = bus.device(&Settings::new(0, 50_000)).expect("opens");
             device.sync(&mut [Transfer::write(&[0])]).expect("configures");
-            // Behind the select and the FIFO's 64 bytes.
+            // The access after the select and the FIFO's 64 bytes is late.
             board.stall_after(67, late_ps);
             let tx: Vec<u8> = (1..=66).collect();
             let mut rx = tx.clone();

@@ -6,7 +6,7 @@ use barewire_sim::bound::analysis::{self, Bound, Terms};
 use barewire_sim::bound::{Interruption, Path, Task, Traffic, cost};
 use barewire_sim::profile::CostLevel;
 
-/// The worst that the adversary finds is at least so much of the bound, in percent.
+/// The worst that the adversary finds is at least this much of the bound, in percent.
 const CLOSE_PERCENT: u64 = 80;
 
 fn task(name: &str, chip_select: u8, priority: u8, period_us: u64, messages: &[&[usize]]) -> Task {
@@ -80,7 +80,7 @@ fn worst(traffic: &Traffic, spec: &'static BoardSpec, schedules: u64, seed: u64)
     adversary::run(traffic, &board, schedules, seed, meet_ps).expect("the board can do it")
 }
 
-/// Runs so many schedules of each traffic.
+/// Runs that many schedules of each traffic.
 ///
 /// # Panics
 /// Fails if a call exceeds the bound, or if the worst call is not as close to it as the table

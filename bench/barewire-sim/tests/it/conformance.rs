@@ -19,8 +19,8 @@ use crate::driver::{EACH, Waits, on_bus};
 /// Up to which length the cases run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
-    /// To 128 KiB, where tests run whole. These are 28 MB, seconds of simulation. One run for each way of
-    /// waiting is enough: beyond its FIFO and its counters a driver only repeats itself.
+    /// Up to 128 KiB, where tests run in full. These are 28 MB, seconds of simulation. One run for each way of waiting
+    /// is enough: beyond its FIFO and its counters a driver only repeats itself.
     All,
     /// To 1,024 bytes: several times every FIFO.
     Short,

@@ -202,7 +202,7 @@ fn what_is_no_converter_is_no_part() {
     assert_eq!(probe(&mut device), Ok(Probed::Unknown), "as if all inputs were at ground");
 }
 
-/// The rules that the driver's settings keep: without them the wire's checker speaks.
+/// The rules that the driver's settings keep: without them the wire's checker complains.
 #[test]
 fn what_the_settings_ask_for_is_needed() {
     let part = &PARTS[2];

@@ -106,13 +106,13 @@ fn protected_blocks_are_reported_and_cleared_only_when_asked() {
     bench.flash.borrow_mut().set_status(1 << 2);
     let mut chip = bench.chip();
     let (start, end) = ((32 << 20) - (64 << 10), 32 << 20);
-    write(&mut chip, 0, &[1]).expect("the rest is free");
+    write(&mut chip, 0, &[1]).expect("nothing else is protected");
     let error = write(&mut chip, start - 1, &[1, 2]).err();
     assert_eq!(error, Some(NorError::Protected { start, end, status: 1 << 2 }));
     let error = chip.erase(0..end, &mut no_observer).err();
     assert_eq!(error, Some(NorError::Protected { start, end, status: 1 << 2 }));
     assert_eq!(bench.flash.borrow().content()[0], 1, "nothing was erased");
-    chip.unprotect().expect("nothing holds the bits");
+    chip.unprotect().expect("the protection bits are not locked");
     assert!(chip.protection().expect("reads").is_none());
     write(&mut chip, start - 1, &[1, 2]).expect("is free now");
     drop(chip);
@@ -128,7 +128,7 @@ fn a_part_that_powers_up_protected_says_so() {
         matches!(error, Some(NorError::Protected { start: 0, end: 0x20_0000, .. })),
         "{error:?}"
     );
-    chip.unprotect().expect("nothing holds the bits");
+    chip.unprotect().expect("the protection bits are not locked");
     write(&mut chip, 0, &[1]).expect("is free now");
     drop(chip);
     bench.assert_settled();

@@ -392,7 +392,7 @@ fn error_bits_are_read_cleared_and_named() {
     let failed = chip.erase(0..256 << 10, &mut no_observer);
     assert!(matches!(failed, Err(NorError::Failed { address: 0, .. })), "{failed:?}");
     chip.read(0x2_0000, &mut read).expect("reads");
-    assert_eq!(read, [2; 4], "and the chip goes on");
+    assert_eq!(read, [2; 4], "the chip still reads");
     drop(chip);
     bench.assert_rests("s25fl512s");
 }

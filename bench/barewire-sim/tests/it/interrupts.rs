@@ -70,7 +70,7 @@ fn a_handler_runs_at_the_lines_rise_to_the_picosecond() {
             let write = profile.register_write_ps.value + profile.instructions_ps(4);
             let took = board.engine().now_ps() - written.get() - 100_000_000;
             let stolen = profile.interrupt_latency_ps.value + profile.interrupt_exit_ps.value;
-            assert_eq!(took, stolen + write, "its time was taken, no more");
+            assert_eq!(took, stolen + write, "the interrupt took its own time, no more");
         });
         board.engine().run(vec![main.on(0, 255), handler.interrupt(0)]);
         let latency = board.profile().interrupt_latency_ps.value;

@@ -92,7 +92,7 @@ impl Bench {
     /// Runs `scenario` and delays the register access that comes after `place` others. Returns
     /// whether there was such an access.
     fn run(&self, (name, scenario): Scenario, place: u64) -> bool {
-        // Told at once: of a thread that hangs not every stack can be unwound.
+        // Printed at once: the stack of a thread that hangs cannot always be unwound.
         let at = format!("{}, {name}, before register access {place}", self.board.spec().name);
         let app = Thread::new("app", || {
             scenario(self);
@@ -314,7 +314,7 @@ fn a_future_is_dropped_in_flight<const N: usize>(bench: &Bench) {
         bench.cut.set(true);
         drop(future);
         let sent = bench.chip.borrow().received()[before..].to_vec();
-        assert!(tx.starts_with(&sent), "others than its bytes");
+        assert!(tx.starts_with(&sent), "bytes that are not the message's");
         bench.expect(&sent);
         bench.sync(&device, 1 + polls);
     }

@@ -17,7 +17,7 @@ fn what_was_left_in_the_block_no_chip_hears(block: &'static Block) {
     for (number, left) in block.left.iter().enumerate() {
         let what = format!("{}, {number}", block.name);
         let board = block.board(block.usual(), 0);
-        // PL022's own line is used only where nothing else is.
+        // PL022's own line is used only where no other line is.
         let lines = if block.has_both_lines() { 2 } else { 1 };
         let chips: Vec<_> = (0..lines)
             .map(|cs| {
@@ -39,7 +39,7 @@ fn what_was_left_in_the_block_no_chip_hears(block: &'static Block) {
             let before = chip.borrow().received().len();
             let mut bytes = [1, 2, 3, 4, 5];
             device.sync(&mut [Transfer::in_place(&mut bytes)]).expect("runs");
-            assert_eq!(bytes[1..], [1, 2, 3, 4], "{what}: nothing left over");
+            assert_eq!(bytes[1..], [1, 2, 3, 4], "{what}: no byte was left over");
             assert_eq!(chip.borrow().received()[before..], [1, 2, 3, 4, 5], "{what}");
         }
         let rules: Vec<Rule> = board.violations().iter().map(|found| found.rule).collect();

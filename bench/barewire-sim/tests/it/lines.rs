@@ -297,7 +297,7 @@ fn violations_may_be_asked_for_at_the_worst_moment() {
     let held = board.violations();
     device.sync(&mut [Transfer::write(&[3])]).expect("sends");
     assert_eq!([held.len(), board.violations().len()], [1, 2]);
-    // 3. While the test has borrowed the chip. The chip keeps the news for later.
+    // 3. While the test has borrowed the chip. The chip keeps the complaint for later.
     {
         let mut borrowed = chip.borrow_mut();
         borrowed.complaints += 1;
@@ -306,7 +306,7 @@ fn violations_may_be_asked_for_at_the_worst_moment() {
         assert_eq!(board.violations_total(), 0);
     }
     let rules: Vec<Rule> = board.violations().iter().map(|one| one.rule).collect();
-    assert_eq!(rules, [Rule::Chip], "told once the borrow has ended");
+    assert_eq!(rules, [Rule::Chip], "the rule is reported once the borrow has ended");
     // 4. While another thread's message runs.
     let (asking, seen) = (board.clone(), Rc::new(Cell::new(0)));
     let noted = seen.clone();

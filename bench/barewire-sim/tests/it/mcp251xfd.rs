@@ -102,7 +102,7 @@ impl Rig {
         self.can.catch_up(self.board.engine().now_ps());
     }
 
-    /// Everything the interrupt has to say in the time.
+    /// All events that the interrupt reports in that time.
     fn serve(&self, driver: &mut Driver<'_>, ps: Ps) -> Vec<(Received, Found)> {
         let mut told = Vec::new();
         let end = self.board.engine().now_ps() + ps;

@@ -89,7 +89,7 @@ fn drivers_for_embedded_hal_run_on_a_native_line() {
 fn what_no_burst_holds_is_refused_as_before() {
     for (name, cs, settings, max_bytes, len) in [
         ("imx8mp", 1, Settings::new(1, 20_000_000), 256, 64),
-        // Mode 0: a word, of two bytes at most, is all that the line stays for.
+        // Mode 0: the line stays active for one word only, of two bytes at most.
         ("highbank", 1, Settings::new(1, 1_000_000), 1, 2),
     ] {
         let (board, bus) = native(name, cs);

@@ -111,11 +111,7 @@ fn equals_run_in_the_order_they_became_ready_without_slices() {
     let names: String = seen.iter().map(|&(_, name)| name).collect();
     assert_eq!(names, "aabbccabc");
     assert_eq!(seen[0].0, 100, "the first begins on a processor that nobody used");
-    assert_eq!(
-        seen[2].0,
-        201 + 10 + 100,
-        "the second is switched to, when the first's sleep begins"
-    );
+    assert_eq!(seen[2].0, 201 + 10 + 100, "the switch to the second begins with the first's sleep");
 }
 
 #[test]
@@ -336,7 +332,7 @@ fn masked_keeps_the_processor_and_a_sleep_in_it_is_refused() {
             engine.spend_ps(5_000);
             assert_eq!((engine.now_ps(), handled.get()), (5_000, 0));
         });
-        assert_eq!(handled.get(), 5_000 + 10_000, "it comes at once afterwards");
+        assert_eq!(handled.get(), 5_000 + 10_000, "the handler runs at once afterwards");
         assert_eq!(engine.now_ps(), 5_000 + 10_000 + 100_000, "entry and exit, and no switch");
     });
     engine.run(vec![masks.on(0, 1), handler.interrupt(0)]);

@@ -1,4 +1,4 @@
-//! ECSPI's driver on a block that is, where the manual leaves it open, as each reading has it, with
+//! ECSPI's driver on a block that behaves by each reading of what the manual leaves open, with
 //! software that is late: right data, and CS after the last clock.
 
 use std::cell::RefCell;

@@ -19,7 +19,7 @@ fn a_hop_costs_what_its_wake_ups_and_switches_do() {
     assert_eq!(hop::run(Way::Sync, Used), sync, "the same each time");
     let (call_ns, way_ns) = wake_ns();
     assert!(same.median_ns > sync.median_ns + call_ns, "{same:?}");
-    // The worker is woken there, the caller here.
+    // On another processor the worker must be woken, then the caller.
     assert!(other.median_ns >= sync.median_ns + 2 * call_ns + 2 * way_ns, "{other:?}");
 }
 

@@ -1,11 +1,11 @@
 //! The judge of register accesses: every access of a driver, in order, while it does what is listed here, as a
 //! reviewed script for each block.
 //!
-//! `REG=value` is a write, `REG:value` a read; of words of data in a row the first, the last and how many; of a
-//! register that is polled each new value. Accesses in brackets repeat, but for the data. `(select)` and `(deselect)`
-//! stand where the chip's line moved and bits were clocked between, `(wait)` where nothing else happened for longer
-//! than an access takes, `(unmask)` and `(sleep)` for calls of the caller's interrupt. A line with `=` says how a
-//! message ended, and what it received.
+//! `REG=value` is a write, `REG:value` a read. Of consecutive words of data, the first, the last and their number are
+//! shown; of a register that is polled, each new value. Accesses in brackets repeat, but for the data. `(select)` and
+//! `(deselect)` stand where the chip's line moved and bits were clocked between, `(wait)` where nothing else happened
+//! for longer than an access takes, `(unmask)` and `(sleep)` for calls of the caller's interrupt. A line with `=` says
+//! how a message ended, and what it received.
 //!
 //! Set `BAREWIRE_BLESS=1` to write the scripts anew, then review the difference.
 

@@ -1,5 +1,5 @@
-//! The judge of pauses: the shorter path of each driver, kept waiting before any one of its register accesses: by an interrupt, or by a thread
-//! that was preempted there.
+//! The judge of pauses: one register access of each driver's shorter path is delayed, in turn, by
+//! an interrupt or because the thread was preempted there.
 //!
 //! A run puts one access off until everything that is on the wire is over. The words are then in the receive FIFO, or have
 //! stopped the clock: none may be lost, and the chip stays selected for the whole message.

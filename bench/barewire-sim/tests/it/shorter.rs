@@ -1,8 +1,8 @@
 //! The judge of the shorter path: where a driver has one beside the loop for any message, it makes the same accesses,
 //! moves the same bytes and reports the same.
 //!
-//! A driver takes the loop where its bank of pins is none for the shorter path, which is how the other half of each
-//! comparison is made.
+//! A driver whose bank of pins does not allow the shorter path takes the loop: that makes the other
+//! half of each comparison.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -135,7 +135,7 @@ fn same_deadline(
     if let (Some(waited), Some(at_most), Err(failed)) = (limit(*short), limit(long), short) {
         assert!(
             (1_000..=at_most).contains(&waited),
-            "{what}: {waited} us, and {at_most} by the loop"
+            "{what}: {waited} us, but at most {at_most} by the loop"
         );
         failed.error = Error::Timeout { timeout_us: at_most };
     }

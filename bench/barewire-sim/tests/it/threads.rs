@@ -51,7 +51,7 @@ fn run(seed: u64) -> (Vec<u8>, u64, u64) {
 #[test]
 fn messages_of_simulated_threads_stay_whole_and_in_order() {
     let (received, _, switches) = run(1);
-    assert!(switches > 100, "the threads met: {switches} switches");
+    assert!(switches > 100, "the threads did not meet: {switches} switches");
     assert_eq!(received.len(), 3 * usize::from(ROUNDS) * 2);
     let mut next = [0; 4];
     for message in received.chunks(2) {
@@ -85,7 +85,9 @@ fn try_calls_find_the_bus_busy_and_do_not_wait() {
         board.cpu_work(100_000);
         for _ in 0..10 {
             let begun = board.engine().now_ps();
-            let error = device.try_sync(&mut [Transfer::write(&[1])]).expect_err("is on the wire");
+            let error = device
+                .try_sync(&mut [Transfer::write(&[1])])
+                .expect_err("a message is on the wire");
             assert_eq!(error.error, Error::Busy);
             waited_ps.borrow_mut().push(board.engine().now_ps() - begun);
             board.cpu_work(10_000);

@@ -65,7 +65,7 @@ impl Rig {
         Self::with(TouchOptions::default())
     }
 
-    /// A pen that stays where it lands, from now on for so long.
+    /// A pen that stays where it lands, from now on, for the given time.
     fn press(&self, [x, y]: [u16; 2], ohms: u32, for_ps: Ps) -> Stroke {
         let down_ps = self.board.engine().now_ps() + 10 * US;
         let at = [x * 16, y * 16];

@@ -36,9 +36,9 @@ fn is_whole(bus: &Bus<dyn Controller + '_>, chip: &RefCell<Echo>, what: &str) {
         let tx: Vec<u8> = (1..=len).collect();
         let mut rx = tx.clone();
         assert_eq!(device.sync(&mut [Transfer::in_place(&mut rx)]), Ok(tx.len()), "{what}");
-        assert_eq!(rx[1..], tx[..tx.len() - 1], "{what}: what came back");
+        assert_eq!(rx[1..], tx[..tx.len() - 1], "{what}: wrong bytes came back");
     }
-    assert_eq!(chip.borrow().selections(), selections + 2, "{what}: it was selected before");
+    assert_eq!(chip.borrow().selections(), selections + 2, "{what}: wrong number of selections");
     let received = chip.borrow().received()[before..].to_vec();
     let sent: Vec<u8> = (1..=5).chain(1..=40).collect();
     assert_eq!(received, sent, "{what}: what the chip heard");
@@ -51,7 +51,7 @@ fn a_block_that_stops_anywhere_is_given_up_and_runs_again(block: &'static Block)
         for (waits, len) in polled.into_iter().chain(asleep) {
             let mut stops = 0;
             for place in 0.. {
-                // Every place of short messages, and every third of longer ones, which repeat themselves.
+                // All places of short messages, and every third place of longer ones, whose accesses repeat.
                 let place = if len > 5 { 3 * place } else { place };
                 let what =
                     format!("{}, {waits:?}, {len} bytes, stopped at access {place}", way.name);

@@ -124,7 +124,7 @@ impl AnyBus {
     }
 
     /// Opens the bus of a name that is parsed. `tell` gets notes and warnings for people, a line each; while the bus
-    /// waits for another process, it gets who that is.
+    /// waits for another process, it gets that process's number and name.
     ///
     /// # Errors
     /// The part that could not be opened, and why.

@@ -1,5 +1,5 @@
-//! A controller's registers mapped into this process: checked before they are touched, watched, and shared with other
-//! processes unless it is had alone.
+//! A controller's registers mapped into this process: checked before they are touched, watched, and
+//! shared with other processes unless this process has the controller alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

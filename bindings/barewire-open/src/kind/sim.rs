@@ -12,7 +12,7 @@ use crate::{Fitting, Layers, OpenError, SimBoard};
 
 const PS_PER_NS: u64 = 1_000;
 
-/// The board as asked.
+/// The board that was asked for.
 pub(crate) fn open(
     options: &SimOptions,
     fitted: Fitting,

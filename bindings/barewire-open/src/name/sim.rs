@@ -36,7 +36,7 @@ pub struct SimOptions {
     pub inputs: Vec<(u8, SignalSpec)>,
     /// A display in the place of another chip.
     pub oled: Option<OledOptions>,
-    /// What is wired otherwise than on the board.
+    /// Wires that the board does not have.
     pub wiring: WiringOptions,
     /// The faults to inject.
     pub faults: SimFaults,
@@ -295,7 +295,7 @@ impl SimOptions {
                 self.done = match value {
                     "read-only" => Done::ReadOnly,
                     "needed" => Done::Needed,
-                    _ => return Err(format!("{value:?} is not read-only or needed")),
+                    _ => return Err(format!("{value:?} is neither read-only nor needed")),
                 };
             }
             "input-level" => {
@@ -304,7 +304,7 @@ impl SimOptions {
                 self.input_level = match value {
                     "lost" => InputLevel::Lost,
                     "kept" => InputLevel::Kept,
-                    _ => return Err(format!("{value:?} is not lost or kept")),
+                    _ => return Err(format!("{value:?} is neither lost nor kept")),
                 };
             }
             _ if *self.board.kind != ecspi::KIND => self.has(key, "ECSPI", false)?,

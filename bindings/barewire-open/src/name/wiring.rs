@@ -1,5 +1,5 @@
-//! `select=CS:PIN[+CS:PIN…]`, `no-cs`, `jumper=CS` and `wire=FROM:TO[+FROM:TO…]`: what is wired otherwise than on
-//! the board, for programs that drive their pins themselves.
+//! `select=CS:PIN[+CS:PIN…]`, `no-cs`, `jumper=CS` and `wire=FROM:TO[+FROM:TO…]`: wires that the board
+//! does not have, for programs that drive their pins themselves.
 
 /// The pins of a GPIO chip that a program can have.
 pub(crate) const PINS: u8 = 32;

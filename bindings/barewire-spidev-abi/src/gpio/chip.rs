@@ -8,8 +8,8 @@
 //!
 //! * `asked`: what each ioctl asks. `told`: what files read. `queue`: packets that wait.
 //!
-//! When a line's state is told to a file that watches it, and when a watched line changes, a packet is kept
-//! for the file until [`GpioChip::deliver`] has sent it.
+//! When a line's state is reported to a file that watches it, and when a watched line changes, a
+//! packet is kept for the file until [`GpioChip::deliver`] has sent it.
 
 mod asked;
 mod queue;

@@ -27,8 +27,8 @@ impl Now {
 pub struct Look {
     /// Its level.
     pub level: bool,
-    /// If a chip asserts it: a number that is another for each time that it does, and how long ago it began,
-    /// in nanoseconds.
+    /// If a chip asserts it: a number that differs for each assertion, and how long ago the
+    /// assertion began, in nanoseconds.
     pub asserted: Option<(u64, u64)>,
 }
 

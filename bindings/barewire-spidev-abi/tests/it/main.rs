@@ -141,7 +141,7 @@ fn a_kept_chip_is_released_for_another_and_by_the_last_close() {
     let mut rx = [0; 3];
     assert_eq!(bench.run(&[command], 0x9f), Ok(1));
     assert_eq!(bench.chip.run(&bench.bus, &[answer], &[], &mut rx), Ok(3));
-    assert_eq!(rx, bench.id, "the next message goes on");
+    assert_eq!(rx, bench.id, "the next message continues the command");
     for close in [false, true] {
         assert_eq!(bench.run(&[command], 0x9f), Ok(1));
         if close {

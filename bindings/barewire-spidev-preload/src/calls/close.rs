@@ -55,8 +55,8 @@ extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     copied(fd, call_real!(dup3(fd => c_int, to => c_int, flags => c_int) -> c_int, or -1))
 }
 
-/// fcntl of any name. The descriptor of an open node is always non-blocking, so that calls that bypass the
-/// library do not hang. The program does not see the flag.
+/// Any of the C library's names of fcntl. The descriptor of an open node is always non-blocking, so
+/// that calls that bypass the library do not hang. The program does not see the flag.
 fn fcntl_by(fd: c_int, command: c_int, argument: c_long, real: impl Fn(c_long) -> c_int) -> c_int {
     let node = files::node(fd);
     match command {

@@ -73,7 +73,7 @@ fn note(stream: *mut libc::DIR, path: &Path) {
         return;
     }
     let Some(added) = added(path).filter(|added| !added.is_empty()) else { return };
-    // SAFETY: integers and arrays of them, for which zeros are valid.
+    // SAFETY: the fields are integers and arrays of them, for which zeros are valid.
     let entry = Box::new(unsafe { core::mem::zeroed() });
     // SAFETY: as above.
     let entry64 = Box::new(unsafe { core::mem::zeroed() });

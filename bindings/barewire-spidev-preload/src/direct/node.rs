@@ -26,7 +26,7 @@ use crate::{files, good, handlers};
 const TRANSFERS: usize = 4;
 /// Bytes each way that need no allocation.
 const SMALL: usize = 32;
-/// At most so many bytes count as much for `bufsiz` on any architecture.
+/// Up to this many bytes count alike for `bufsiz` on every architecture.
 const ROUNDED: usize = 128;
 /// The longest text of a bus, in bytes.
 const TEXT_BYTES: usize = 4096;

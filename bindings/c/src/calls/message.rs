@@ -97,7 +97,7 @@ impl Drop for Inner {
 }
 
 pub(crate) struct Message {
-    /// Always there, but while it is dropped.
+    /// `None` only while it is dropped.
     inner: Option<Inner>,
     submitted: bool,
     last: Option<Result<usize, MessageError>>,
@@ -296,8 +296,8 @@ pub unsafe extern "C" fn bw_poll(message: *mut bw_message, length: *mut usize) -
     })
 }
 
-/// Waits until the message ran, and is as `bw_poll` then. `BW_ERROR_WOULD_DEADLOCK` under the thread's own lock and in
-/// a callback.
+/// Waits until the message ran, then does as `bw_poll`. `BW_ERROR_WOULD_DEADLOCK` under the
+/// thread's own lock and in a callback.
 ///
 /// # Safety
 /// `length` is NULL or valid for a write.

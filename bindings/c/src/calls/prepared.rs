@@ -33,7 +33,7 @@ unsafe impl Sync for Prepared {}
 /// A message over the caller's buffers.
 ///
 /// # Safety
-/// As the functions that call it.
+/// The conditions of the functions that call it.
 pub(crate) unsafe fn message_of(
     transfers: *const bw_transfer,
     count: usize,

@@ -117,7 +117,7 @@ __all__ = [
 ]
 
 for _name in __all__:
-    # Where users find it.
+    # Names the module where users find it.
     if isinstance(globals()[_name], type):
         try:
             globals()[_name].__module__ = __name__

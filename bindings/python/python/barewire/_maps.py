@@ -20,7 +20,7 @@ def parse(text: str) -> tuple[str, str, int | None]:
     chip_select = None
     options = []
     for option in bus.split(","):
-        # A mapped controller's own `cs=` names lines, which are no numbers.
+        # The `cs=` of a mapped controller names lines, not a number.
         if option.startswith("cs=") and option[3:].isdecimal():
             chip_select = int(option[3:])
         else:

@@ -91,7 +91,7 @@ struct Long {
 
 impl Run for Long {
     unsafe fn load(&mut self, tx: *const u8) {
-        // SAFETY: the caller's, and they are no bytes of the vector.
+        // SAFETY: the caller's promise; and the bytes are not the vector's.
         unsafe { ptr::copy_nonoverlapping(tx, self.tx.as_mut_ptr(), self.tx.len()) };
     }
 
@@ -105,7 +105,7 @@ impl Run for Long {
     }
 
     unsafe fn store(&mut self, rx: *mut u8) {
-        // SAFETY: the caller's, and they are no bytes of the vector.
+        // SAFETY: the caller's promise; and the bytes are not the vector's.
         unsafe { ptr::copy_nonoverlapping(self.rx.as_ptr(), rx, self.rx.len()) };
     }
 }

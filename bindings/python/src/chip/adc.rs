@@ -16,9 +16,9 @@ use crate::error;
 use crate::port::{DevicePort, Exclusive, chip_lock, simulated};
 use crate::shared::SharedBus;
 
-/// Conversions go on for so long before other threads and signals have their turn.
+/// Conversions go on for this long before other threads and signals have their turn.
 const PIECE: Duration = Duration::from_millis(20);
-/// At most so many samples in one call: 2 GiB of time stamps and codes.
+/// The most samples in one call: 2 GiB of time stamps and codes.
 const SAMPLES_MAX: usize = 200_000_000;
 
 /// A converter: MCP3002, MCP3004, MCP3008, MCP3204 or MCP3208.

@@ -22,7 +22,7 @@ use crate::shared::SharedBus;
 
 /// The bytes of a register's exchange.
 const FRAME_BYTES: usize = 6;
-/// A receiver looks for frames for so long before other threads and signals have their turn.
+/// A receiver looks for frames for this long before other threads and signals have their turn.
 const PIECE: Duration = Duration::from_millis(10);
 /// Between two looks: the time of a short frame at 1 Mbit/s.
 const LOOK_NS: u64 = 50_000;

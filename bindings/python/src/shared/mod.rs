@@ -66,7 +66,7 @@ impl SharedBus {
         let parsed = name::parse(full_name).map_err(refused)?;
         let mut warned = Ok(());
         let mut warn = |note: &str| {
-            // At once: it may say which process is waited for.
+            // Warns at once: the note may name the process that this one waits for.
             let again = Python::attach(|py| warn(py, note));
             warned = mem::replace(&mut warned, Ok(())).and(again);
         };

@@ -156,8 +156,8 @@ impl Turnstile {
 impl Drop for State {
     fn drop(&mut self) {
         if let Some(kept) = self.kept.take() {
-            // The owning thread never released the bus, and this may be another thread, which must not. So the
-            // bus stays acquired; no user of it is left.
+            // The owning thread never released the bus. This may be another thread, which must not release
+            // it. So the bus stays acquired; no user of it is left.
             std::mem::forget(kept);
         }
         let _ = &self.any;

@@ -4,7 +4,7 @@
 //! * Values that are no bytes, lengths and settings that do not fit raise, where py-spidev cuts off bits.
 //! * `readbytes` of more than 4,096 bytes raises, where py-spidev reads 4,096.
 //! * Buffers whose items are bytes (NumPy, memoryview, array) are taken everywhere, and NumPy's integers are.
-//! * A path is taken where a bus number is: `SpiDev("/dev/spidev0.0")`.
+//! * A path is accepted in place of a bus number: `SpiDev("/dev/spidev0.0")`.
 //! * Errors have a note that says why, where more is known than the number.
 
 use std::ffi::OsString;

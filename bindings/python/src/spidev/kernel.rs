@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 
 use libc::{Ioctl, c_int};
 
-/// `_IOR('k', number, type)` with a type of so many bytes.
+/// `_IOR('k', number, type)` with a type of that many bytes.
 const fn read_number(number: u32, bytes: u32) -> u32 {
     2 << 30 | bytes << 16 | 0x6b << 8 | number
 }
@@ -39,9 +39,9 @@ impl KernelNode {
         let fd = file.as_raw_fd();
         // SAFETY: a byte to write (module, Safety).
         checked(unsafe { libc::ioctl(fd, RD_MODE as Ioctl, &raw mut mode) })?;
-        // SAFETY: a byte to write.
+        // SAFETY: the pointer leads to a byte to write.
         checked(unsafe { libc::ioctl(fd, RD_BITS_PER_WORD as Ioctl, &raw mut bits_per_word) })?;
-        // SAFETY: four bytes to write.
+        // SAFETY: the pointer leads to four bytes to write.
         checked(unsafe { libc::ioctl(fd, RD_MAX_SPEED_HZ as Ioctl, &raw mut max_speed_hz) })?;
         Ok(Self { mode, bits_per_word, max_speed_hz })
     }

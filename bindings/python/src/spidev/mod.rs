@@ -4,9 +4,9 @@
 //! (`tests/differential.py`).
 //!
 //! # How it works
-//! `node` has the nodes: which bus and chip select stands behind `/dev/spidevB.C`, and the settings that all openers
-//! share, as the kernel keeps them. `class` is the class, `open` what an open object has. `values` and `list` read what
-//! a caller gives, and overwrite a caller's list.
+//! `node` has the nodes: which bus and chip select stands behind `/dev/spidevB.C`, and the settings
+//! that all openers share, as the kernel keeps them. `class` has the class, `open` the state of an
+//! open object. `values` and `list` read what a caller gives, and overwrite a caller's list.
 
 mod class;
 mod kernel;

@@ -23,7 +23,7 @@ use crate::bus::Bus;
 use crate::error;
 use crate::shared::SharedBus;
 
-/// A message under py-spidev has at most so many bytes in its largest block.
+/// A message under py-spidev has at most this many bytes in its largest block.
 const BLOCK_MAX: usize = 65_535;
 /// How long CS stays inactive inside a message at `cs_change`, which this class never asks for.
 const CS_CHANGE_DELAY_NS: u32 = 10_000;
@@ -36,7 +36,7 @@ struct Map {
     chip_select: u8,
     speed_hz: u32,
     bufsiz: u32,
-    /// Once it was opened.
+    /// The node, once it was opened.
     node: Option<Arc<Node>>,
 }
 

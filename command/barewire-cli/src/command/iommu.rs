@@ -1,4 +1,4 @@
-//! `barewire iommu`: where its verbs are, which were `bench`, `walk` and `replay`.
+//! `barewire iommu`: says where its former verbs `bench`, `walk` and `replay` are.
 
 use std::ffi::OsString;
 

@@ -20,7 +20,7 @@ use crate::shared::text::{figure, number};
 
 /// The transfer that goes wrong without a number given: full duplex, and some way into the suite.
 const FAULT_AT: u64 = 100;
-/// With a seed, one transfer in so many goes wrong.
+/// With a seed, one transfer in this many goes wrong.
 const FAULT_ONE_IN: u32 = 100;
 /// The default longest transfer on QEMU's boards.
 const EMULATED_MAX_LEN: usize = 4_099;

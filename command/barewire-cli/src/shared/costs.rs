@@ -139,7 +139,7 @@ impl Ranges {
         Self(headlines.iter().filter_map(range).collect())
     }
 
-    /// Whether there are none.
+    /// Whether no costs were given.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -8,7 +8,7 @@ use std::thread::Scope;
 
 use barewire_linux::worker::{Stop, Worker, WorkerOptions, spawn_scoped};
 
-/// The processors this process may run on; none known is none.
+/// The processors this process may run on; empty if they are not known.
 pub(crate) fn allowed() -> Vec<usize> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// At most so many drawings a second: more is flicker, and costs the simulator time.
+/// The most drawings a second: more is flicker, and costs the simulator time.
 const DRAWINGS_PER_S: u8 = 10;
 
 /// How bytes are shown.
@@ -48,7 +48,7 @@ impl Progress {
         Self { bar }
     }
 
-    /// So many are done.
+    /// Sets the number of units done.
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);
     }

@@ -35,7 +35,7 @@ fn rows_are_fast_and_add_up() {
         let sum: f64 = names.map(|name| number(row, name)).iter().sum();
         assert!((sum - 1e6 / rate).abs() < 0.01, "{row}");
         assert!((number(row, "clocks_us") - 26.0 * 0.28).abs() < 0.001, "{row}");
-        // tCSH, wherever it lies.
+        // tCSH is kept, whether by the gap or by software.
         assert!(number(row, "gap_us") + number(row, "software_us") > 0.27, "{row}");
         assert_eq!(row["missed"], json!(0));
         let range = |name: &str| {
@@ -141,7 +141,11 @@ fn several_channels_and_pairs_are_one_scan() {
     assert_eq!(codes, [256, 512, 256, 0].map(|code| json!(code)));
     assert_eq!(readings[2]["input"], json!("1-0"));
     assert_eq!(readings[1]["volts"], json!(2.5));
-    assert_eq!(read(&["--vref", "2.5"])[0]["volts"], json!(0.625), "the reference makes the volt");
+    assert_eq!(
+        read(&["--vref", "2.5"])[0]["volts"],
+        json!(0.625),
+        "the volts follow from the reference"
+    );
     let line = run(&[
         "adc",
         "stream",
@@ -163,7 +167,10 @@ fn several_channels_and_pairs_are_one_scan() {
         [&line["signals"][0]["mean_v"], &line["signals"][1]["mean_v"]],
         [&json!(1.25), &json!(2.5)]
     );
-    assert!(row["published_stock_samples_per_s"].is_null(), "published of one channel");
+    assert!(
+        row["published_stock_samples_per_s"].is_null(),
+        "figures are published for one channel"
+    );
 }
 
 #[test]
@@ -229,7 +236,7 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     ] {
         run(&[&ON_RPI3[..], &["--samples", "100"], &arguments].concat()).fails(1, part);
     }
-    // What is advised holds.
+    // The advised rate holds.
     run(&[&ON_RPI3[..], &["--rate", "118331"]].concat()).ok();
     run(&[&ON_RPI3[..], &["--rate", "0"]].concat()).misused("0 Hz is no clock");
     for arguments in [

@@ -170,7 +170,7 @@ fn power_loss_names_the_address_and_keeps_what_is_left() {
     let input = bench.file("in", &data);
     bench.flash("write", ",fault=power-loss-program:2", &[&input]).fails(1, "while 0x200 was");
     let content = bench.content();
-    assert!(content[..0x280] == data[..0x280], "two pages and a half are there");
+    assert!(content[..0x280] == data[..0x280], "two and a half pages are programmed");
     assert!(content[0x280..].iter().all(|&byte| byte == 0xff));
     bench.flash("erase", ",fault=power-loss-erase", &["--length", "4K"]).fails(1, "while 0x0 was");
     assert!(bench.content()[..2048].iter().all(|&byte| byte == 0xff));

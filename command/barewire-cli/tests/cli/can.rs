@@ -244,7 +244,7 @@ fn a_bridge_without_an_interface_says_how_to_make_one() {
     assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
     let ran = can("bridge", "--bus sim:imx8mp");
     assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
-    // There is one, and it is none of CAN.
+    // The interface exists, and is not one of CAN's.
     let ran = can("bridge", "--bus sim:imx8mp --iface lo");
     assert!(ran.code == Some(1) && ran.stderr.contains("type vcan"), "{ran:?}");
 }

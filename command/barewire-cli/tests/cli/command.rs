@@ -26,7 +26,7 @@ pub(super) fn interrupted(command: Command, work_ms: u64) -> Ran {
     interrupted_after(command, |id| works_for(id, work_ms)).1
 }
 
-/// The memory that a command may take more of between two looks at it. Allocators and the kernel round.
+/// The memory that a command may gain between two looks at it. Allocators and the kernel round.
 pub(super) const GROWTH_MAX_KB: u64 = 1_024;
 
 /// As [`interrupted`], after so much work that a command which keeps something of each step takes more

@@ -24,7 +24,7 @@ fn round_trip(bench: &Bench, data: &[u8], offset: usize) {
         let there = fs::read(&out).ok();
         let nothing = ["--offset", &at, "--length", "0", &out];
         bench.flash("read", "", &nothing).fails(1, "nothing to read");
-        assert!(fs::read(&out).ok() == there, "an output is not replaced by nothing");
+        assert!(fs::read(&out).ok() == there, "an empty read does not replace the output");
         bench.flash("verify", "", &["--offset", &at, &input]).fails(1, "nothing to verify");
         return;
     }

@@ -20,7 +20,7 @@ fn an_interrupted_write_leaves_whole_sectors() {
     let equal = content.iter().zip(&data).take_while(|(one, other)| one == other).count();
     let done = equal / 4096 * 4096;
     assert!(done < IMX8MP_SIZE && content[..done] == data[..done]);
-    assert!(content[done..].iter().all(|&byte| byte == 0xff), "nothing was begun behind {done}");
+    assert!(content[done..].iter().all(|&byte| byte == 0xff), "a write began behind {done}");
     // Nothing holds the file any more.
     bench.flash("id", "", &[]).ok();
 }

@@ -422,7 +422,7 @@ fn the_page_opens_in_a_browser_with_all_its_charts() {
         assert!(!html.contains(part), "{part}: the page needs something else");
     }
 
-    // This test sees an error where there is one.
+    // A broken page must show that this test sees errors.
     let broken = dir.path().join("broken.html");
     fs::write(&broken, html.replace("</body>", "<script>nothing()</script></body>"))
         .expect("written");

@@ -122,7 +122,7 @@ fn a_killed_write_leaves_a_mixture_as_a_chip_does() {
     let mut command = barewire(&all);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
     let begun = Instant::now();
-    // Until the first sectors are in the file, and long before the last.
+    // Waits for the first sectors in the file, which are there long before the last.
     while fs::read(&bench.chip).map_or(true, |content| content.get(..8192) != Some(&data[..8192])) {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing was written");
         assert!(child.try_wait().expect("is there").is_none(), "it ended before it was killed");

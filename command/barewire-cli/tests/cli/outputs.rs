@@ -189,7 +189,7 @@ fn what_is_no_regular_file_is_written_or_refused_and_stays() {
         move || fs::read(fifo).expect("read")
     });
     let ran = read(&bench, &[&text(&fifo)]).ok();
-    assert!(ran.text().contains("read 16 bytes"), "stdout is free for it: {ran:?}");
+    assert!(ran.text().contains("read 16 bytes"), "the text may go to stdout: {ran:?}");
     assert_eq!(reader.join().expect("no panic"), [0xff; 16]);
     let _listening = UnixListener::bind(&socket).expect("a socket");
     read(&bench, &[&text(&socket)]).fails(1, "it is a socket");

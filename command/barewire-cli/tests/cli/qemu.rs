@@ -80,7 +80,7 @@ fn flash_id_names_the_chip_of_another_house() {
         [&id["jedec_id"], &id["simulated"], &id["emulator"], &id["programming"]],
         [&json!("bf2541"), &json!(false), &json!("qemu-system-arm"), &json!("aai-word")]
     );
-    assert!(id["virtual_ns"].is_null(), "it has no time: {id}");
+    assert!(id["virtual_ns"].is_null(), "QEMU has no virtual time: {id}");
     assert_eq!(run(&["flash", "id", "-q", "--bus", BUS]).ok().stderr, "");
     assert_eq!(run(&["xfer", "-q", "--bus", BUS, "9f000000"]).ok().text(), "00 bf 25 41\n");
     let complained = run(&["xfer", "--bus", BUS, "9e000000"]).ok();
@@ -248,7 +248,7 @@ fn a_list_starts_no_program() {
         entry(&ran(command).ok().json(), BUS)
     };
     assert_eq!(list(&["list", "--json"])["installed"], true);
-    assert!(!mark.exists(), "a version takes up to half a second");
+    assert!(!mark.exists(), "QEMU was asked for its version: half a second");
     let board = list(&["list", "--json", "--versions"]);
     assert_eq!((&board["version"], &board["usable"]), (&json!("99.1"), &json!(true)));
 }

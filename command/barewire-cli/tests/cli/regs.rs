@@ -49,7 +49,7 @@ fn registers_are_read_by_name_address_and_field() {
     assert_eq!(*ready, expected);
     let one = array(&registers[2], "fields");
     assert_eq!((one.len(), &one[0]["name"], &one[0]["value"]), (1, &json!("REQOP"), &json!(4)));
-    assert_eq!(array(&read(&["C1FLTCON"]), "registers").len(), 8, "all of an array");
+    assert_eq!(array(&read(&["C1FLTCON"]), "registers").len(), 8, "all registers of the array");
     let text = regs("read", &["--quiet", "OSC"]).ok().text();
     assert!(text.starts_with("OSC at 0xe00 is 00000460, as after a reset\n"), "{text}");
     assert!(text.contains("\n  CLKODIV      6:5  3\n"), "{text}");

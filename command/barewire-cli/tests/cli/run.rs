@@ -30,7 +30,8 @@ pub(super) fn library() {
     });
 }
 
-/// Compiles a client; tests without a C compiler cannot link Rust either.
+/// Compiles a client. A C compiler is always there: without one, Rust could not link this test
+/// either.
 pub(super) fn client(source: &str, flags: &[&str]) -> (tempfile::TempDir, PathBuf) {
     try_client(source, flags).expect("a C compiler")
 }

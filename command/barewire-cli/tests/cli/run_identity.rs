@@ -94,7 +94,7 @@ fn other_boards_have_their_names_and_no_revision() {
                   test ! -e /proc/device-tree/system && grep -c Raspberry /proc/cpuinfo";
     let ran = served(&["--map", "/dev/spidev7.1=sim:imx8mp"], &["sh", "-c", script]);
     assert_eq!(ran.text(), "NXP i.MX8MPlus EVK board\nfsl,imx8mp-evk\nfsl,imx8mp\n0\n", "{ran:?}");
-    // A board that is not told: the machine's files.
+    // A board without an identity: the machine's files.
     let ran =
         served(&["--map", "/dev/spidev7.1=sim:zynq"], &["sh", "-c", "ls -d /proc/device-tree"]);
     let there = fs::exists("/proc/device-tree").expect("can be asked");

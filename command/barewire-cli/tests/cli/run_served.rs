@@ -1,5 +1,5 @@
-//! `barewire run`: requests in memory that a process shares with the server. A flash chip whose content is known tells
-//! whether each answer went to who asked.
+//! `barewire run`: requests in memory that a process shares with the server. The known content of a
+//! flash chip shows whether each answer went to the process that asked.
 
 use std::fs;
 use std::path::Path;

@@ -44,7 +44,7 @@ fn mosi(vcd: &str) -> Vec<Vec<u8>> {
     messages
 }
 
-/// `barewire run` with "input" on standard input; returns what came of it and the messages on the wire.
+/// `barewire run` with "input" on standard input; returns its result and the messages on the wire.
 fn recorded(command: &[&str]) -> (Ran, Vec<Vec<u8>>) {
     library();
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -75,7 +75,7 @@ fn copies_children_and_raw_calls_send_no_byte_to_the_wrong_side() {
     let marks = [0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7].map(|mark| vec![mark]);
     // What is read sends zeros.
     let expected = [&marks[..], &[vec![0, 0], vec![0xa8], vec![0xa9]]].concat();
-    assert_eq!(wire, expected, "the marks, and nothing else");
+    assert_eq!(wire, expected, "only the marks are sent");
     assert!(ran.stderr.contains("70000 bytes were written around"), "{ran:?}");
 }
 

@@ -89,7 +89,11 @@ fn a_program_reads_the_chips_id() {
     // In two pieces, and two commands at once.
     stream.write_all(&id[..3]).expect("takes it");
     assert_eq!(ask(&mut stream, &[&id[3..], &[0x00]].concat(), 5), [ACK, 0xef, 0x40, 0x16, ACK]);
-    assert_eq!(ask(&mut stream, &[0x7f, 0x00], 2), [NAK, ACK], "unknown, and on it goes");
+    assert_eq!(
+        ask(&mut stream, &[0x7f, 0x00], 2),
+        [NAK, ACK],
+        "an unknown opcode is refused, and the next one served"
+    );
     // An operation without bytes; a delay, executed.
     assert_eq!(ask(&mut stream, &[0x13, 0, 0, 0, 0, 0, 0], 1), [ACK]);
     assert_eq!(ask(&mut stream, &[0x0e, 0, 0, 0, 1, 0x0f], 2), [ACK, ACK]);
@@ -232,7 +236,7 @@ fn once_is_for_the_first_program_that_asks_for_something() {
     assert_eq!(ask(&mut stream, &ID, 4), [ACK, 0xef, 0x40, 0x16]);
     drop(stream);
     assert_eq!(server.end().0, Some(0));
-    // On a terminal, whose end of line is the program's closing.
+    // On a terminal, where the program ends the connection by closing it.
     let dir = tempfile::tempdir().expect("a temporary directory");
     let link = dir.path().join("chip");
     let server = Server::start(&text(&link), &["--once"]);
@@ -274,7 +278,7 @@ fn a_boards_registers_are_served_to_another_program() {
     let mut told = String::new();
     BufReader::new(child.stderr.take().expect("piped")).read_line(&mut told).expect("readable");
     assert!(told.contains("registers of sim:imx8mp,seed=3 at"), "{told}");
-    let source = std::fs::read_to_string(&tree).expect("the tree is there first");
+    let source = std::fs::read_to_string(&tree).expect("the tree is written before the line");
     assert!(source.contains("linux,spi-loopback-test"), "{source}");
     let client = barewire_mmio::Client::connect(&socket).expect("connects");
     assert_eq!(barewire::reg::Registers::read(&mut client.registers(0), 0x18), 3, "STATREG");

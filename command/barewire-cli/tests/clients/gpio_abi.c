@@ -267,7 +267,7 @@ static void values(void) {
     CHECK(configure(fd, GPIO_V2_LINE_FLAG_INPUT | GPIO_V2_LINE_FLAG_BIAS_PULL_DOWN) == 0 && get(fd, 7) == 0);
     uint64_t low = GPIO_V2_LINE_FLAG_INPUT | GPIO_V2_LINE_FLAG_ACTIVE_LOW;
     CHECK(configure(fd, low) == 0 && get(fd, 7) == 7 && flags_of(A) == (low | GPIO_V2_LINE_FLAG_USED));
-    /* An open drain lets go of what is pulled up. */
+    /* An open drain set to 1 lets its pull-up raise the line. */
     uint64_t drain = GPIO_V2_LINE_FLAG_OUTPUT | GPIO_V2_LINE_FLAG_OPEN_DRAIN | GPIO_V2_LINE_FLAG_BIAS_PULL_UP;
     CHECK(configure(fd, drain) == 0 && get(fd, 7) == 0 && set(fd, 5, 7) == 0 && get(fd, 7) == 5);
     uint64_t source = GPIO_V2_LINE_FLAG_OUTPUT | GPIO_V2_LINE_FLAG_OPEN_SOURCE | GPIO_V2_LINE_FLAG_BIAS_PULL_DOWN;
@@ -571,7 +571,7 @@ static void descriptors(void) {
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child && status == 0 && get(fd, 1) == 1);
     CHECK(close(fd) == 0);
-    /* A child that is killed lets go of its own. */
+    /* A killed child releases its lines. */
     int ready[2];
     char byte;
     CHECK(pipe(ready) == 0);
@@ -596,7 +596,7 @@ static void descriptors(void) {
         void *wrong;
         CHECK(pthread_join(threads[index], &wrong) == 0 && wrong == NULL);
     }
-    /* All can be had again: nothing was left. */
+    /* All lines can be requested again: none was left. */
     for (unsigned line = A; line <= D; line++)
         CHECK((fd = line_of(line, GPIO_V2_LINE_FLAG_INPUT)) > 2 && close(fd) == 0);
 }

@@ -1,4 +1,4 @@
-//! 4 bytes exchanged, then 4 written and 64 read: by `embedded-hal`, on a bus that may be used in any way.
+//! Exchanges 4 bytes, then writes 4 and reads 64: by `embedded-hal`, on a bus that allows every use.
 #![no_std]
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! How deep the stack is in each path: the memory below it is painted, the path runs, and what it wrote over is counted.
+//! How deep the stack is in each path: the memory below it is filled with a pattern, the path runs,
+//! and the bytes that it overwrote are counted.
 //!
 //! In QEMU: `cargo run --bin stack`. A path that needs more than its row allows fails.
 #![no_std]

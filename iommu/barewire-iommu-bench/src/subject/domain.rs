@@ -13,7 +13,7 @@ type Strict = Domain<Tables, Counting, IovaWindow<Vec<u64>>>;
 
 /// The domain and its mappings, in the order of the slots.
 ///
-/// It chooses the addresses itself: [`Subject::translate`] takes the job's address for a slot's.
+/// It chooses the addresses itself: [`Subject::translate`] reads the job's address as the number of a slot.
 ///
 /// `APART` makes each call a function of its own, which can be counted.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// At most so many drawings a second: more is flicker.
+/// The most drawings a second: more is flicker.
 const DRAWINGS_PER_S: u8 = 10;
 
 const BYTES: &str =
@@ -38,7 +38,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// So many are done.
+    /// Sets the number of units done.
     pub(crate) fn set(&self, done: u64) {
         self.0.set_position(done);
     }

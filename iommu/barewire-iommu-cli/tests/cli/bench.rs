@@ -273,6 +273,6 @@ fn bad_options_are_refused() {
 fn ctrl_c_ends_it_between_two_rounds() {
     let command = barewire_iommu(&["bench", "--json", "--rounds", "1000000"]);
     let ran = interrupted(command, Duration::from_millis(500));
-    assert!(ran.stdout.is_empty(), "half a bench is none");
+    assert!(ran.stdout.is_empty(), "an interrupted bench prints nothing");
     ran.fails(130, "stopped as asked");
 }

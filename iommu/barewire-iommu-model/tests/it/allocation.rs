@@ -88,7 +88,7 @@ const CALLS: [Call; 14] = [
 fn run(config: Config, coherent: bool, shortage: Shortage) -> u32 {
     let machine = machine(&config, coherent);
     let mut bench = Bench::new(&machine, config);
-    // By page the undoing of a map that made a table of the first levels has too many pages.
+    // By page, undoing a map that made a table of the first levels would take too many commands.
     bench.strategy = if coherent { Strategy::default() } else { Strategy::ByRange };
     bench.replacing = Some(None);
     machine.set_shortage(shortage);

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use barewire_iommu::{
-    Attributes, Bounds, ClaimError, Config, Context, Costs, Deferred, Domain, DomainMapError,
+    Attributes, Bounds, ClaimError, Config, Context, Deferred, Domain, DomainMapError,
     DomainUnmapError, FlushError, Granule, Held, Invalidate, Iova, IovaAllocator, IovaWindow,
     MapError, Mapped, PhysAddr, Policy, Segment, Stage, Strategy as Flushing, Tlbi, Walks,
 };
@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
 
 use crate::bench::{Kind, machine};
+use crate::random::flushing;
 
 const CONTEXT: Context = Context::Asid(21);
 
@@ -35,8 +36,7 @@ impl WatchedAllocator<'_> {
         let mut next = self.map.borrow().clone();
         let mut at = iova;
         for (phys, len, kind) in self.wanted.borrow().iter() {
-            next.map(at, *phys, *len, kind.meaning(self.stage))
-                .expect("nobody has these addresses");
+            next.map(at, *phys, *len, kind.meaning(self.stage)).expect("these addresses are free");
             at += len;
         }
         self.machine.begin(self.context, next);
@@ -145,7 +145,7 @@ fn with_owner<R>(
 }
 
 impl Owner<'_, '_> {
-    /// Maps pieces of so many pages, each of them continuing the one before or not.
+    /// Maps pieces of that many pages each; a piece continues the one before or not.
     fn map(&mut self, pieces: &[(u64, bool)], kind: Kind) -> bool {
         let mut segments = Vec::new();
         let mut wanted = Vec::new();
@@ -279,15 +279,6 @@ enum Step {
     Retry,
     Reclaim,
     Shortage(u64),
-}
-
-fn flushing() -> impl Strategy<Value = Flushing> {
-    prop_oneof![
-        Just(Flushing::ByPage),
-        Just(Flushing::ByRange),
-        Just(Flushing::ByContext),
-        Just(Flushing::Adaptive(Costs::default())),
-    ]
 }
 
 fn policy() -> impl Strategy<Value = Policy> {
@@ -458,7 +449,11 @@ fn a_block_takes_the_place_of_an_empty_table() {
             for shortage in [Shortage::Never, Shortage::From(0)] {
                 assert_eq!(levels(None, shortage), Some(2));
                 for how in [FlushFailure::Before, FlushFailure::After] {
-                    assert_eq!(levels(Some(how), shortage), Some(3), "pages in the same table");
+                    assert_eq!(
+                        levels(Some(how), shortage),
+                        Some(3),
+                        "the pages lie in the same table"
+                    );
                 }
             }
         }

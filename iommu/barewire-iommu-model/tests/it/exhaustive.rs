@@ -10,7 +10,7 @@ use crate::bench::{Bench, Kind, machine};
 enum Step {
     /// By blocks where the range permits.
     Map(usize),
-    /// A page off: by pages.
+    /// To memory that lies a page off: only pages fit.
     MapPages(usize),
     /// In pieces of one and two pages and the rest, from all over.
     MapPieces(usize),

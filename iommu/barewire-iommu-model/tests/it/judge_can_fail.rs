@@ -496,7 +496,7 @@ fn a_forgotten_clean_is_seen() {
         Violation::NotCleaned { index: 0, .. },
         Violation::Differs { found: None, .. },
     );
-    // Of the zero that unmaps: the walker reads the page again after the invalidation.
+    // The zero that unmaps is not cleaned: the walker reads the page again after the invalidation.
     let machine = Machine::new(Options { coherent: false, ..Options::default() });
     let mut actor = Actor::new(&machine);
     let level_3 = actor.page_in_table();
@@ -676,7 +676,7 @@ fn a_flush_that_fails_has_dropped_nothing_or_all() {
         actor.unmapping(BLOCK + 5 * PAGE, PAGE, |actor| actor.put(level_3, 5, 0));
         machine.fail_flush(1, how);
         let flush = || machine.flush(CONTEXT, &[Tlbi::Context]);
-        assert_eq!(machine.flush(CONTEXT, &[]), Ok(()), "the one after the next");
+        assert_eq!(machine.flush(CONTEXT, &[]), Ok(()), "only the flush after the next fails");
         assert_eq!(flush(), Err(FlushError::Timeout));
         machine.settle(CONTEXT);
         assert_eq!(!actor.violations().is_empty(), stale);
@@ -737,7 +737,10 @@ fn what_was_accessed_once_stays_until_it_is_invalidated() {
     actor.unmapping(BLOCK, BLOCK, |actor| actor.set(1, 0));
     assert!(machine.access(CONTEXT, BLOCK + 5 * PAGE).is_some(), "nobody has flushed");
     actor.flush(CONTEXT, page(BLOCK + 5 * PAGE, true, None));
-    assert!(machine.access(CONTEXT, BLOCK + 5 * PAGE).is_some(), "by the cached walk");
+    assert!(
+        machine.access(CONTEXT, BLOCK + 5 * PAGE).is_some(),
+        "the cached walk still leads there"
+    );
     machine.settle(CONTEXT);
     assert_reports!(actor.violations(), Violation::Stale { .. }, Violation::StaleWalk { .. });
 }

@@ -44,7 +44,7 @@ impl Worker<'_, '_> {
         let pages = (self.ground.end - self.ground.start) / page;
         let at = random(&mut self.seed, pages);
         let count = match random(&mut self.seed, 4) {
-            // All there is, for tables to be unhooked where the part covers them.
+            // The whole range: tables that the part covers are then unhooked.
             0 => pages,
             1 => random(&mut self.seed, 40) + 1,
             _ => random(&mut self.seed, 4) + 1,

@@ -42,7 +42,7 @@ enum Operation {
         at: Place,
         len: Length,
     },
-    /// So many things that are mapped, without a flush between: more than a gather tells apart.
+    /// Unmaps this many mappings without a flush between: more than a gather keeps apart.
     UnmapMany {
         which: usize,
         count: usize,
@@ -59,10 +59,10 @@ type Place = (u64, u64);
 /// A number of tables, and a number of pages.
 type Length = (u64, u64);
 
-/// Tables of the last level that are played with, half of them on each side of a boundary.
+/// Tables of the last level that the test uses, half of them on each side of a boundary.
 const TABLES: u64 = 6;
 
-fn flushing() -> impl Strategy<Value = Flushing> {
+pub(super) fn flushing() -> impl Strategy<Value = Flushing> {
     prop_oneof![
         Just(Flushing::ByPage),
         Just(Flushing::ByRange),
@@ -134,7 +134,7 @@ impl Ground {
 
     fn iova(&self, (table, page): Place) -> u64 {
         let pages = self.table / self.page;
-        // From 10,000 on counted from the table's end.
+        // Numbers from 10,000 on count from the table's end.
         let page = if page >= 10_000 { pages - 1 - (page - 10_000) } else { page % pages };
         self.start + table * self.table + page * self.page
     }

@@ -36,7 +36,7 @@ impl StoppableMachine<'_> {
     fn step(&self) {
         STOP.with_borrow_mut(|stop| match stop {
             Some(Stop { after: 0, .. }) => {
-                let Stop { go, done, .. } = stop.take().expect("looked at just now");
+                let Stop { go, done, .. } = stop.take().expect("it was `Some` above");
                 go.send(()).expect("the other thread waits");
                 done.recv().expect("the other thread did not panic");
             }

@@ -156,7 +156,7 @@ fn another_table_takes_over_when_the_context_descriptor_changes() {
         other.map(IOVA, rig.page(2), K4, Access::ReadWrite);
         contexts.set(0, Some(&other.descriptor()), &[rig.sid()]).expect("set");
         assert_eq!(rig.read(IOVA), message(2));
-        // Each under its ASID still: nothing was invalidated, and nothing had to be.
+        // Translations are cached under their ASIDs, so no invalidation was needed.
         contexts.set(0, Some(&one.descriptor()), &[rig.sid()]).expect("set");
         assert_eq!(rig.read(IOVA), message(1));
         contexts.set(0, None, &[rig.sid()]).expect("removed");

@@ -151,7 +151,7 @@ impl<'s, 'r> Bench<'s, 'r> {
 
 impl Drop for Bench<'_, '_> {
     fn drop(&mut self) {
-        // Before its tables go.
+        // The device must stop before its tables go.
         if !std::thread::panicking() {
             self.rig.set_stream(&Stream::Abort);
         }
@@ -255,10 +255,20 @@ fn a_back_end_that_does_not_invalidate_is_seen_as_stale_data() {
                     bench.assert_read(iova, 100, count, "mapped");
                     bench.set_mood(mood);
                     bench.unmap(mapped);
-                    bench.assert_read(iova, 100, count, "gone for us and there for the device");
+                    bench.assert_read(
+                        iova,
+                        100,
+                        count,
+                        "unmapped for us, still mapped for the device",
+                    );
                     let mapped = bench.map(200, count);
                     assert_eq!(mapped.iova(), iova);
-                    bench.assert_read(iova, 100, count, "the old pages instead of the new");
+                    bench.assert_read(
+                        iova,
+                        100,
+                        count,
+                        "the device reads the old pages, not the new",
+                    );
                     bench.set_mood(Mood::Honest);
                     bench.unmap(mapped);
                     bench.assert_unmapped(iova, count);
@@ -312,7 +322,7 @@ fn in_a_deferred_domain_one_flush_is_for_all_and_until_then_addresses_rest() {
             }
             for &(iova, page, ticket) in &waiting {
                 assert!(!bench.domain.completed(ticket));
-                bench.assert_read(iova, page, 16, "nothing was promised yet");
+                bench.assert_read(iova, page, 16, "no completion was promised yet");
             }
         });
         assert_eq!((told.len(), bench.domain.waiting().0), (0, 4));
@@ -385,6 +395,6 @@ fn a_mapping_that_finds_no_memory_leaves_nothing_behind() {
             bench.unmap(mapped);
             break;
         }
-        assert!(failures >= 3, "three tables at least, and {failures} failures");
+        assert!(failures >= 3, "at least three tables, but {failures} failures");
     });
 }

@@ -101,7 +101,7 @@ fn two_address_spaces_keep_apart() {
         one.unmap(IOVA, K4);
         two.unmap(IOVA, K4);
         two.flush(two.context, &[Tlbi::Context]);
-        assert_eq!(rig.read(IOVA), message(1), "stale, and not the other's affair");
+        assert_eq!(rig.read(IOVA), message(1), "still cached: the other's flush does not reach it");
         two.switch();
         rig.assert_unmapped(IOVA);
         one.switch();

@@ -42,12 +42,12 @@ fn line_1_a_full_tlb_is_emptied() {
         for index in 0..ENTRIES {
             device.map(at(others, index * K4), VirtMachine::DATA, K4, Access::ReadWrite);
         }
-        // The mailbox is in it, and the page that was remapped.
+        // Afterwards the TLB has the mailbox and the page that was remapped.
         device.flush(Context::Asid(ASID), &[Tlbi::Context]);
         remap(&mut device);
         let fetch = |index| rig.machine.edu().fetch(at(others, index * K4), 4).expect("fetches");
         (0..ENTRIES - 2).for_each(fetch);
-        assert_eq!(rig.read(IOVA), message(1), "256 entries: still the old one");
+        assert_eq!(rig.read(IOVA), message(1), "still the old translation after 256 entries");
         fetch(ENTRIES - 2);
         assert_eq!(rig.read(IOVA), message(2), "257");
     });

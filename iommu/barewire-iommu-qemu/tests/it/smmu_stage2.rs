@@ -128,7 +128,7 @@ fn a_virtual_machine_and_an_address_space_keep_apart() {
         machine.unmap(IPA, K4);
         space.unmap(IPA, K4);
         space.flush(space.context, &[Tlbi::Context]);
-        assert_eq!(rig.read(IPA), message(1), "stale, and not the other's affair");
+        assert_eq!(rig.read(IPA), message(1), "still cached: the other's flush does not reach it");
         machine.flush(machine.context, &[Tlbi::Context]);
         rig.assert_unmapped(IPA);
         space.switch();
@@ -254,7 +254,7 @@ fn blocks_of_every_granule_are_walked() {
             let operations = device.operations(Strategy::ByPage);
             let context = device.context;
             let told = rig.commands(|| device.flush(context, operations.as_slice()));
-            assert_eq!(told, ["TLBI_S2_IPA"], "one for the block");
+            assert_eq!(told, ["TLBI_S2_IPA"], "one command for the block");
             rig.assert_unmapped(inside);
         }
         rig.assert_misuse(&[]);

@@ -310,7 +310,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     /// flushes.
     ///
     /// # Errors
-    /// The error of the flush. Nothing that waits is released then.
+    /// The error of the flush. Then nothing that waits for this flush is released.
     ///
     /// # Panics
     /// If the ticket belongs to another domain.

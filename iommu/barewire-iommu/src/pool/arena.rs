@@ -18,7 +18,7 @@
 //!    interrupt handler may do that while the code that it interrupted does it too.
 //! 2. Allocating a run may take a spin lock, against other threads that do the same. An interrupt
 //!    handler creates no table whose root is a run.
-//! 3. While a run is assembled, up to its own number of free tables is out of reach of other
+//! 3. While a run is assembled, up to as many free tables as it has are out of reach of other
 //!    threads. They may be told that there is no memory when no more than these are left.
 //!
 //! # Not supported

@@ -499,7 +499,7 @@ impl Fresh {
         unsafe { spare.pop(&table.pool) }.map(|at| Self { at })
     }
 
-    /// Adds `count` tables to `spare`. Returns `false` if the pool has not so many.
+    /// Adds `count` tables to `spare`. Returns `false` if the pool has fewer.
     pub(super) fn reserve<P: Pool>(table: &PageTable<P>, spare: &mut Chain, count: usize) -> bool {
         let bytes = table.geometry.page_bytes() as usize;
         (0..count).all(|_| {

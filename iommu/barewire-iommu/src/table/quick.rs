@@ -138,7 +138,7 @@ pub(super) fn map_some<P: Pool>(
     attributes: Attributes,
 ) -> Option<u64> {
     let geometry = &table.geometry;
-    // Fewer than a table has: where a whole table or a block would fit, it is for the general code.
+    // Fewer pages than a table has: the general code maps whole tables and blocks.
     let few = (2..1 << INDEX_BITS).contains(&segments.len());
     let bytes = (segments.len() as u64) << PAGE_SHIFT;
     let right = few

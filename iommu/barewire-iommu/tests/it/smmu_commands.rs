@@ -158,7 +158,7 @@ fn without_ranges_every_page_is_a_command() {
     });
 }
 
-/// What a range's commands cover, decoded from the commands, is the range.
+/// The commands for a range, decoded, cover exactly that range.
 #[test]
 fn ranges_are_covered_exactly() {
     with_smmu(Options::default(), settings(4, 100), |fake, smmu| {

@@ -79,7 +79,7 @@ fn flaw_4_erratum_2812531_at_most_63_commands_between_syncs() {
             if log2 == 8 {
                 let syncs = executed.iter().filter(|&&command| command == SYNC).count();
                 // The first commands have two.
-                assert_eq!(syncs, 8192usize.div_ceil(63) + 2, "not more than needed");
+                assert_eq!(syncs, 8192usize.div_ceil(63) + 2, "more CMD_SYNCs than needed");
             }
         }
     }

@@ -76,7 +76,8 @@ fn flaw_7_a_handler_deals_with_errors_and_events_anywhere() {
             });
             if came {
                 assert_eq!(fake.state().active_errors(), 0);
-                // The interrupted CPU may have been the one to acknowledge: then it is told now.
+                // The interrupted CPU may have been the one to acknowledge: then it gets the error
+                // now.
                 assert_eq!(reported | smmu.handle_errors().bits(), 1 << 2, "point {points}");
             }
         });
@@ -106,7 +107,7 @@ fn flaw_7_a_handler_that_flushes_may_time_out_and_nothing_worse() {
             expected.extend(came.then_some(inner.0));
             let mut executed = fake.take_executed();
             executed.sort_unstable();
-            assert_eq!(executed, expected, "each once, point {points}");
+            assert_eq!(executed, expected, "each command once, point {points}");
         });
         if !came {
             break;

@@ -149,6 +149,6 @@ fn flaw_7_a_wait_that_was_given_up_is_waited_for() {
     }
     assert_eq!(file.waits.lock().unwrap()[1].overlaps, 0);
     let results = [(); 6].map(|()| bank.flush(Context::Asid(1), &[page()]));
-    assert!(results.iter().all(Result::is_err), "each needs more looks than it has");
+    assert!(results.iter().all(Result::is_err), "each call needs more polls than it may take");
     assert_eq!(file.waits.lock().unwrap()[1].overlaps, 0);
 }

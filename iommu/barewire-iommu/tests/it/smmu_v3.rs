@@ -37,10 +37,10 @@ fn bring_up_in_order() {
     assert_eq!(writes[6].1 & 0x1f, 7);
     assert_eq!(writes[11].1 & 0x1f, 6);
     assert_eq!(fake.state().cr0ack, 0b1100);
-    assert_eq!(fake.state().active_errors(), 0, "an error from before");
+    assert_eq!(fake.state().active_errors(), 0, "an earlier error is still active");
     assert_eq!(fake.take_executed(), [[0x04, 31], [0x30, 0]]);
     assert!(smmu.features().ranges);
-    #[expect(clippy::drop_non_drop, reason = "nothing may be given back when it goes")]
+    #[expect(clippy::drop_non_drop, reason = "dropping it must give nothing back")]
     drop(smmu);
     assert_eq!(ram.allocated(), 3, "the SMMU may look at its queues");
 }
@@ -56,7 +56,7 @@ fn a_table_and_a_stop() {
         with_smmu(Options::default(), |fake, ram, smmu| {
             let mut streams = smmu.streams(layout).unwrap();
             assert_eq!(smmu.streams(layout).unwrap_err(), SmmuError::Taken);
-            // All before it is enabled, and what is not set is aborted.
+            // The stream is set before the SMMU is enabled, which aborts all other streams.
             streams.set(17, &Stream::Bypass).unwrap();
             streams.enable().unwrap();
             assert_eq!(fake.state().cr0ack & 1, 1);

@@ -95,7 +95,7 @@ fn after_an_error_reads_are_zero_and_the_first_error_stays() {
     link.settle();
     link.read_n(0, &mut words);
     assert_eq!(link.error(), Some(&first));
-    assert!(link.out.len() < BATCH * 32, "nothing is queued for nobody");
+    assert!(link.out.len() < BATCH * 32, "nothing stays queued without an owner");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tells a good version, and ends at once with a complaint.
+# Prints a good version, and ends at once with a complaint.
 if [ "$1" = --version ]; then
     echo "QEMU emulator version 7.2.0"
     exit 0

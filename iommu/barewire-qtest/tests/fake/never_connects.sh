@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tells a good version, and then never connects to its socket. Its process number is left beside
+# Prints a good version, and then never connects to its socket. Its process number is left beside
 # the flash file.
 if [ "$1" = --version ]; then
     echo "QEMU emulator version 7.2.0"

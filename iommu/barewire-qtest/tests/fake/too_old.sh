@@ -1,3 +1,3 @@
 #!/bin/sh
-# A QEMU of another time.
+# A QEMU that is too old.
 echo "QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2)"

@@ -10,7 +10,7 @@ pub(super) mod stack;
 /// Colours of steps; the last is for all that have none of their own.
 pub(super) const FILLS: usize = 12;
 
-/// A number with the digits that count, and no more than it has.
+/// A number with its significant digits, and no more.
 #[must_use]
 pub fn number(value: f64) -> String {
     let magnitude = value.abs();
@@ -68,7 +68,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Values `from` to `to` on pixels `begin` to `end`. An empty range is made one.
+    /// Values `from` to `to` on pixels `begin` to `end`. An empty range is widened to 1.
     pub(super) fn linear([from, to]: [f64; 2], [begin, end]: [f64; 2]) -> Self {
         let to = if to > from { to } else { from + 1.0 };
         Self { from, to, begin, end, logarithmic: false }

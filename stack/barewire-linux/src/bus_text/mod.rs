@@ -324,7 +324,7 @@ fn digits(text: &str, radix: u32) -> Option<u64> {
 /// The entry of `known` that `word` probably means, if any is similar.
 fn near(word: &str, known: &[&'static str]) -> Option<&'static str> {
     let word = word.to_lowercase();
-    // A part of a word is similar, too: `reference`, `clock`.
+    // Part of a word counts as similar, too: `reference`, `clock`.
     let part = |whole: &str| word.len() >= 3 && whole.contains(&word);
     let like = |whole: &str| levenshtein(&word, whole) <= 1 + whole.len() / 4;
     let near = known.iter().copied().filter(|&whole| part(whole) || like(whole));

@@ -19,7 +19,7 @@ pub struct MappedBlock<C> {
     controller: C,
     /// The errors of chip selects through the kernel, if they can fail.
     fault: Option<CsFault>,
-    /// Keeps other processes away, if the lock is had alone.
+    /// Keeps other processes away, if the lock is held exclusively.
     _alone: Option<SharedLock>,
 }
 

@@ -292,7 +292,7 @@ impl Mapped {
         self.watch.clone().telling(self.parts.selects.fault())
     }
 
-    /// A watch that fails no message and so costs none anything: ask it at the end.
+    /// A watch that fails no message, and so costs no message anything: ask it at the end.
     #[must_use]
     pub fn silent_watch(&self) -> Watch {
         self.watch.clone()

@@ -67,7 +67,7 @@ pub enum LockAt {
     /// hexadecimal: one lock for UIO and `/dev/mem`.
     #[default]
     Default,
-    /// A file that all processes name.
+    /// A file. All processes must name the same one.
     File(PathBuf),
 }
 

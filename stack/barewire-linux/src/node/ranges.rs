@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn empty_ranges_are_the_parent_s_and_cells_are_the_bus_s_own() {
-        // i.MX 8M: 64-bit cells at the root, 32-bit ones below; the blocks' bus inside is as it is.
+        // i.MX 8M: 64-bit cells at the root, 32-bit ones below; the inner bus of the blocks changes
+        // nothing.
         let ranges = [0, 0, 0, 0x3e00_0000, 0x2800_0000, 0, 0x2800_0000, 0x1000_0000];
         let soc = View::root().below(&ranges, ONE, TWO);
         let aips = soc.below(&[], ONE, ONE);

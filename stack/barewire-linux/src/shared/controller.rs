@@ -137,7 +137,8 @@ impl Opener {
         found: MutexState,
         reclaim: impl FnOnce() -> T,
     ) -> Result<T, Errno> {
-        // First, and also for one that is refused below: the mark of a dead owner is gone.
+        // Comes first, even for a caller that is refused below: acquiring has cleared a dead
+        // owner's mark.
         lock.last_user().store(NO_USER, Ordering::Relaxed);
         if found == MutexState::OwnerDied {
             lock.deaths().fetch_add(1, Ordering::Relaxed);

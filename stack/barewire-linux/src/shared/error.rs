@@ -101,7 +101,8 @@ pub enum SharedError {
         /// The user who opened it first.
         user: u32,
     },
-    /// The processes that have the bus open are of another boot: of another machine that shares the file system.
+    /// The processes that have the bus open belong to another boot: they run on another machine
+    /// that shares the file system.
     Boot {
         /// The file.
         path: PathBuf,

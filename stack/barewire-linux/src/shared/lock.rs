@@ -150,8 +150,9 @@ impl SharedLock {
     /// * [`SharedError::NotALock`], [`SharedError::Version`], [`SharedError::Layout`],
     ///   [`SharedError::Size`] if the existing file cannot be used.
     /// * [`SharedError::Exclusive`] if another opener has it alone.
-    /// * [`SharedError::Namespace`], [`SharedError::Boot`] if those who have it open are in another PID namespace
-    ///   or of another boot, [`SharedError::NoOrigin`] if this process's are unknown.
+    /// * [`SharedError::Namespace`], [`SharedError::Boot`] if the processes that have it open are
+    ///   in another PID namespace or of another boot, [`SharedError::NoOrigin`] if this process's
+    ///   are unknown.
     /// * [`SharedError::Mutex`] with `ECHILD` in a child that shares its parent's memory; [`SharedError::Os`].
     pub fn open(path: &Path, like: &Path) -> Result<Self, SharedError> {
         Self::enter(path, like, false)

@@ -34,7 +34,7 @@ fn its_word_has_the_owner_and_nothing_else() {
     for _ in 0..3 {
         let (held, found) = lock.mutex().acquire().expect("free");
         assert_eq!((found, word(&lock)), (MutexState::Free, thread));
-        assert_eq!(lock.mutex().acquire().err(), Some(Errno::DEADLK), "by its owner again");
+        assert_eq!(lock.mutex().acquire().err(), Some(Errno::DEADLK), "its owner takes it again");
         drop(held);
         assert_eq!(word(&lock), 0);
     }

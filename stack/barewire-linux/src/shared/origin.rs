@@ -1,4 +1,5 @@
-//! Whose thread ids a lock has: the boot and the PID namespace of those who have its file open, and their first user.
+//! Whose thread ids a lock has: the boot and the PID namespace of the processes that have its file
+//! open, and their first user.
 //!
 //! The first opener of several writes it. Thread ids of another PID namespace name other threads here, or none. The
 //! same holds for ids of another boot, for example of another machine that shares the file system.

@@ -1,4 +1,4 @@
-//! Waiting for a lock of a file that the kernel does not wait for in a way that can be stopped.
+//! Waits for the lock of a file, by retries, where the kernel's own wait could not be stopped.
 
 use std::ops::ControlFlow;
 use std::thread;

@@ -143,7 +143,7 @@ fn places_and_files_that_will_not_do_are_told() {
     let error = place.open().expect_err("open to all").to_string();
     assert!(error.contains("may be written by anybody") && error.contains("remove it"), "{error}");
     place.device_mode(0o666);
-    place.open().expect("the device is as open");
+    place.open().expect("the lock is as open as the device");
 }
 
 /// Counts its calls, and panics within a message if the test asks for that.
@@ -187,7 +187,7 @@ fn the_block_is_reclaimed_when_another_used_it_and_only_then() {
     let mut one = Bus::new(ProcessShared::new(open(), Probe::default()));
     let mut other = Bus::new(ProcessShared::bring_up(open(), Probe::default).expect("brought up"));
     one_message(&other);
-    assert_eq!(reclaims(&mut other), 0, "brought up by itself");
+    assert_eq!(reclaims(&mut other), 0, "it brought the controller up itself");
     one_message(&one);
     one_message(&one);
     assert_eq!(reclaims(&mut one), 1, "the first time only");
@@ -218,7 +218,11 @@ fn an_owner_that_died_is_told_once_and_counted_by_all() {
     one_message(&bus);
     assert_eq!((recoveries.times(), recoveries.total()), (1, 1));
     assert_eq!(*LOG.lock().expect("whole"), ["the bus was recovered 1 times, 1 times in all"]);
-    assert_eq!(bus.into_inner().inner().reclaims, 2, "the first message's, and the dead owner's");
+    assert_eq!(
+        bus.into_inner().inner().reclaims,
+        2,
+        "one for the first message, one for the dead owner"
+    );
     let later = ProcessShared::new(open(), Null::new()).recoveries();
     assert_eq!((later.times(), later.total()), (0, 1));
 }
@@ -246,7 +250,7 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
     let place = Place::new();
     let open = || place.open().expect("opens");
     let lock = open();
-    // Held by a thread that there is not, and that ended without the kernel's knowing.
+    // Held by a thread that does not exist: it ended without the kernel's knowing.
     words(&lock)[0].store(0x3fff_fff0, std::sync::atomic::Ordering::Relaxed);
     let bus = Bus::new(ProcessShared::new(open(), Null::new()));
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens without the lock");
@@ -377,7 +381,7 @@ fn a_chips_claim_is_set_during_an_operation_and_not_after() {
         chip.acquire().expect("free");
         assert!(claim.is_set() && !of_another.is_set());
         assert_eq!(other.try_acquire(), Ok(false));
-        assert!(claim.is_set(), "one that does not get it changes nothing");
+        assert!(claim.is_set(), "a thread that does not get it changes nothing");
         chip.release();
         assert!(!claim.is_set());
     }
@@ -431,7 +435,7 @@ fn another_namespace_or_boot_is_refused_while_it_is_there_and_leaves_nothing() {
         // The lock's word names thread 1, which belonged to the other boot: no thread will release
         // it.
         words(&theirs)[0].store(0x8000_0001, Relaxed);
-        let error = place.open().expect_err("thread ids of others");
+        let error = place.open().expect_err("the ids are of another boot or namespace");
         drop(theirs);
         let lock = place.open().expect("they are gone");
         let taken = lock.mutex().acquire_while(&mut |_| std::ops::ControlFlow::Break(()));

@@ -14,10 +14,10 @@
 //!
 //! # Safety
 //! [`Message`] carries addresses to the kernel. Only [`Store::record`] writes them, from a message
-//! that the returned [`Recording`] keeps mutably borrowed. Only a borrowed recording makes a
-//! `Message` from them. So, while a `Message` lives, its addresses are those of live buffers that
-//! no other code reads or writes. The fields here are private for that reason: `spidev::ioctl`
-//! relies on it.
+//! that the returned [`Recording`] keeps mutably borrowed. A `Message` can be made from a borrowed
+//! recording only. So, while a `Message` lives, its addresses are those of live buffers that no
+//! other code reads or writes. The fields here are private for that reason: `spidev::ioctl` relies
+//! on it.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -137,7 +137,7 @@ impl Message<'_> {
 
     /// Bytes on the wire: the ioctl's result on success.
     #[must_use]
-    #[allow(clippy::len_without_is_empty, reason = "a message of no bytes is none without effect")]
+    #[allow(clippy::len_without_is_empty, reason = "a message without bytes still has an effect")]
     pub fn len(&self) -> usize {
         self.len
     }

@@ -139,7 +139,7 @@ pub(super) fn configure(
         cs_setup_ticks,
         cs_hold_ticks,
         cs_inactive_ticks,
-        // It holds no CS: the kernel could, but the ioctl would have to be told.
+        // It does not keep CS active: the kernel could, but the ioctl would have to ask for it.
         selection: Selection::default()
             .with_waits(cs_setup_ticks | cs_hold_ticks | cs_inactive_ticks != 0),
     };

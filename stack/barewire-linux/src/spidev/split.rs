@@ -22,8 +22,8 @@ use super::abi::MESSAGE_TRANSFERS_MAX;
 use super::message::Segment;
 
 /// The multiple to which a transfer's length is rounded up. 128 is the largest `ARCH_DMA_MINALIGN`
-/// of the architectures with spidev users (arm64). Where it is smaller, a message could have been a
-/// little longer.
+/// of the architectures with spidev users (arm64). On an architecture with a smaller one, a message
+/// could be a little longer.
 pub(super) const DMA_MINALIGN: usize = 128;
 
 /// How long the kernel keeps CS inactive at `cs_change`; spidev has no field for it.

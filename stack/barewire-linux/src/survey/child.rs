@@ -43,7 +43,7 @@ pub struct Use {
 
 /// A chip's node that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedChip {
     /// The node's name, as `flash@0`.
     pub node: String,
     /// Its `compatible`, the most specific first.
@@ -64,13 +64,13 @@ impl Child {
         of_node: &str,
         bus: Option<u32>,
         rules: &Rules,
-    ) -> (Vec<Self>, Vec<Refused>) {
+    ) -> (Vec<Self>, Vec<RefusedChip>) {
         let devices = bus.map(|bus| devices(root, bus)).unwrap_or_default();
         let made = |number: u32| {
             devices.iter().any(|name| chip_select(name).is_some_and(|it| u32::from(it) == number))
         };
         let (mut children, mut refused, mut taken) =
-            (Vec::<Self>::new(), Vec::<Refused>::new(), Vec::new());
+            (Vec::<Self>::new(), Vec::<RefusedChip>::new(), Vec::new());
         for node in nodes(root, of_node, &devices) {
             let path = format!("{of_node}/{node}");
             let reg = node::cells(root, &format!("{path}/reg"));
@@ -81,7 +81,7 @@ impl Child {
                 Ok(chip_select) => {
                     children.push(Self::of_node(root, &path, chip_select, compatible))
                 }
-                Err(why) => refused.push(Refused { node, compatible, reg, why, device: None }),
+                Err(why) => refused.push(RefusedChip { node, compatible, reg, why, device: None }),
             }
         }
         for name in &devices {

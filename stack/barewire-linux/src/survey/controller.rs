@@ -1,6 +1,6 @@
 //! An SPI controller: its driver, clock, pins, chip selects, and its other users.
 
-use super::child::{Child, Refused};
+use super::child::{Child, RefusedChip};
 use super::cs_gpios;
 use super::line::{SelectAt, SharedLine};
 use super::refusal::{Fault, Rules};
@@ -42,7 +42,7 @@ pub struct Controller {
     /// The chips on its bus.
     pub children: Vec<Child>,
     /// Nodes of chips that are refused.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedChip>,
     /// Its nodes of spidev.
     pub spidev: Vec<Access>,
     /// Whether its node names an interrupt.
@@ -51,8 +51,8 @@ pub struct Controller {
     pub pins: Pins,
     /// The owners of claims on its registers, by `/proc/iomem`.
     pub claimed_by: Vec<String>,
-    /// Other devices with registers in the same pages. A mapping is of whole pages, so who may map the
-    /// controller can drive them too.
+    /// Other devices with registers in the same pages. A mapping covers whole pages, so a user who
+    /// may map the controller can drive them too.
     pub neighbours: Vec<String>,
     /// The UIO device with its registers.
     pub uio: Option<UioNode>,

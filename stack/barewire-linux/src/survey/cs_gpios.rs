@@ -3,10 +3,10 @@
 //! Read first: Linux's `Documentation/devicetree/bindings/spi/spi-controller.yaml` and
 //! `Documentation/devicetree/bindings/gpio/gpio.txt`.
 //!
-//! An entry is a phandle and as many cells as the GPIO chip's `#gpio-cells` says, or a single 0 for a line
-//! of the controller. An entry that cannot be followed leaves the place of all after it unknown, so there is
-//! no half of a list: Linux logs an error and counts no GPIO lines at all, or gives up the controller, by
-//! version and driver.
+//! An entry is a phandle and as many cells as the GPIO chip's `#gpio-cells` says, or a single 0 for
+//! a line of the controller. An entry that cannot be followed leaves the place of all after it
+//! unknown, so there is no half of a list: Linux logs an error and counts no GPIO lines at all, or
+//! gives up the controller, depending on version and driver.
 
 use crate::gpio;
 use crate::node;

@@ -21,7 +21,7 @@ mod rights;
 mod supplier;
 mod system;
 
-pub use child::{Child, Refused, Use};
+pub use child::{Child, RefusedChip, Use};
 pub use controller::{Controller, Pins, Select, UioNode};
 pub use line::{SelectAt, SharedLine};
 pub use processor::{IdleState, Processor};

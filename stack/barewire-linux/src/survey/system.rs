@@ -109,7 +109,7 @@ mod tests {
     fn modules_are_known_by_their_files() {
         let dep = "kernel/drivers/uio/uio_pdrv_genirq.ko.xz: kernel/drivers/uio/uio.ko.xz";
         assert!(is_module(dep, "uio_pdrv_genirq"));
-        assert!(!is_module(dep, "uio"), "what it depends on is not it");
+        assert!(!is_module(dep, "uio"), "its dependency is another module");
         assert!(is_module("kernel/drivers/spi/spi-imx.ko", "spi_imx"));
         assert!(!is_module("", "spidev"));
     }

@@ -27,7 +27,7 @@ impl OfLibc {
         let attributes = attributes.as_mut_ptr();
         let mut mutex = Box::new(MaybeUninit::uninit());
         let protocol = if inherits { libc::PTHREAD_PRIO_INHERIT } else { libc::PTHREAD_PRIO_NONE };
-        // SAFETY: room for attributes, which this initialises.
+        // SAFETY: the pointer leads to room for attributes, which this initialises.
         check(unsafe { libc::pthread_mutexattr_init(attributes) })?;
         // SAFETY: initialised attributes, as in the next ones.
         check(unsafe {
@@ -39,7 +39,7 @@ impl OfLibc {
         check(unsafe { libc::pthread_mutexattr_setpshared(attributes, between) })?;
         // SAFETY: as above.
         check(unsafe { libc::pthread_mutexattr_setprotocol(attributes, protocol) })?;
-        // SAFETY: room for a mutex, and attributes.
+        // SAFETY: the pointers lead to room for a mutex, and to attributes.
         check(unsafe { libc::pthread_mutex_init(mutex.as_mut_ptr(), attributes) })?;
         // SAFETY: as above, and not used again.
         check(unsafe { libc::pthread_mutexattr_destroy(attributes) })?;

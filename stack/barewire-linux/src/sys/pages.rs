@@ -6,7 +6,7 @@
 //!    value is valid.
 //! 3. If the file is truncated, its pages are lost: accessing them raises SIGBUS, which ends the
 //!    process. That is a crash, not undefined behaviour.
-#![allow(unsafe_code, reason = "mmap, and the words in what it gave")]
+#![allow(unsafe_code, reason = "calls mmap, and makes words of its memory")]
 
 use core::ffi::c_void;
 use std::fmt;
@@ -34,7 +34,8 @@ unsafe impl Send for SharedWords {}
 // SAFETY: as above.
 unsafe impl Sync for SharedWords {}
 
-/// The size of a page, in bytes. By libc: under valgrind 3.19 rustix's own reading of the auxiliary vector ended the program.
+/// The size of a page, in bytes. Asks libc: under valgrind 3.19, rustix's own reading of the
+/// auxiliary vector ended the program.
 pub(crate) fn page_size() -> usize {
     // SAFETY: asks for a number.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -100,7 +100,7 @@ fn cleared_page() -> Option<*mut KnownProcess> {
     let (len, rights) = (size_of::<KnownProcess>(), ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: a new mapping, where the kernel wants it.
     let page = unsafe { mmap_anonymous(ptr::null_mut(), len, rights, MapFlags::PRIVATE) }.ok()?;
-    // SAFETY: the page, which no other code knows yet.
+    // SAFETY: the pointer leads to the new page, which no other code knows yet.
     unsafe { madvise(page, len, Advice::LinuxWipeOnFork) }.ok()?;
     Some(page.cast())
 }
@@ -165,7 +165,7 @@ pub fn is_memory_borrowed() -> bool {
     let seen = Sighting { ticks, stack: (&raw const here).addr() };
     let before = SEEN.get();
     let is_near = seen.stack.abs_diff(before.stack) < NEAR_BYTES;
-    // Without a clock nothing is soon.
+    // Without a clock no time counts as short.
     if ticks.wrapping_sub(before.ticks) < soon && is_near {
         SEEN.set(seen);
         return false;
@@ -190,7 +190,7 @@ fn ask_whose(seen: Sighting) -> bool {
 mod tests {
     use super::*;
 
-    /// What a child says, which is made by `make` and ends at once.
+    /// What a child reports that `make` makes and that ends at once.
     fn in_child(make: impl FnOnce() -> libc::pid_t, says: impl FnOnce() -> i32) -> i32 {
         let child = make();
         assert!(child >= 0, "a child is made");
@@ -252,7 +252,7 @@ mod tests {
     /// continues at once or when the child has ended.
     fn in_borrower(flags: i32, says: fn() -> i32) -> i32 {
         extern "C" fn run(says: *mut libc::c_void) -> i32 {
-            // SAFETY: the function below.
+            // SAFETY: `says` points to the function that is passed below.
             (unsafe { says.cast::<fn() -> i32>().read() })()
         }
         let (mut says, mut stack) = (says, vec![0_u128; 8_192]);

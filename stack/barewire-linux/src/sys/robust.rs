@@ -265,7 +265,7 @@ pub(crate) fn held_here() -> Result<usize, Errno> {
     OwnList::get().map(OwnList::count)
 }
 
-/// A lock at the end of a file's first page. Zeros are a free one.
+/// A lock at the end of a file's first page. A lock of zeros is free.
 #[derive(Debug)]
 pub(crate) struct SharedMutex {
     words: SharedWords,
@@ -379,7 +379,7 @@ fn take_from_dead(word: &AtomicU32) -> Result<MutexState, Errno> {
     if SharedMutex::is_held(word) {
         return Err(Errno::AGAIN);
     }
-    // SAFETY: a word that lives.
+    // SAFETY: the word outlives the call.
     let got = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_TRYLOCK_PI, 0, 0) };
     if got == 0 { Ok(taken(word)) } else { Err(Errno::AGAIN) }
 }
@@ -405,7 +405,7 @@ fn wait(
     loop {
         let until = go_on.is_some().then(ask_again_at);
         let until = until.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: a word that lives, and a time or none.
+        // SAFETY: the word outlives the call, and the time is valid or null.
         let got = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_LOCK_PI, 0, until) };
         if got == 0 {
             return Ok(taken(word));

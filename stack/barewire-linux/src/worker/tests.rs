@@ -102,7 +102,7 @@ fn a_worker_stays_on_its_processors() {
     let options = WorkerOptions { affinity: Some(vec![first]), ..WorkerOptions::default() };
     let worker = Worker::spawn(&options, |_| status("Cpus_allowed_list")).expect("one of ours");
     assert_eq!(worker.join().expect("runs"), first.to_string());
-    assert_eq!(status("Cpus_allowed_list"), allowed, "the spawner's own are as they were");
+    assert_eq!(status("Cpus_allowed_list"), allowed, "the spawner's affinity is as it was");
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub(crate) fn check(entries: impl Iterator<Item = Entry>) -> Result<Counts, Stri
             }
             Entry::Recovered => {
                 if !reclaimed {
-                    return wrong("told of a death without a reclaim");
+                    return wrong("a death was told without a reclaim");
                 }
                 owed = false;
                 counts.recovered += 1;

@@ -79,7 +79,7 @@ impl Record {
         &self.0.words()[index]
     }
 
-    /// Writes an entry down; the bus's holder only. It counts when it is there.
+    /// Writes an entry down; the bus's holder only. It counts once it is stored.
     pub(crate) fn push(&self, entry: Entry) {
         let len = self.word(LEN_AT).load(Ordering::Relaxed);
         assert!((len as usize) < ROOM, "the record is full: fewer messages, or more room");

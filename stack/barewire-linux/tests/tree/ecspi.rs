@@ -450,7 +450,7 @@ fn a_device_that_the_kernel_learns_of_later_is_seen_at_the_end() {
     let watch = Mapped::open(&tree.root(), &spec).expect("mapped").watch();
     assert_eq!(watch.final_check(), Ok(()));
     let _tree = tree.platform("30820000.spi", Some("spi_imx"));
-    assert_eq!(watch.still_ours(), Ok(()), "no device was there to look at");
+    assert_eq!(watch.still_ours(), Ok(()), "there was no device to look at");
     assert!(watch.final_check().is_err());
 }
 
@@ -596,7 +596,7 @@ fn a_shared_controller_is_brought_up_and_driven_under_its_lock() {
     memory.set(ECSPI1 + INTREG, 0xff);
     fails(&one);
     fails(&other);
-    assert_eq!(memory.get(ECSPI1 + INTREG), 0, "reset when the user changed");
+    assert_eq!(memory.get(ECSPI1 + INTREG), 0, "INTREG is reset when the user changes");
 
     let mut named =
         Mapped::open(&root, &shared("unsafe-shared,shared=/run/lock/mine")).expect("mapped");
@@ -645,8 +645,8 @@ fn a_process_that_maps_the_controller_without_the_lock_is_refused() {
         assert!(matches!(error, MapError::Stranger { address: ECSPI1, .. }), "{error:?}");
         let text = error.to_string();
         assert!(text.contains("process 4000000") && text.contains("end that process"), "{text}");
-        let joined = Mapped::join(&tree.root(), &spec).expect("who joins does not look");
-        joined.watch().final_check().expect("nor at the end");
+        let joined = Mapped::join(&tree.root(), &spec).expect("a process that joins does not look");
+        joined.watch().final_check().expect("it does not look at the end either");
         drop(joined);
         maps(&tree, "/dev/null");
         let watch = open().expect("none is there").watch();

@@ -107,8 +107,15 @@ fn a_free_bank_is_held_while_the_bus_is_open() {
     assert_eq!(memory.get(GPIO5 + DR), 0, "as is");
     kernel.take_log(0);
     let controller = mapped.start();
-    assert_eq!(kernel.take_log(0), ["output 9 high"], "the kernel turns the line, and remembers");
-    assert!((0..32).all(|line| kernel.is_used(0, line)), "while the controller is in use, too");
+    assert_eq!(
+        kernel.take_log(0),
+        ["output 9 high"],
+        "the kernel drives the line, and remembers it"
+    );
+    assert!(
+        (0..32).all(|line| kernel.is_used(0, line)),
+        "the lines stay used while the controller runs"
+    );
     assert_eq!((memory.get(GPIO5 + DR), memory.get(GPIO5 + GDIR)), (1 << CS, 1 << CS | 1 << LED));
     let bus = Bus::new(controller);
     exchange(&bus, at(0));
@@ -129,7 +136,7 @@ fn a_line_of_the_kernel_is_unharmed_by_its_other_writes() {
     let kernel = kernel.used_by(0, LED, "LED", "heartbeat");
     let mapped = open(&tree, &kernel, KERNEL).expect("opens");
     assert_eq!(mapped.mapped_len(), rustix::param::page_size(), "no bank is mapped");
-    assert_eq!(kernel.take_log(0), ["request [9]"], "as is, and no other line");
+    assert_eq!(kernel.take_log(0), ["request [9]"], "the line is requested as it is, and no other");
     let bus = Bus::new(mapped.start());
     assert_eq!(kernel.take_log(0), ["output 9 high"]);
     // Whenever a line of the bank moves, another driver blinks and turns a pin: so in the middle of the

@@ -49,7 +49,7 @@ fn a_controller_is_found_by_its_address_whatever_its_name() {
     assert_eq!(devices_at(&root, 0x0200_8000)[0].name, "2008000.ecspi");
     assert!(refuse_if_bound(&root, 0x0200_8000, 0x40).is_err());
     assert_eq!(refuse_if_bound(&root, 0x0200_c000, 0x40), Ok(()), "no driver");
-    assert_eq!(refuse_if_bound(&root, 0x0201_0000, 0x40), Ok(()), "UIO is our own way");
+    assert_eq!(refuse_if_bound(&root, 0x0201_0000, 0x40), Ok(()), "a driver of UIO does not count");
     assert_eq!(refuse_if_bound(&root, 0x0201_4000, 0x40), Ok(()), "no such device");
 }
 
@@ -188,7 +188,7 @@ fn an_interrupt_is_unmasked_by_a_one_and_masked_by_a_zero() {
 
 #[test]
 fn a_device_without_interrupt_says_so() {
-    // An empty file ends where a UIO device would answer EIO.
+    // An empty file reads as ended; a UIO device would answer EIO.
     let tree = Tree::new().file("/dev/uio0", "").directory("/sys/class/uio/uio0/maps");
     let uio = Uio::open(&tree.root(), "uio0").expect("opened");
     let error = uio.wait_interrupt(Duration::from_secs(1)).expect_err("none");

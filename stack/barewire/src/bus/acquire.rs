@@ -429,7 +429,7 @@ impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
         }
     }
 
-    /// [`WireRight::release`]; panics of what is served meanwhile are kept in `panics`.
+    /// [`WireRight::release`]; if messages that are served meanwhile panic, `panics` keeps that.
     pub(super) fn release_quietly(self, panics: &mut Panics) {
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
         if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err()

@@ -123,8 +123,8 @@ impl<C: ?Sized, U: Uses> Inheriting<'_, C, U> {
 }
 
 impl<'b, C: Controller + ?Sized, U: Uses> Inheriting<'b, C, U> {
-    /// Gives `f` the queue, after gathering pushed nodes, and the kinds of nodes that it may have, [`BACKLOG`] and
-    /// [`TURNS`]. `f` also returns of which kind it found none.
+    /// Gives `f` the queue, after gathering pushed nodes, and the kinds of nodes that it may have,
+    /// [`BACKLOG`] and [`TURNS`]. `f` also returns the kinds of which it found no node.
     fn with_queue<R>(&self, f: impl FnOnce(&mut Queue, usize) -> (R, usize)) -> R {
         own(&self.bus.queue_owner, self.locks);
         // Other threads read the word meanwhile (Ordering 4).

@@ -41,7 +41,7 @@ use super::platform::Platform;
 use super::queue::SERVE_MAX;
 use super::serve::{Right, Server};
 use super::uses::Uses;
-use super::visit::{Attended, Borrowed, Visit};
+use super::visit::{Attendance, Borrowed, Visit};
 use crate::controller::{Controller, Unfinished};
 
 /// A message is in flight: on the wire, waiting for its interrupt.
@@ -184,7 +184,7 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
         self.attend(own, None, panics)
     }
 
-    /// Attends to the flight, if there is one; as the owner of one, or as anybody.
+    /// Attends to the flight, if there is one: as its owner, or as any other caller.
     pub(super) fn attend(
         &self,
         own: Option<&Node>,
@@ -195,8 +195,8 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
         loop {
             match self.attend_once(own, visit.as_deref_mut(), rouses, panics) {
                 // The owner waits, with a waker that came after the one that was woken.
-                Attended::Called => rouses = true,
-                attended => return attended == Attended::Yes,
+                Attendance::Called => rouses = true,
+                attended => return attended == Attendance::Yes,
             }
         }
     }
@@ -207,14 +207,14 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
         mut visit: Option<&mut Visit>,
         rouses: bool,
         panics: &mut Panics,
-    ) -> Attended {
+    ) -> Attendance {
         let (mut server, mut borrowed) = (None, None);
         let mut kept = Some(panics);
-        let mut attended = Attended::Yes;
+        let mut attended = Attendance::Yes;
         let masked = contain(|| {
             self.once_masked(|| {
                 let take = |seen: u32| match seen & FLYING {
-                    // Whoever attends to it at this moment has yet to wake the owner.
+                    // The thread that attends to it at this moment has yet to wake the owner.
                     0 => rouses.then_some(seen | CALL),
                     _ => Some(seen.wrapping_add(CHANGE) & !(FLYING | OWNERS)),
                 };
@@ -248,14 +248,14 @@ impl<C: Controller + ?Sized, U: Uses> Bus<C, U> {
                 Err(payload) => server.panics.add(payload),
             }
             server.serve();
-            return Attended::Yes;
+            return Attendance::Yes;
         }
         let panics = kept.expect("only a server has them");
         let flight = borrowed.map(|flight| (flight, masked.is_err()));
         if let Err(payload) = masked {
             panics.add(payload);
         }
-        let Some((flight, failed)) = flight else { return Attended::No };
+        let Some((flight, failed)) = flight else { return Attendance::No };
         flight.end(failed, panics);
         attended
     }

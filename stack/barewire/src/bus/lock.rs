@@ -539,7 +539,7 @@ impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
         ran
     }
 
-    /// [`WireRight::run`]; a message that others kept off the hardware is none.
+    /// [`WireRight::run`]; a message that found the hardware taken does not count.
     fn run_unless_busy(
         &mut self,
         preset: &Preset,

@@ -25,7 +25,7 @@ mod unwinding {
         catch_unwind(AssertUnwindSafe(f))
     }
 
-    /// What was caught, the first first.
+    /// The caught panics, the earliest first.
     pub(in crate::bus) type Payloads = std::vec::Vec<Payload>;
 
     pub(super) const NONE: Payloads = Payloads::new();

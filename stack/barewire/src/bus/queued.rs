@@ -66,8 +66,8 @@ use crate::spi::{Error, MessageError, Transfer};
 /// the payload. A payload that may be moved (`Unpin`) returns transfers at an address that does not
 /// change with its own.
 pub unsafe trait Payload {
-    /// Whether nobody can change more of the message than its bytes. Otherwise [`Queued::with_payload`] looks
-    /// whether somebody did.
+    /// Whether no code can change more of the message than its bytes. Otherwise
+    /// [`Queued::with_payload`] checks whether any code did.
     const FIXED: bool = false;
 
     /// The planned transfers.

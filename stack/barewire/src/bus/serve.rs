@@ -59,7 +59,7 @@ impl<'b, C: Controller + ?Sized, U: Uses> QueueRight<'b, C, U> {
     /// Removes cancelled nodes from the queue.
     pub(super) fn sweep(&mut self, panics: &mut Panics) {
         while let Some(entry) = self.queue(|queue| queue.take_if(|node, _| node.is_cancelled())) {
-            // Who cancelled the node took its waker.
+            // The thread that cancelled the node took its waker.
             if let Some(Wakeup { sleeper, .. }) = entry.settle_removed() {
                 self.bus.wake_sleeper(sleeper, panics);
             }

@@ -188,8 +188,8 @@ impl Counters {
         });
     }
 
-    /// Counts a message of one exchange that took no place in the queue; a cold function of its own,
-    /// for callers that seldom count. What a call passes on is in registers.
+    /// Counts a message of one exchange that took no place in the queue; a cold function of its
+    /// own, for callers that seldom count. The arguments of the call stay in registers.
     #[cold]
     #[inline(never)]
     pub(super) fn count_exchange_apart(&self, preset: &Preset, ran: Result<usize, Unfinished>) {

@@ -238,7 +238,7 @@ impl<'b, C: Controller + ?Sized, U: Uses> Transact<'b, '_, '_, C, U> {
     #[cold]
     fn waits_by_interrupt(&mut self, held: &Held<'b, C, U>) -> bool {
         let (preset, message) = (self.device.preset(), &mut *self.message);
-        // One that is refused as it is may still be joined, and that is polled.
+        // If the message is refused, its transfers may still be joined, and a joined message is polled.
         let planned = plan_plain(preset, message)
             || U::PLANS && held.wire.ask(|controller| controller.plan(preset, message)).is_ok();
         planned && message.iter().any(|transfer| transfer.plan.by_interrupt())
@@ -303,7 +303,7 @@ impl<'b, C: Controller + ?Sized, U: Uses> Transact<'b, '_, '_, C, U> {
         let mut panics = Panics::none();
         let (stage, waker) = self.node.set_cancelled();
         if stage == Stage::Queued {
-            // Or whoever attends to it at this moment sees that it is cancelled.
+            // Or the thread that attends to it at this moment sees that it is cancelled.
             bus.attend(None, Some(&mut self.visitor()), &mut panics);
         }
         bus.wait_settled(&self.node, &mut panics);

@@ -5,15 +5,16 @@
 //! own polls moves the message's bytes. The handler silences the block, leaves the message in flight, and wakes the task; the
 //! next poll continues the message, as a [visit](Visit) of the owner.
 //!
-//! Such a flight has the wire without the queue, as a [lock](super::Locked) has: while its task is not polled, others remove
-//! their messages from the queue. A thread that waits may sleep meanwhile. Who attends to an
-//! [overdue](Controller::is_overdue) one, or to one whose future is being dropped, takes it down.
+//! Such a flight has the wire without the queue, as a [lock](super::Locked) has: while its task is
+//! not polled, others remove their messages from the queue. A thread that waits may sleep
+//! meanwhile. The thread that attends to an [overdue](Controller::is_overdue) one, or to one whose
+//! future is being dropped, takes it down.
 //!
 //! # Ordering
-//! A future that visits its flight stores its waker first. If another attends to the flight at that moment, the future leaves
-//! a call in the flight word. That other took the waker before; it publishes the flight with a look at the call, and then
-//! attends again. If a third has the flight by then, it leaves the call to the third. So no wake is lost, and none waits for
-//! the other.
+//! A future that visits its flight stores its waker first. If another attends to the flight at that
+//! moment, the future leaves a call in the flight word. The other had taken the waker before; when
+//! it publishes the flight it looks for the call, and then attends again. If a third has the flight
+//! by then, it leaves the call to the third. So no wake is lost, and none waits for the other.
 
 use core::ptr;
 use core::task::{Poll, Waker};
@@ -30,17 +31,17 @@ pub(super) struct Visit {
     pub(super) node: *const Node,
     /// The message, for as long as the visit.
     pub(super) message: *mut [Transfer<'static>],
-    /// A waker that nobody needs any more: dropping it is the owner's.
+    /// A waker that is not needed any more: the owner drops it.
     pub(super) spare: Option<Waker>,
 }
 
 /// What became of a flight.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attended {
+pub(super) enum Attendance {
     /// There is none, or only its owner can do anything for it.
     No,
     Yes,
-    /// Somebody came meanwhile for whom its owner is to be woken, and found it taken.
+    /// Meanwhile a caller that wants the owner woken found it taken.
     Called,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Borrowed<'b, C: Controller + ?Sized, U: Uses> {
     wire: WireRight<'b, C, U>,
     /// `None` if it is in flight again.
     entry: Option<Entry>,
-    /// The owner's, to be woken when the message is in flight again.
+    /// The owner's waker, called when the message is in flight again.
     waker: Option<Waker>,
 }
 
@@ -77,7 +78,7 @@ impl<'b, C: Controller + ?Sized, U: Uses> Borrowed<'b, C, U> {
     }
 
     /// Attends to the message, with the interrupt masked.
-    pub(super) fn attend(&mut self, visit: Option<&mut Visit>, rouses: bool) -> Attended {
+    pub(super) fn attend(&mut self, visit: Option<&mut Visit>, rouses: bool) -> Attendance {
         let node = self.entry.as_ref().map_or(ptr::null(), |entry| ptr::from_ref(entry.node()));
         match visit.filter(|visit| ptr::eq(visit.node, node)) {
             Some(visit) if !self.is_cancelled() => self.visited(visit),
@@ -86,20 +87,20 @@ impl<'b, C: Controller + ?Sized, U: Uses> Borrowed<'b, C, U> {
                 let none = ptr::slice_from_raw_parts_mut(ptr::dangling_mut(), 0);
                 self.entry.iter_mut().for_each(|entry| entry.set_message(none));
                 self.take_down();
-                Attended::Yes
+                Attendance::Yes
             }
             _ => self.leave(rouses),
         }
     }
 
-    fn visited(&mut self, visit: &mut Visit) -> Attended {
+    fn visited(&mut self, visit: &mut Visit) -> Attendance {
         self.entry.iter_mut().for_each(|entry| entry.set_message(visit.message));
         if self.run(C::resume).is_pending() {
             self.fly();
         }
         // It need not be woken for what it did itself.
         visit.spare = self.entry.as_mut().and_then(Entry::take_waker);
-        Attended::Yes
+        Attendance::Yes
     }
 
     /// Whether its future is being dropped.
@@ -108,15 +109,15 @@ impl<'b, C: Controller + ?Sized, U: Uses> Borrowed<'b, C, U> {
     }
 
     /// Leaves the message to its owner. If `rouses`, the block is silent then, and the owner will be woken.
-    fn leave(&mut self, rouses: bool) -> Attended {
+    fn leave(&mut self, rouses: bool) -> Attendance {
         if rouses {
             self.wire.drive(C::silence);
             self.waker = self.entry.as_mut().and_then(Entry::take_waker);
         }
         match self.leave_to_owner() {
-            true => Attended::Called,
-            false if rouses => Attended::Yes,
-            false => Attended::No,
+            true => Attendance::Called,
+            false if rouses => Attendance::Yes,
+            false => Attendance::No,
         }
     }
 

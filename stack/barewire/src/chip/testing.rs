@@ -2,8 +2,28 @@
 
 use std::vec::Vec;
 
-/// Pseudo-random bytes by xorshift, equal on each run. `plain` of 256 are 0, so that a chip whose
-/// answers are modified by these bytes mostly answers normally.
+use crate::time::Timer;
+
+/// A counter of nanoseconds that advances with each wait.
+#[derive(Debug, Default)]
+pub(super) struct Clock(pub(super) u64);
+
+impl Timer for Clock {
+    fn frequency_hz(&self) -> u32 {
+        1_000_000_000
+    }
+
+    fn now_ticks(&mut self) -> u64 {
+        self.0
+    }
+
+    fn sleep_ns(&mut self, ns: u64) {
+        self.0 += ns;
+    }
+}
+
+/// Pseudo-random bytes by xorshift, equal on each run. `plain` in 256 of them are 0: a chip whose
+/// answers these bytes modify then mostly answers normally.
 pub(super) fn bytes(seed: u64, plain: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

@@ -391,6 +391,34 @@ pub(super) fn exchange_rest<B: Fifo, const N: usize>(
     finish(block, tx, rx, unsent, in_flight)
 }
 
+/// [`BlockDriver`](super::block::BlockDriver)'s shorter path of a block whose words have 8 bits: [`exchange_short`], and
+/// the given function for the rest.
+macro_rules! short_by_bytes {
+    ($($rest:tt)+) => {
+        #[inline(always)]
+        fn exchange_short(
+            &mut self,
+            _control: u32,
+            len: usize,
+            tx: Option<&[u8]>,
+            rx: Option<&mut [u8]>,
+        ) -> bool {
+            fifo::exchange_short::<_, 1>(self, len, tx, rx)
+        }
+
+        fn exchange_rest(
+            &mut self,
+            _control: u32,
+            _len: usize,
+            tx: Option<&[u8]>,
+            rx: Option<&mut [u8]>,
+        ) -> Result<(), Stopped> {
+            fifo::$($rest)+(self, tx, rx)
+        }
+    };
+}
+pub(super) use short_by_bytes;
+
 /// [`exchange_rest`] in words of any size, without code for each.
 pub(super) fn exchange_rest_of_any<B: Fifo>(
     block: &mut B,
@@ -729,7 +757,7 @@ pub(super) fn advance<B: Fifo + ?Sized>(
 ) -> Poll<Result<(), Stopped>> {
     let Flight { mut flow, deadline } = *block.flight();
     if !flow.drain(block, data) {
-        // Ordering 4, at once: a lost word never comes, and its waiter sleeps.
+        // Ordering 4, checked at once: the waiter would sleep for a lost word, which never comes.
         if block.lost() {
             return Poll::Ready(Err(Stopped::Overrun));
         }
@@ -739,7 +767,7 @@ pub(super) fn advance<B: Fifo + ?Sized>(
             return if late { Poll::Ready(Err(deadline.error())) } else { Poll::Pending };
         }
     }
-    // Read what came in meanwhile now: it does not pay to interrupt again for it.
+    // Read the words that came in meanwhile: another interrupt for them does not pay.
     while !flow.all_received() && flow.drain(block, data) {}
     if !flow.all_received() {
         // Ordering 1: received words are read before more are sent.

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(now.get(), 112);
         rest.at_least(10, &mut timer);
         assert_eq!(now.get(), 112);
-        // Of 20 there have been 11 by then.
+        // The lines have rested 11 ticks of the 20 by then.
         rest.at_least(20, &mut timer);
         assert_eq!(now.get(), 122);
     }

@@ -100,7 +100,7 @@ pub struct Preset {
 pub struct Selection(u8);
 
 impl Selection {
-    /// There are waits around it, or the chip is kept selected: the shortest paths are for others.
+    /// There are waits around it, or the chip is kept selected: it cannot take the shortest paths.
     const TIMED: u8 = 1;
     /// The chip's line stays as it is driven: a GPIO, or none, or one of a block's own that does not
     /// follow its transfers.
@@ -308,7 +308,7 @@ pub trait Controller {
     /// Masks the block's interrupt for the message that was started, without looking at the message: one register access.
     fn silence(&mut self) {}
 
-    /// Whether the message that was started should have ended so long ago that who resumes it has forgotten it: its
+    /// Whether the message that was started should have ended so long ago that its owner has forgotten it: its
     /// [deadline](Controller::resume) passed more than 0.1 s ago. The default knows no deadline.
     fn is_overdue(&mut self) -> bool {
         false

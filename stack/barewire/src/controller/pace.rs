@@ -1,4 +1,4 @@
-//! The loops of a block that is asked for each word: one is sent for each that it gives.
+//! The loops of a block that is asked for each word: the driver sends one word for each that it receives.
 //!
 //! There is a loop for each form of a transfer, so that the form is not tested in each round. They end where a look finds
 //! nothing.

@@ -219,7 +219,11 @@ fn a_cache_remembers_all_but_the_volatile() {
     assert_eq!(cached.read(&CONTROL), Ok(1));
     assert_eq!(cached.read(&STATUS), Ok(2));
     assert_eq!(cached.read(&STATUS), Ok(3));
-    assert_eq!(cached.update_bits(&CONTROL, 0x1f, 1), Ok(false), "known, and so already");
+    assert_eq!(
+        cached.update_bits(&CONTROL, 0x1f, 1),
+        Ok(false),
+        "the value is known, so nothing is written"
+    );
     assert_eq!(cached.update_bits(&CONTROL, 0x1f, 7), Ok(true));
     cached.write(FIFO.nth(30), 5).unwrap();
     assert_eq!(cached.read(FIFO.nth(30)), Ok(5));

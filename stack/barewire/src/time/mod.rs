@@ -157,7 +157,7 @@ mod tests {
         // Begun within tick 1: only the edge to tick 5 proves that 3 whole ticks have passed.
         assert_eq!(timer.0, 5);
         timer.wait_ticks(0);
-        assert_eq!(timer.0, 5, "no delay asked, no time read");
+        assert_eq!(timer.0, 5, "without a delay the time is not read");
     }
 
     proptest::proptest! {

@@ -93,7 +93,7 @@ impl Script for WatchedWire {
     }
 }
 
-/// A waker whose last copy, when it is dropped, waits for the bus: its user does so.
+/// A waker whose last copy uses the bus, and so waits for it, when it is dropped.
 struct LocksWhenDropped(Device<'static, ScriptedController<WatchedWire>>);
 
 impl Wake for LocksWhenDropped {
@@ -108,12 +108,12 @@ impl Drop for LocksWhenDropped {
 
 /// A bus for threads that want it `'static`.
 #[derive(Clone, Copy)]
-pub(crate) struct Leaked(*mut Bus<ScriptedController<WatchedWire>>);
+pub(crate) struct LeakedBus(*mut Bus<ScriptedController<WatchedWire>>);
 
 // SAFETY: a reference to a bus may go to another thread.
-unsafe impl Send for Leaked {}
+unsafe impl Send for LeakedBus {}
 
-impl Leaked {
+impl LeakedBus {
     pub(crate) fn get(self) -> &'static Bus<ScriptedController<WatchedWire>> {
         // SAFETY: it is leaked until `take_sent`, which comes after the threads have ended.
         unsafe { &*self.0 }
@@ -155,8 +155,8 @@ impl Leaked {
 /// The operations of one of a mix's threads. Its number is the upper half of its bytes.
 pub(crate) type Client = ops::Client<'static, ScriptedController<WatchedWire>>;
 
-pub(crate) fn model_bus(platform: &'static dyn Platform, pump: Pump) -> Leaked {
+pub(crate) fn model_bus(platform: &'static dyn Platform, pump: Pump) -> LeakedBus {
     let watched = ScriptedController::new(WatchedWire::default());
     let bus = Bus::with_platform(watched, platform).with_pump(pump);
-    Leaked(Box::into_raw(Box::new(bus)))
+    LeakedBus(Box::into_raw(Box::new(bus)))
 }

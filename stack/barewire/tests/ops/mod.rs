@@ -217,7 +217,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         }
     }
 
-    /// Plans it, as far as that is done before. The controller plans it where the bus is free.
+    /// Plans it, if its path plans before it gives. The controller plans it where the bus is free.
     fn plan(&mut self, callback: Option<Callback>) {
         if !self.op.is_planned() {
             return;
@@ -231,7 +231,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
         };
     }
 
-    /// Gives it to the bus; not if its thread has the bus locked and it cannot begin then.
+    /// Gives it to the bus, unless its thread has the bus locked and it cannot begin then.
     fn give(&mut self, locked: bool) {
         if locked && self.op.needs_the_bus() {
             return;
@@ -318,7 +318,7 @@ impl<'b, C: Controller + Send + ?Sized> Operation<'b, C> {
             Ok(true) => self.state = State::NotRun,
             Ok(false) => self.take_result(),
             Err(InjectedPanic) => {
-                // It is its owner's again: whether it ran its result says.
+                // It is its owner's again; its result says whether it ran.
                 let result = queued.as_mut().result();
                 self.state = result.map_or(State::Lost, State::Ended);
             }

@@ -57,7 +57,7 @@ impl Mix {
     }
 }
 
-/// What is run. Its `Display` is what a failure is called, and what selects it.
+/// What is run. Its `Display` is the name of a failure, and selects the case.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) platform: &'static dyn Platform,
@@ -82,9 +82,9 @@ impl fmt::Display for Case {
     }
 }
 
-/// What the bus has to serve afterwards. A message of each path, after pairs. After triples one that is
-/// driven by its caller and one that is queued: what a panic leaves behind on the bus is the same then, and
-/// the eight would take most of the time. Miri is slow.
+/// What the bus has to serve afterwards. A message of each path, after pairs. After a triple, only
+/// two: one driven by its caller and one queued. A panic leaves the same behind on the bus then,
+/// and all eight would take most of the time. Miri is slow.
 fn served_afterwards(mix: Mix) -> &'static [Op] {
     use Op::{Async, Await, Callback, Lock, Prepared, Sync, Transact, Wait};
     match mix.len {
@@ -147,7 +147,7 @@ impl<'b> Executor<'b> {
         polls
     }
 
-    /// Gives what is not given yet, as far as it can be.
+    /// Gives all operations that are not given yet and can be.
     fn give_all(&mut self, locked: bool) {
         for index in 0..self.signals.len() {
             if !self.client.ops[index].is_given() {
@@ -159,7 +159,7 @@ impl<'b> Executor<'b> {
         }
     }
 
-    /// Delivers what interrupts come. Whether there were any.
+    /// Delivers all pending interrupts. Whether there were any.
     fn interrupted(&self) -> bool {
         // An interrupt that panicked counts as one.
         self.run.case.pump == Pump::Interrupt && caught(|| self.bus.interrupt()).unwrap_or(true)
@@ -238,7 +238,7 @@ fn times(log: &Log, operation: &Operation<'_, Any>) -> Result<Times, String> {
     }
 }
 
-/// Serves until it is stopped, however often a hook's panic ends that.
+/// Serves until it is stopped; if a hook's panic ends that, it serves again.
 fn work(bus: &Bus<Any>, run: &Arc<Run>, stop: &AtomicBool) {
     run.enter(false);
     while caught(|| bus.serve(stop)).is_err() {}

@@ -86,13 +86,13 @@ pub(crate) fn hooked_bus(platform: &'static dyn Platform, pump: Pump) -> Box<Bus
     if pump == Pump::Interrupt {
         return Box::new(Bus::with_platform(fused, platform).with_pump(pump));
     }
-    // Which message it is a tracer is not told at its beginning.
+    // At the beginning of a message a tracer is not told which one it is.
     let sink = |_: &Event<'_>| at(Hook::Sink, 0);
     let traced = Tracer::new(fused, Still, sink);
     Box::new(Bus::with_platform(traced, platform).with_pump(pump))
 }
 
-/// A task that is only told.
+/// A task that only notes its wake-ups.
 #[derive(Default)]
 pub(crate) struct Signal(AtomicBool);
 
@@ -101,7 +101,7 @@ impl Signal {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it was told since it was last asked.
+    /// Whether it was woken since the last call.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::SeqCst)
     }

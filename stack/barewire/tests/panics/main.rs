@@ -15,10 +15,11 @@
 //! is lost with the panic.
 //!
 //! # How to look at one case
-//! A failure is called by platform, pump, meeting, mix and the call that panicked, `..` if all later
-//! ones did too. `BAREWIRE_PANICS='parking Caller BehindALock Async+Callback Waker#1'` runs it alone;
-//! parts of such names, separated by commas, run all that contain each (`Transact,Waker`), or do not
-//! (`!Cancel`), and `none` those in which nothing panics.
+//! The name of a failing case is its platform, pump, meeting, mix and the call that panicked, then
+//! `..` if all later calls panicked too. `BAREWIRE_PANICS='parking Caller BehindALock
+//! Async+Callback Waker#1'` runs it alone; parts of such names, separated by commas, run all that
+//! contain each (`Transact,Waker`), or do not (`!Cancel`), and `none` those in which nothing
+//! panics.
 #![cfg(not(any(loom, shuttle)))]
 
 mod case;
@@ -91,7 +92,7 @@ struct Sweep {
     paths: &'static [Op],
     len: usize,
     hooks: &'static [Hook],
-    /// Each call from the nth on panics, not it alone.
+    /// Each call from the nth on panics, not only the nth.
     ever_after: bool,
 }
 
@@ -159,8 +160,8 @@ impl Sweep {
     }
 }
 
-/// A platform is called as often as threads have to wait, which may be often. Under Miri, where each
-/// call is a case of half a second, the first two.
+/// A platform is called as often as threads have to wait, which may be often. Under Miri only the
+/// first two, since each case takes half a second there.
 fn calls_max(hook: Hook) -> u32 {
     match hook {
         PlatformWait | PlatformWake if cfg!(miri) => 2,
@@ -181,7 +182,7 @@ fn pairs_in_turn() {
 #[test]
 fn pairs_behind_a_lock() {
     let pairs = Sweep::pairs(Meeting::BehindALock);
-    // The other paths are in the test in turn.
+    // The other paths are in the test of pairs in turn.
     #[cfg(miri)]
     let pairs = pairs.under_miri(PARKING_ALONE, OWNERS);
     pairs.run("pairs behind a lock");

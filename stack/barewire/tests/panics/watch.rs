@@ -15,8 +15,8 @@ const LIMIT: Duration = Duration::from_secs(if cfg!(miri) { 1_200 } else { 120 }
 /// How many failures are shown.
 const SHOWN_MAX: usize = 20;
 
-/// Chooses the cases whose name contains each of its parts, and none of those after a `!`; and tells
-/// of each. Parts are separated by commas.
+/// Chooses the cases whose name contains each of its parts, and none of those after a `!`; and
+/// reports each. Parts are separated by commas.
 const CHOICE: &str = "BAREWIRE_PANICS";
 
 /// The cases that have run, and those that run now.
@@ -86,7 +86,8 @@ impl Watch {
     }
 }
 
-/// Tells the case before any panic that no hook injected: one that aborts is the last that is told.
+/// Prints the case before any panic that no hook injected: a case that aborts is the last one
+/// printed.
 fn tell_cases() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -100,7 +101,7 @@ fn tell_cases() {
     });
 }
 
-/// Runs `body`, and fails if a case failed or hangs. A case that hangs is left behind.
+/// Runs `body`, and fails if a case failed or hangs. A case that hangs is abandoned.
 pub(crate) fn watched(what: &str, body: impl FnOnce(&Watch) + Send + 'static) {
     tell_cases();
     let watch = Arc::new(Watch::default());

@@ -1,7 +1,7 @@
 //! The platforms on which the bus is tested: threads that spin, that sleep, or that lend their
 //! priority.
 //!
-//! How threads sleep the test program says, in its module `sleep`: threads of the system do
+//! The test program says in its module `sleep` how threads sleep: threads of the system
 //! (`threads/sleep.rs`), or those of the model checker (`shuttle/sleep.rs`).
 #![allow(dead_code, reason = "each test file uses some of it")]
 #![allow(unsafe_code, reason = "it promises that its locks exclude threads from each other")]
@@ -18,7 +18,7 @@ pub(crate) trait Interpose: Sync {
     /// The thread is about to wait, spinning, asleep or for a lock.
     fn waits(&self) {}
 
-    /// The thread is told to sleep. Whether it does: it may return early, for no reason.
+    /// The thread is to sleep. Returns whether it does: a wait may return early, without a reason.
     fn sleeps(&self) -> bool {
         true
     }
@@ -63,7 +63,7 @@ pub(crate) static INHERITING: Threads = Threads::inheriting(());
 /// Every platform on which a bus must keep its promises.
 pub(crate) static PLATFORMS: [&dyn Platform; 3] = [&SPINNING, &PARKING, &INHERITING];
 
-/// What a failure calls the platform.
+/// The platform's name in a failure.
 pub(crate) fn name_of(platform: &dyn Platform) -> &'static str {
     match (platform.inheritance(), platform.spins()) {
         (Some(_), _) => "inheriting",

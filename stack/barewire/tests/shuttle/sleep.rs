@@ -29,7 +29,7 @@ thread_local! {
         const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// Takes the sleepers out of the list for whom `is_it` holds.
+/// Removes the sleepers for which `is_it` holds from the list.
 fn take_sleepers(is_it: impl Fn(&Sleeper) -> bool) -> Vec<Sleeper> {
     SLEEPERS.with_borrow_mut(|sleepers| sleepers.extract_if(.., |sleeper| is_it(sleeper)).collect())
 }

@@ -2,8 +2,8 @@
 //!
 //! # How it works
 //! Each thread has a priority for the schedule. The runnable thread of the highest priority runs,
-//! and a thread that yields runs again. At each step, threads of equal priority are drawn from. So
-//! a thread that spins for a lower one spins until [`MAX_STEPS`], and the schedule fails.
+//! and a thread that yields runs again. At each step one of the threads of equal priority is drawn.
+//! So a thread that spins for a lower one spins until [`MAX_STEPS`], and the schedule fails.
 //!
 //! Strict priorities alone leave few schedules. So a runnable thread can be *held back* for a
 //! random number of steps:
@@ -213,7 +213,7 @@ pub(crate) enum Priorities {
     Given(&'static [u8]),
 }
 
-/// What a thread is to the scheduler.
+/// The scheduler's record of a thread.
 struct Thread {
     priority: u8,
     /// Not to be run before that step.
@@ -384,7 +384,7 @@ impl Strict {
         best.ok_or(next)
     }
 
-    /// Says where a thread is that runs on and on: this is called on its stack.
+    /// Prints the place of a thread that runs on and on: this is called on its stack.
     fn look_for_spins(&mut self, goes_on: bool) {
         self.alone = if goes_on { self.alone + 1 } else { 0 };
         if self.alone == ALONE_MAX {

@@ -4,13 +4,13 @@
 //! page and unmaps it at the end. For threads as short as ours the kernel's part is two thirds of the
 //! time: three system calls and two page faults a thread. Loom has no setting for it.
 //!
-//! How it works: this file defines `mmap`, `mprotect` and `munmap` for the test program, and the linker
-//! prefers them to the C library's. A mapping made with `MAP_STACK` is kept when it is unmapped. The
-//! next request for a stack of its length gets it back, with its guard page. All other calls go
-//! to the kernel unchanged. The C library's own calls, for real threads and `malloc`, do not come here.
+//! How it works: this file defines `mmap`, `mprotect` and `munmap` for the test program, and the linker prefers them to
+//! the C library's. When a mapping made with `MAP_STACK` is unmapped, this file keeps it. The next request for a stack
+//! of its length gets it back, with its guard page. All other calls go to the kernel unchanged. The C library's own
+//! calls, for real threads and `malloc`, do not come here.
 //!
-//! A stack that is used again contains old bytes where a new one contains zeros. `generator` writes what
-//! it reads.
+//! A stack that is used again contains old bytes where a new one contains zeros. `generator` writes
+//! each byte before it reads it.
 #![allow(unsafe_code, reason = "definitions of the C library's functions")]
 
 use std::ffi::{c_int, c_void};
@@ -30,7 +30,7 @@ struct Stack {
     idle: bool,
 }
 
-/// The known stacks, those that were just used last. Not on the heap: `malloc` may map memory.
+/// The known stacks, the most recently used last. Not on the heap: `malloc` may map memory.
 struct Stacks {
     known: [Stack; KEPT_MAX],
     count: usize,

@@ -59,7 +59,8 @@ pub(crate) trait Script {
     /// These bytes are on the wire.
     fn send(&mut self, bytes: &[u8]);
 
-    /// How many interrupts a message takes, on a bus that interrupts pump. One without is polled.
+    /// How many interrupts a message takes, on a bus that interrupts pump. A message without any is
+    /// polled.
     fn interrupts(&self, _byte: u8) -> u8 {
         0
     }

@@ -28,7 +28,7 @@ fn a_callback_that_panics_inside_another_s_wait_loses_neither_message() {
             let _ = waited.as_mut().wait();
         }));
         assert_eq!(waited.as_mut().wait(), Some(Ok(1)));
-        assert_eq!(bad.as_mut().wait(), Some(Ok(1)), "settled with the result it had");
+        assert_eq!(bad.as_mut().wait(), Some(Ok(1)), "the message keeps its result");
         assert_eq!(after.as_mut().wait(), Some(Ok(1)));
     });
 }
@@ -106,7 +106,7 @@ fn a_bus_that_lends_priorities_runs_submitted_messages_after_a_callback_panicked
         assert!(panics(|| bad.as_mut().submit().expect("is free")));
         assert_eq!(bad.as_mut().result(), Some(Ok(1)));
         after.as_mut().submit().expect("is free");
-        assert_eq!(after.as_mut().result(), Some(Ok(1)), "run by its submitter, as ever");
+        assert_eq!(after.as_mut().result(), Some(Ok(1)), "its submitter runs it, as always");
         // Also inside a sync call, which first runs the messages that its context submitted before.
         bad.as_mut().enqueue().expect("is free");
         assert!(panics(|| {
@@ -139,8 +139,8 @@ fn several_callbacks_that_panic_in_one_release_lose_nothing() {
     });
 }
 
-/// A panic payload that panics when it is dropped. Without a size, so that leaking it is not told
-/// as a leak.
+/// A panic payload that panics when it is dropped. Without a size, so that leaking it is not
+/// reported as a leak.
 struct Bomb;
 
 impl Drop for Bomb {

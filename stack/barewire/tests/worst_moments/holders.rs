@@ -46,7 +46,7 @@ fn a_lock_does_not_go_to_another_thread() {
     assert!(!Is::<HalBus<'static, Null>>::send());
 }
 
-/// Runs `body` with a message queued behind a lock that does nothing, of this thread or of another.
+/// Runs `body` while a message is queued behind an idle lock, of this thread or of another.
 fn behind_a_lock(platform: &'static dyn Platform, own: bool, body: fn(&Device<'_, Wired>)) {
     let (bus, sent) = plain(platform);
     let device = opened(&bus);
@@ -124,7 +124,7 @@ fn cancelling_behind_an_idle_lock_leaves_the_others_queued() {
     });
 }
 
-/// A driver that shares the bus with one that has it to itself, on the same thread.
+/// A driver on a shared bus, beside one of the same thread that has the bus to itself.
 #[test]
 fn a_hal_device_beside_the_hal_bus_of_its_thread_is_refused() {
     on_each_bus(&[1, 3, 4], |bus, device| {
@@ -151,7 +151,7 @@ fn who_has_locked_the_bus_is_refused_what_would_wait_for_it() {
         assert!(prepared.run().is_err());
         assert!(prepared_message.run().is_err());
         assert!(bus.device(&PLAIN).is_err());
-        assert!(panics(|| drop(bus.lock())), "a lock has no error to return");
+        assert!(panics(|| drop(bus.lock())), "a lock panics: it cannot return an error");
         assert!(bus.try_lock().is_none(), "it was not given back");
         assert!(matches!(submitted.as_mut().wait(), Some(Err(_))));
         assert_eq!(lock.sync(device, &mut [Transfer::write(&[5])]), Ok(1));

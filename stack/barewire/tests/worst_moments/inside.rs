@@ -67,7 +67,8 @@ fn by_each_path(bus: &'static Bus<Wired>, sent: &crate::Sent, expected: &[u8]) {
     }
 }
 
-/// What a controller, or a tracer that it calls, asks of its own bus is refused, not waited for.
+/// A call to its own bus by a controller, or by a tracer that it calls, is refused; it does not
+/// wait.
 #[test]
 fn a_controller_is_refused_what_would_wait_for_its_own_bus() {
     for platform in PLATFORMS {
@@ -156,8 +157,8 @@ fn a_callback_may_cancel_and_drop_other_messages() {
     }
 }
 
-/// The message of a callback is in use until the callback returns. Freeing it before ends the
-/// program with a message. It would wait for ever, or go on with freed bytes.
+/// The message of a callback is in use until the callback returns. Freeing it earlier ends the
+/// program with an error message. It would wait for ever, or go on with freed bytes.
 #[test]
 #[cfg_attr(miri, ignore = "it starts a program")]
 fn a_message_dropped_in_its_own_callback_ends_the_program() {

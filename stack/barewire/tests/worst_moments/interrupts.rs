@@ -5,8 +5,8 @@
 //! that the interrupt may come, the handler is called until the line is down; a handler that never
 //! gets it down is a livelock.
 //!
-//! And a core that lies: it does what it is to do with the interrupt masked twice, or not at all. Under Miri this
-//! shows that a safe platform cannot break memory.
+//! And a core that breaks its promise: it runs the function that must run with the interrupt masked
+//! twice, or not at all. Under Miri this shows that a safe platform cannot break memory.
 
 use std::future::Future;
 use std::pin::pin;
@@ -214,7 +214,7 @@ on_one_core! {
             let device = bus.device(&PLAIN).expect("opens");
             let mut flies = Box::pin(device.queued([2]).expect("plans"));
             flies.as_mut().submit().expect("is free");
-            assert!(!flies.as_mut().cancel(), "one on the wire is waited for");
+            assert!(!flies.as_mut().cancel(), "a message on the wire cannot be cancelled");
             assert_eq!(flies.as_mut().result(), Some(Ok(1)));
         };
     an_interrupt_may_come_as_a_flying_message_is_dropped:

@@ -37,7 +37,11 @@ fn a_waker_that_panics_costs_no_message() {
         second.as_mut().submit().expect("is free");
         assert!(panics(|| drop(lock)), "the panic arrives at the caller who ran the waker");
         assert_eq!(second.as_mut().result(), Some(Ok(1)), "served before the panic arrived");
-        assert_eq!(poll(&mut running, Waker::noop()), Poll::Ready(Ok(1)), "settled as it ran");
+        assert_eq!(
+            poll(&mut running, Waker::noop()),
+            Poll::Ready(Ok(1)),
+            "its result is that of its run"
+        );
     });
 }
 
@@ -201,7 +205,7 @@ fn nested(platform: &'static dyn Platform, pump: Pump, tasks: &[&[Op]]) {
     }
     assert!(lock(&ended).is_empty(), "the bus is locked");
     drop(locked);
-    // A worker's part, or nothing.
+    // Runs what a worker would run, if anything is left.
     while bus.pump() > 0 {}
     let ended = lock(&ended);
     assert_eq!(ended.len(), tasks.len(), "each ran inside its waker");

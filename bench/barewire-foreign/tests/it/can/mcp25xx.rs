@@ -322,7 +322,7 @@ fn it_reads_the_wrong_buffer_for_rxb1() {
         ours.transmit(frame).expect("goes out");
     }
     rig.pass(3 * MS);
-    // The third is lost, and told: both are full.
+    // The third frame is lost, because both buffers are full, and the driver sees the flag.
     let flags: EFLG = foreign.read_register().expect("goes through");
     assert!(flags.rx1ovr() && !flags.rx0ovr());
     assert_eq!(receive(&mut foreign), Some(frames[0]));

@@ -170,7 +170,7 @@ fn a_future_that_is_dropped_anywhere_leaves_a_chip_that_can_be_used() {
     }
 }
 
-/// Polls so many times. Returns whether the future ended.
+/// Polls that many times. Returns whether the future ended.
 fn polled<F: Future>(mut future: std::pin::Pin<&mut F>, times: usize) -> bool {
     let mut cx = Context::from_waker(Waker::noop());
     (0..times).any(|_| future.as_mut().poll(&mut cx).is_ready())

@@ -134,7 +134,10 @@ fn the_model_reports_each_broken_rule() {
     chip.set_pin("RES#", false, 0);
     chip.set_pin("RES#", true, 3_000_000);
     assert!(send(&mut chip, false, &[0x20, 0x00, 0x21, 5, 6, 0x22, 1, 2]).is_empty());
-    assert!(send(&mut chip, true, &[1, 2, 3, 4, 5]).is_empty(), "the fifth is where the first was");
+    assert!(
+        send(&mut chip, true, &[1, 2, 3, 4, 5]).is_empty(),
+        "the fifth byte lands where the first did"
+    );
     assert_eq!([chip.memory()[1][5], chip.memory()[1][6], chip.memory()[2][5]], [5, 2, 3]);
     assert_eq!(send(&mut chip, false, &[0x02]), [""; 0]);
     assert_eq!(send(&mut chip, false, &[0x23]), ["no such command: 0x23"]);

@@ -6,8 +6,7 @@ use proptest::prelude::*;
 
 use super::regs::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 use crate::wire::Driver;
 
 /// 100 MHz: a period of MCK is 10 ns, and one of SPCK 50 ns with SCBR = 5.
@@ -271,7 +270,7 @@ fn disabling_finishes_the_word_on_the_wire() {
     assert_eq!(rig.selected_ps(), 8 * PERIOD + MCK, "NPCS is released, CSAAT or not");
     rig.write(SPI_TDR, 0x44);
     assert_eq!(rig.rules(), [Rule::Disabled; 3]);
-    // At rest: at once.
+    // At rest it acts at once.
     rig.write(SPI_CR, SPIEN);
     rig.read(SPI_RDR);
     rig.write(SPI_TDR, 0x55);
@@ -439,12 +438,7 @@ proptest! {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     let width = bits.min(16);
     let parts = || (0..bits / width).rev().map(|part| word >> (part * width) & 0xffff);
     let mut answer = 0;
@@ -452,7 +446,7 @@ pub(super) fn exchange(
     spi.write(0x04, 0x0007_0011);
     spi.write(0x3c, 8 << 8 | (width - 8) << 4 | 2);
     spi.write(0x00, 1);
-    select();
+    cs();
     for part in parts() {
         spi.write(0x0c, part);
         while spi.read(0x10) & 1 == 0 {}

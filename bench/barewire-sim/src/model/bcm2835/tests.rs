@@ -5,8 +5,7 @@ use proptest::prelude::*;
 use super::regs::*;
 use super::stat::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 
 /// 20 MHz at the divisor used here: a period of 50 ns.
 const CORE_HZ: u64 = 400_000_000;
@@ -552,19 +551,19 @@ fn done_that_is_needed_and_not_written_stays_set_in_the_next_transfer() {
     rig.block = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
     rig.write(CLK, CDIV);
     rig.write(CS, TA);
-    assert_eq!(one_byte(&mut rig, 1), (false, true), "the first has none before it");
+    assert_eq!(one_byte(&mut rig, 1), (false, true), "no byte before it left DONE set");
     rig.write(CS, TA | DONE);
     assert_eq!(one_byte(&mut rig, 2), (false, true), "it was written");
     rig.write(CS, TA | INTD);
-    assert_eq!(one_byte(&mut rig, 3), (true, true), "CS was, without the bit");
+    assert_eq!(one_byte(&mut rig, 3), (true, true), "CS was written, but without DONE");
     rig.write(FIFO, 4);
-    assert!(rig.block.interrupt() && rig.stat(DONE), "and until it is");
+    assert!(rig.block.interrupt() && rig.stat(DONE), "DONE stays until it is written");
     rig.write(CS, TA | DONE);
-    assert!(!rig.stat(DONE), "of a byte that is on the wire");
+    assert!(!rig.stat(DONE), "DONE is clear while a byte is on the wire");
     rig.now += BYTE;
     assert!(rig.stat(DONE));
     rig.read(FIFO);
-    assert_eq!(one_byte(&mut rig, 5), (true, true), "which was no end");
+    assert_eq!(one_byte(&mut rig, 5), (true, true), "DONE was written before the end");
 }
 
 #[test]
@@ -583,16 +582,11 @@ fn a_block_that_ran_dry_with_bytes_unread_is_in_the_middle_of_a_transfer() {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     // 20 MHz; no CE line.
     spi.write(0x08, 20);
     spi.write(0x00, 1 << 7 | 1 << 5 | 1 << 4 | 3);
-    select();
+    cs();
     for byte in (0..bits / 8).rev() {
         spi.write(0x04, word >> (8 * byte) & 0xff);
     }

@@ -19,8 +19,8 @@
 //! - A byte on the wire is finished though the block is disabled. Then the FIFOs keep what they hold, or lose it:
 //!   [`Disabled`].
 //! - The thresholds have the 7 bits of the FIFOs' depth: Linux's spi-cadence measures the depth by that.
-//! - A byte written to a full FIFO is lost; so is one that a full FIFO receives, which RX_OVERFLOW tells. The model
-//!   reports both, and a read of an empty FIFO.
+//! - A byte written to a full FIFO is lost; so is one that a full FIFO receives, which sets
+//!   RX_OVERFLOW. The model reports both, and a read of an empty FIFO.
 //!
 //! # Not supported
 //! Target mode, the external decoder of the lines, the mode fault (n_ss_in is always high), d_nss. A divider of 0 is

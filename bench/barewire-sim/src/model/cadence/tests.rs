@@ -2,8 +2,7 @@
 
 use super::regs::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 
 /// 25 MHz at the divisor used here, 8: a period of 40 ns, a cycle of 5 ns.
 const CLK_HZ: u64 = 200_000_000;
@@ -117,7 +116,7 @@ fn the_block_selects_from_the_first_byte_to_an_empty_fifo() {
     rig.write(DELAYS, 100 << 16 | 4 << 8 | 6);
     rig.write(TXD, 1);
     rig.write(TXD, 2);
-    rig.at(100 * PERIOD).catch_up();
+    rig.by(100 * PERIOD);
     let one = rig.wire.take_selections()[0];
     let lasts = CYCLE + 6 * CYCLE + 8 * PERIOD + 4 * CYCLE + 8 * PERIOD;
     assert_eq!((one.selected_at, one.deselected_at), (CYCLE, CYCLE + lasts));
@@ -143,12 +142,12 @@ fn a_manual_start_sends_what_is_there() {
 fn a_mode_is_taken_when_the_block_is_enabled() {
     let mut rig = Rig::on(MANUAL | 0xe << 10);
     rig.write(CONFIG, MANUAL | 0xe << 10 | 2);
-    rig.at(PERIOD).catch_up();
+    rig.by(PERIOD);
     assert!(rig.rules().is_empty(), "SCK stays low");
     rig.write(ENABLE, 0);
     rig.write(ENABLE, 1);
-    rig.at(2 * PERIOD).catch_up();
-    assert_eq!(rig.rules(), [Rule::SckIdle], "it rises under a selected chip");
+    rig.by(2 * PERIOD);
+    assert_eq!(rig.rules(), [Rule::SckIdle], "SCK rises under a selected chip");
 }
 
 #[test]
@@ -160,10 +159,10 @@ fn a_disabled_block_finishes_its_byte_and_keeps_or_loses_the_others() {
         (1..=3).for_each(|byte| rig.write(TXD, byte));
         rig.at(PERIOD);
         rig.write(ENABLE, 0);
-        rig.at(50 * PERIOD).catch_up();
+        rig.by(50 * PERIOD);
         assert_eq!(rig.received(0), [1]);
         rig.write(ENABLE, 1);
-        rig.at(100 * PERIOD).catch_up();
+        rig.by(100 * PERIOD);
         assert_eq!(rig.received(0).len(), sent);
     }
 }
@@ -196,7 +195,7 @@ fn interrupts_are_enabled_and_disabled_by_ones() {
     assert!(!rig.block.interrupt());
     rig.write(INT_DIS, RX_LOST);
     assert_eq!(rig.read(INT_MASK), TX_BELOW);
-    rig.at(CAPTURED).catch_up();
+    rig.by(CAPTURED);
     assert!(rig.block.interrupt());
 }
 
@@ -213,22 +212,17 @@ fn dividers_are_powers_of_two() {
     }
     let mut rig = Rig::on(1 | 1 << 14 | 0xe << 10);
     rig.write(TXD, 1);
-    rig.at(PERIOD).catch_up();
+    rig.by(PERIOD);
     assert!(rig.rules().contains(&Rule::BadAccess));
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     // Bytes without a line, at a sixteenth of the clock.
     for (offset, value) in [(CONFIG, 1 | 3 << 3 | 1 << 14 | NO_LINE), (ENABLE, 1)] {
         spi.write(offset, value);
     }
-    select();
+    cs();
     for byte in (0..bits / 8).rev() {
         spi.write(TXD, word >> (8 * byte) & 0xff);
     }

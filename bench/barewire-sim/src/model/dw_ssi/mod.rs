@@ -126,7 +126,7 @@ pub struct DwSsi {
     dmatdlr: u32,
     dmardlr: u32,
     rx_sample_dly: u32,
-    /// Without the word that is on the wire.
+    /// The words to send, without the one that is on the wire.
     tx: Fifo,
     rx: Fifo,
     shifter: Shifter,

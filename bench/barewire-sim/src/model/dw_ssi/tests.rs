@@ -2,8 +2,7 @@
 
 use super::regs::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 use crate::wire::Driver;
 
 /// 20 MHz at the divisor used here: a period of 50 ns.
@@ -351,19 +350,14 @@ fn a_fifo_has_256_words_at_most() {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     // Line 0 has no chip on the board; 20 MHz.
     spi.write(0x08, 0);
     spi.write(0x00, (bits - 1) << 16);
     spi.write(0x14, 10);
     spi.write(0x10, 1);
     spi.write(0x08, 1);
-    select();
+    cs();
     spi.write(0x60, word);
     while spi.read(0x28) & 0b101 != 0b100 {}
     spi.read(0x60)

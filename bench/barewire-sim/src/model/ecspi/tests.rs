@@ -5,8 +5,7 @@ use proptest::prelude::*;
 use super::regs::*;
 use super::stat::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 
 /// 20 MHz at the dividers used here: a period of 50 ns.
 const REFERENCE_HZ: u64 = 20_000_000;
@@ -147,7 +146,7 @@ fn fifos_hold_64_words() {
     assert!(rig.stat(RO) && rig.stat(RF));
     assert_eq!(rig.rules(), [Rule::TxFull, Rule::RxOverrun]);
     rig.write(STATREG, RO);
-    assert!(!rig.stat(RO) && rig.stat(TC), "each by its own one");
+    assert!(!rig.stat(RO) && rig.stat(TC), "each is cleared by its own bit");
     let answers: Vec<u32> = (0..64).map(|_| rig.read(RXDATA) & 0xff).collect();
     assert_eq!(answers[1..], (0..63).collect::<Vec<u32>>());
     assert!(!rig.stat(RR));
@@ -534,16 +533,11 @@ proptest! {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     // Channel 2 has no line on any board.
     let conreg = 0xf1 | 2 << 18 | 3 << 12 | (bits - 1) << 20;
     spi.write(0x08, conreg);
-    select();
+    cs();
     spi.write(0x04, word);
     spi.write(0x08, conreg | 1 << 2);
     while spi.read(0x08) & 1 << 2 != 0 {}

@@ -175,11 +175,7 @@ impl GpioBlock for AtmelPio {
     }
 }
 
-impl Default for AtmelPio {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(AtmelPio);
 
 #[cfg(test)]
 mod tests {

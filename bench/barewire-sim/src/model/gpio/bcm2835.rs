@@ -150,11 +150,7 @@ impl GpioBlock for Bcm2835Gpio {
     }
 }
 
-impl Default for Bcm2835Gpio {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(Bcm2835Gpio);
 
 #[cfg(test)]
 mod tests {
@@ -211,7 +207,7 @@ mod tests {
             }
             assert_eq!(gpio.pads(), ALL);
             gpio.write(pin / 10 * 4, OUTPUT << (3 * (pin % 10))).unwrap();
-            assert_eq!(gpio.pads(), ALL & !(1 << pin), "pin {pin} drives the latch's 0");
+            assert_eq!(gpio.pads(), ALL & !(1 << pin), "pin {pin} drives its latch, which is 0");
             gpio.write(GPSET0 + pin / 32 * 4, 1 << (pin % 32)).unwrap();
             assert_eq!(gpio.pads(), ALL);
             gpio.write(GPCLR0 + pin / 32 * 4, 1 << (pin % 32)).unwrap();

@@ -149,11 +149,7 @@ impl GpioBlock for ImxGpio {
     }
 }
 
-impl Default for ImxGpio {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(ImxGpio);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,17 @@
 //! GPIO blocks, and their interface to a board.
 
+/// The default of a block: as [`new`](Bcm2835Gpio::new) makes it, at reset.
+macro_rules! default_is_new {
+    ($block:ty) => {
+        impl Default for $block {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+use default_is_new;
+
 pub mod atmel_pio;
 pub mod bcm2835;
 pub mod imx;
@@ -27,7 +39,7 @@ pub trait GpioBlock: Debug {
     /// If there is no register at the offset.
     fn write(&mut self, offset: u32, value: u32) -> Result<(), NoRegister>;
 
-    /// How many pins it has: bits 0 to one less.
+    /// How many pins it has, from bit 0 on.
     fn pins(&self) -> u8 {
         32
     }

@@ -95,11 +95,7 @@ impl GpioBlock for OmapGpio {
     }
 }
 
-impl Default for OmapGpio {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(OmapGpio);
 
 #[cfg(test)]
 mod tests {

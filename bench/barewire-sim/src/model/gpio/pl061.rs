@@ -153,11 +153,7 @@ impl GpioBlock for Pl061 {
     }
 }
 
-impl Default for Pl061 {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(Pl061);
 
 #[cfg(test)]
 mod tests {

@@ -214,11 +214,7 @@ impl GpioBlock for Rp1Gpio {
     }
 }
 
-impl Default for Rp1Gpio {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(Rp1Gpio);
 
 #[cfg(test)]
 mod tests {

@@ -115,11 +115,7 @@ impl GpioBlock for SiFiveGpio {
     }
 }
 
-impl Default for SiFiveGpio {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(SiFiveGpio);
 
 #[cfg(test)]
 mod tests {

@@ -106,11 +106,7 @@ impl GpioBlock for ZynqGpio {
     }
 }
 
-impl Default for ZynqGpio {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+super::default_is_new!(ZynqGpio);
 
 #[cfg(test)]
 mod tests {

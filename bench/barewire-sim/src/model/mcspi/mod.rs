@@ -141,7 +141,7 @@ pub struct Mcspi {
     modulctrl: u32,
     channels: [Channel; CHANNELS],
     xferlevel: u32,
-    /// The channel whose word is sent, or was last.
+    /// The channel whose word is being sent, or was sent last.
     sending: usize,
     shifter: Shifter,
 }
@@ -208,7 +208,7 @@ impl Mcspi {
         ])
     }
 
-    /// Room came to be in the transmit register or FIFO.
+    /// The transmit register or FIFO has room again.
     fn sent_from(&mut self, index: usize) {
         let (capacity, word) = self.capacity(index);
         let held = word * self.channels[index].tx.count();

@@ -107,7 +107,7 @@ impl Conf {
         self.0 >> 12 & 3
     }
 
-    /// The bits of a word: WL and one. 1 to 3 are reserved.
+    /// The bits of a word: WL + 1. Words of 1 to 3 bits are reserved.
     pub(super) fn word_bits(self) -> u32 {
         (self.0 >> 7 & 0x1f) + 1
     }

@@ -3,8 +3,7 @@
 use super::regs::{CH0CONF, IRQENABLE, IRQSTATUS, MODULCTRL, SYSCONFIG, XFERLEVEL};
 use super::*;
 use crate::chip::PS_PER_S;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 use crate::wire::Driver;
 
 /// A divisor of 5 at 50 MHz: a cycle of 20 ns, a period of 100 ns.
@@ -52,12 +51,6 @@ impl Rig {
         }
         rig.write(ctrl(0), 1);
         rig
-    }
-
-    /// Moves to `now` and processes all events due by then.
-    fn by(&mut self, now: Ps) -> &mut Self {
-        self.at(now).catch_up();
-        self
     }
 
     fn stat(&mut self, bits: u32) -> bool {
@@ -280,18 +273,13 @@ fn a_word_without_a_line_or_a_length_is_reported() {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     // Channel 0, words of `bits`, a divisor of 16, its own line on no pin.
     let conf_0 = 4 << 2 | (bits - 1) << 7 | 1 << 6 | 1 << 16 | FORCE;
     for (offset, value) in [(conf(1), 1 << 6), (conf(0), conf_0), (MODULCTRL, SINGLE)] {
         spi.write(offset, value);
     }
-    select();
+    cs();
     for (offset, value) in [(ctrl(0), 1), (TX, word)] {
         spi.write(offset, value);
     }

@@ -26,7 +26,7 @@ pub struct Left {
     pub busy_for_ps: Ps,
     /// Error bits of status register 1, on parts that keep BUSY set with them.
     pub failed: u8,
-    /// A change was made whose flag status register (70h) was not read since, on parts that want it read.
+    /// A change was made, and the flag status register (70h) was not read since, on parts that want it read.
     pub flag_status_unread: bool,
     /// The block protection register open (`false`) or as after power-up (`true`).
     pub locked: Option<bool>,

@@ -69,7 +69,7 @@ impl Nor {
                 self.bank = self.data[0] & self.bank_mask();
                 return;
             }
-            // Takes effect at once. WEL is not among what the datasheets say it clears.
+            // Takes effect at once. According to the datasheets it does not clear WEL.
             Op::WriteExtendedAddress => {
                 self.bank = self.data[0] & self.bank_mask();
                 return;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::*;
 use crate::chip::{Chip, Clocking, PS_PER_NS};
+use crate::random::SplitMix64;
 
 /// 20 MHz: below every command's own limit.
 const PERIOD: Ps = 50 * PS_PER_NS;
@@ -159,7 +160,7 @@ fn reads_at_first_second_last_and_past_the_last() {
             let address = if four { &address[..] } else { &address[1..] };
             assert_eq!(b.run(&[&[0x03], address].concat(), 9), expected, "{at}");
             assert_eq!(b.run(&[&[0x0b], address, &[0]].concat(), 9), expected);
-            // By words, also across the end of the array.
+            // Reads by words, also across the end of the array.
             b.select();
             b.bits(0x03, 8);
             address.iter().for_each(|&byte| {
@@ -393,7 +394,7 @@ fn slow_reads_have_a_clock_limit_of_their_own() {
         assert!(b.complaint().contains(&format!("its limit is {limit_hz} Hz")));
         b.run(&[0x0b, 0, 0, 0, 0], 4);
         b.quiet();
-        // Faster only after the data has begun.
+        // Here the clock is faster only after the data has begun.
         b.period = PS_PER_S / limit_hz;
         b.select();
         b.bits(0x0300_0000, 32);
@@ -646,18 +647,6 @@ fn complaints_are_bounded() {
     assert_eq!(count, COMPLAINTS_MAX);
 }
 
-/// A small pseudo-random number generator (Marsaglia's xorshift64).
-struct XorShift(u64);
-
-impl XorShift {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
 /// Clocking one bit at a time or up to 32 at once makes no difference to MISO, array and
 /// complaints.
 #[test]
@@ -673,7 +662,8 @@ fn however_the_bits_are_cut_the_chip_is_the_same() {
     ];
     for part in parts {
         let seed = 0x2d35_8dcc_aa6c_78a5;
-        let mut random = XorShift(seed);
+        let mut random = SplitMix64::new(seed);
+        let mut below = |end: u64| random.next_u64() % end;
         let mut whole = Bench::new(part.clone());
         let mut single = Bench::new(part.clone());
         for b in [&mut whole, &mut single] {
@@ -685,20 +675,20 @@ fn however_the_bits_are_cut_the_chip_is_the_same() {
         for round in 0..4_000 {
             // Mostly the part's own opcodes, often with addresses near the array's ends.
             let opcodes: Vec<u8> = part.commands().map(|command| command.opcode).collect();
-            let known = random.below(opcodes.len() as u64) as usize;
-            let opcode = match random.below(10) {
-                0 => random.below(256) as u8,
+            let known = below(opcodes.len() as u64) as usize;
+            let opcode = match below(10) {
+                0 => below(256) as u8,
                 1..3 => 0x06,
                 _ => opcodes[known],
             };
             // Skip the chip erase, which would only make the test slow.
             let opcode = if matches!(opcode, 0xc7 | 0x60) { 0x05 } else { opcode };
-            let edge = [0x00, 0xff][random.below(2) as usize];
+            let edge = [0x00, 0xff][below(2) as usize];
             let mut bits = vec![opcode];
             bits.extend([edge; 3]);
-            bits.extend((0..random.below(12)).map(|_| random.below(256) as u8));
-            let total = match random.below(8) {
-                0 => random.below(bits.len() as u64 * 8) as u32,
+            bits.extend((0..below(12)).map(|_| below(256) as u8));
+            let total = match below(8) {
+                0 => below(bits.len() as u64 * 8) as u32,
                 1 => 8,
                 _ => bits.len() as u32 * 8,
             };
@@ -706,8 +696,8 @@ fn however_the_bits_are_cut_the_chip_is_the_same() {
             single.select();
             let mut done = 0;
             while done < total {
-                let count = (1 + random.below(32) as u32).min(total - done);
-                let count = if random.below(2) == 0 { (total - done).min(32) } else { count };
+                let count = (1 + below(32) as u32).min(total - done);
+                let count = if below(2) == 0 { (total - done).min(32) } else { count };
                 let mosi = (done..done + count).fold(0_u32, |word, at| {
                     word << 1 | u32::from(bits[at as usize / 8] >> (7 - at % 8) & 1)
                 });
@@ -727,7 +717,7 @@ fn however_the_bits_are_cut_the_chip_is_the_same() {
                     break;
                 }
             }
-            let pause = [0, 1_000_000, 200_000_000_000][random.below(3) as usize];
+            let pause = [0, 1_000_000, 200_000_000_000][below(3) as usize];
             whole.now += pause;
             single.now += pause;
         }

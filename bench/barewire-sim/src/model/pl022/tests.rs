@@ -4,8 +4,7 @@ use proptest::prelude::*;
 
 use super::regs::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 
 /// 40 MHz over the least divisor: a period of 50 ns.
 const SSPCLK_HZ: u64 = 40_000_000;
@@ -354,7 +353,7 @@ fn spo_moves_sspclkout_when_sse_is_set_and_not_before() {
     rig.write(SSPDR, 0x77);
     rig.until(|rig| !rig.sr(sr::BSY));
     assert_eq!(rig.rules(), [Rule::SckIdle]);
-    // Disabled and enabled again: before the word.
+    // Disabled and enabled again: the edge comes before the word.
     rig.write(SSPCR0, cr0(2, 8));
     rig.write(SSPCR1, 0);
     rig.write(SSPCR1, SSE);
@@ -439,12 +438,7 @@ proptest! {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     let width = bits.min(16);
     let parts = || (0..bits / width).rev().map(|part| word >> (part * width) & 0xffff);
     let mut answer = 0;
@@ -452,7 +446,7 @@ pub(super) fn exchange(
     spi.write(0x10, 8);
     spi.write(0x00, width - 1);
     spi.write(0x04, 2);
-    select();
+    cs();
     for part in parts() {
         spi.write(0x08, part);
     }

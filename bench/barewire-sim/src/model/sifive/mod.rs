@@ -162,7 +162,7 @@ impl SiFive {
     }
 
     fn pop_rx(&mut self) -> u32 {
-        // An empty FIFO is a question that the manual answers: no complaint.
+        // The manual defines what reading an empty FIFO means, so that is no complaint.
         self.rx.pop().unwrap_or(FLAG | UNDEFINED_RXDATA)
     }
 

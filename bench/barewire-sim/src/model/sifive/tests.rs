@@ -2,8 +2,7 @@
 
 use super::regs::*;
 use super::*;
-use crate::model::ControllerBlock as _;
-use crate::model::rig;
+use crate::model::{ByHand, ControllerBlock as _, rig};
 use crate::wire::Driver;
 
 /// 20 MHz at the divisor used here: a period of 50 ns, a cycle of 5 ns.
@@ -34,12 +33,6 @@ impl Rig {
             rig.write(offset, value);
         }
         rig
-    }
-
-    /// Moves to `now` and processes all events due by then.
-    fn by(&mut self, now: Ps) -> &mut Self {
-        self.at(now).catch_up();
-        self
     }
 
     fn read_all(&mut self) -> Vec<u32> {
@@ -112,7 +105,7 @@ fn registers_keep_their_writable_bits() {
     assert_eq!(rig.rules(), [Rule::BadAccess; 15]);
     let mut one = SiFive::new(CLK_HZ, 1);
     one.write(CSID, 1, 0, &mut rig.wire);
-    assert_eq!(one.read(CSID, 0, &mut rig.wire), 0, "one line needs no bits");
+    assert_eq!(one.read(CSID, 0, &mut rig.wire), 0, "with one line CSID has no bits");
 }
 
 #[test]
@@ -329,17 +322,12 @@ fn the_slowest_clock_is_the_divisors_largest() {
 }
 
 /// Exchanges one word by the manual: see [`ControllerKind`].
-pub(super) fn exchange(
-    spi: &mut dyn crate::model::ByHand,
-    bits: u32,
-    word: u32,
-    select: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn FnMut()) -> u32 {
     // Bytes without a line, at a twenty-fourth of the clock.
     for (offset, value) in [(FCTRL, 0), (SCKDIV, 11), (FMT, BYTES), (CSMODE, OFF)] {
         spi.write(offset, value);
     }
-    select();
+    cs();
     for byte in (0..bits / 8).rev() {
         spi.write(TXDATA, word >> (8 * byte) & 0xff);
     }

@@ -264,9 +264,9 @@ impl Chip for Tsc2046 {
     /// Timing specifications, at +VCC of 2.7 V and above.
     fn limits(&self) -> WireLimits {
         WireLimits {
-            modes: 0b0001,     // Figure 9: DCLK rests low, DIN with its rise, DOUT with its fall.
-            cs_setup_ns: 100,  // tCSS.
-            cs_hold_ns: 10,    // tCSH.
+            modes: 0b0001, // Figure 9: DCLK rests low; DIN is read at its rise, DOUT changes at its fall.
+            cs_setup_ns: 100, // tCSS.
+            cs_hold_ns: 10, // tCSH.
             cs_inactive_ns: 0, // None given.
             max_clock_hz: 2_500_000, // tCH and tCL, 200 ns each; tACQ is held for each conversion.
         }

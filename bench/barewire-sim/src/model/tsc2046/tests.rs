@@ -162,7 +162,11 @@ fn pen_irq_is_held_by_a_conversion() {
     chip.select(at - US);
     chip.exchange(Clocking { at, period: US }, X.into(), 8);
     // From the fall of the fifth clock on.
-    assert_eq!(pin(&chip, at + 8 * US).0, Some(at + 5 * US), "low for a position, pen or not");
+    assert_eq!(
+        pin(&chip, at + 8 * US).0,
+        Some(at + 5 * US),
+        "PENIRQ is low while a position is converted, pen or not"
+    );
     chip.exchange(Clocking { at: at + 8 * US, period: US }, 0, 16);
     // Bit 1 falls with the end of clock 19: from there on the pull-up charges.
     let over = at + 20 * US + TouchOptions::default().release_ps;

@@ -4,7 +4,7 @@
 //! 1. Frames, selections, and intervals of the pin each come in the order of their times.
 //! 2. A selection that began before a service is added before that service.
 
-use super::Echoed;
+use super::EchoFigures;
 use super::frames::{FrameAccount, Tally};
 use super::times::Times;
 use crate::Violation;
@@ -30,10 +30,11 @@ impl Usage {
 
 /// Figures collected during a run.
 #[derive(Debug, Default)]
-pub(super) struct Ran {
+pub(super) struct RunFigures {
     pub(super) elapsed_ps: Ps,
     pub(super) idle_ps: Ps,
-    /// All services, from the interrupt's end of its wait to the next, what they send included.
+    /// All services, from the interrupt that ends a wait to the next wait, including what they
+    /// send.
     pub(super) serving: Usage,
     /// Sending by services.
     pub(super) sending: Usage,
@@ -46,7 +47,7 @@ pub(super) struct Ran {
     pub(super) interrupted: bool,
 }
 
-/// What is awaited for the time between a service's first two accesses.
+/// What the measurement between a service's first two accesses waits for.
 #[derive(Clone, Copy, Debug)]
 enum Awaited {
     /// The next service.
@@ -118,10 +119,15 @@ impl Account {
     }
 
     /// The result. `kernel_ps` of each interrupt are charged to the processor, not to a thread.
-    pub(super) fn close(self, ran: &Ran, kernel_ps: Ps, violations: Vec<Violation>) -> Echoed {
+    pub(super) fn close(
+        self,
+        ran: &RunFigures,
+        kernel_ps: Ps,
+        violations: Vec<Violation>,
+    ) -> EchoFigures {
         let interrupts = self.services;
         let tally = self.frames.tally(ran.interrupted);
-        Echoed {
+        EchoFigures {
             frames: Tally { dropped: ran.dropped, ..tally },
             rx_eof_to_tx_sof: self.frames.times().spread(),
             int_low: self.int_low.spread(),

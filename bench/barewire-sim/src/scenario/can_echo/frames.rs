@@ -17,7 +17,8 @@ pub struct Tally {
     pub sent: u64,
     /// Of those echoed.
     pub echoed: u64,
-    /// Of those not; of an interrupted run, of those before the last one echoed.
+    /// Of the frames sent, those not echoed; of an interrupted run, only those before the last one
+    /// echoed.
     pub lost: u64,
     /// Echoed, but not in their turn.
     pub reordered: u64,
@@ -25,7 +26,7 @@ pub struct Tally {
     pub unasked: u64,
     /// Destroyed by an error, from any sender.
     pub destroyed: u64,
-    /// Of the lost: no place was free to send them from.
+    /// Of the lost frames, those whose echo found no free place.
     pub dropped: u64,
 }
 
@@ -59,7 +60,7 @@ fn is_echo(echo: &CanFrame, frame: &CanFrame) -> bool {
 }
 
 impl FrameAccount {
-    /// An account of no frames yet, of which node `far` sends those to echo.
+    /// An empty account; node `far` sends the frames to echo.
     #[must_use]
     pub fn new(far: NodeId) -> Self {
         Self {

@@ -14,7 +14,8 @@
 //!
 //! # Ordering
 //! 1. The driver joins the CAN bus; everything before the far node's first frame counts nowhere.
-//! 2. Frames are echoed until all are, none was received for [`STALL_PS`], or the caller wants no more.
+//! 2. Frames are echoed until all have been, none was received for [`STALL_PS`], or the caller
+//!    wants no more.
 //! 3. The last echo leaves, the chip is stopped, and the account is closed.
 //!
 //! # Memory
@@ -56,7 +57,7 @@ pub use times::{EXACT_VALUES, KEPT_BITS, Spread, Times};
 pub const INSTRUCTIONS_PER_RECEIVED: u64 = 257;
 /// Instructions for a sent frame: can_transmit minus a message of two transfers.
 pub const INSTRUCTIONS_PER_SENT: u64 = 203;
-/// Bit times that the last echoes have to leave: eight of the longest frames, and as much again between them.
+/// Bit times within which the last echoes must leave: eight of the longest frames, and as much again between them.
 const LAST_BITS: u64 = 16 * 750;
 /// From the driver's start to the far node's: more than 11 recessive bits.
 const BEFORE_PS: Ps = 10_000_000_000;
@@ -136,7 +137,7 @@ impl fmt::Debug for Setup {
 
 /// The result of a run.
 #[derive(Clone, Debug)]
-pub struct Echoed {
+pub struct EchoFigures {
     /// The frames, counted by outcome.
     pub frames: Tally,
     /// From the end of a received frame to the beginning of its echo.
@@ -173,7 +174,7 @@ pub struct Echoed {
     pub violations: Vec<Violation>,
 }
 
-impl Echoed {
+impl EchoFigures {
     /// A time's share of the whole, in percent: of one processor, or of SPI's wire.
     #[must_use]
     pub fn percent(&self, part_ps: Ps) -> f64 {
@@ -211,11 +212,11 @@ impl std::error::Error for EchoError {}
 /// number again while no frame comes; it returns whether to continue.
 ///
 /// # Errors
-/// The driver's: the chip, left stopped as far as it answers, cannot be used.
+/// The driver's error: the chip cannot be used. It is stopped, if it still answers.
 ///
 /// # Panics
 /// If the board has no CAN controller.
-pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<Echoed, EchoError> {
+pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<EchoFigures, EchoError> {
     let board = Board::new(setup.board, setup.board_options);
     let can = CanBus::new(setup.times);
     let (chip, line) = board.attach_can(&can, None).expect("the board has a CAN controller");

@@ -44,7 +44,7 @@ impl Socket {
         board.engine().wake(&raw const self.sent);
     }
 
-    /// The next frame, slept for; `None` if none comes for `stall_ps`.
+    /// Sleeps until the next frame comes; `None` if none comes for `stall_ps`.
     pub(super) fn receive(&self, board: &Board, stall_ps: Ps) -> Option<Frame> {
         Self::call(board);
         loop {

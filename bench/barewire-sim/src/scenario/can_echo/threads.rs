@@ -17,7 +17,7 @@ use barewire::chip::mcp251xfd::{
 use barewire::controller::Controller;
 use barewire::regmap::OnDevice;
 
-use super::account::{Account, Ran, Usage};
+use super::account::{Account, RunFigures, Usage};
 use super::socket::Socket;
 use super::{INSTRUCTIONS_PER_RECEIVED, INSTRUCTIONS_PER_SENT, Who};
 use crate::chip::Ps;
@@ -75,7 +75,7 @@ struct Echo<'a, 'd, 'b, C: ?Sized> {
     account: &'a RefCell<Account>,
     driver: RefCell<&'d mut Driver<'b, C>>,
     carry_on: RefCell<&'a mut dyn FnMut(u64) -> bool>,
-    ran: RefCell<Ran>,
+    ran: RefCell<RunFigures>,
     wanted: u64,
     received: Cell<u64>,
     handled: Cell<u64>,
@@ -269,7 +269,7 @@ pub(super) fn run<C: Controller + ?Sized>(
     account: &RefCell<Account>,
     driver: &mut Driver<'_, C>,
     carry_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<Ran, CanError> {
+) -> Result<RunFigures, CanError> {
     let echo = Echo {
         bench,
         account,

@@ -16,7 +16,7 @@ pub const KEPT_BITS: u32 = 11;
 
 const PS_PER_US: f64 = 1_000_000.0;
 
-/// What a time was, over many.
+/// The distribution of a time over many samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The middle one; of two the shorter.

@@ -28,8 +28,8 @@ pub(crate) type Start = fn(&Board, Option<u32>) -> Box<dyn Controller>;
 pub(crate) struct Way {
     pub name: &'static str,
     pub start: Start,
-    /// The same block, built otherwise. It supports only certain lengths and words, so random
-    /// messages are not run on it.
+    /// The same block with other build options. It supports only certain lengths and words, so
+    /// random messages are not run on it.
     pub kind: Option<&'static ControllerKind>,
     pub options: fn() -> BlockOptions,
     /// The longest that an access may take longer in random messages, in nanoseconds.
@@ -93,13 +93,13 @@ pub(crate) struct Block {
     /// The registers for reading and writing words.
     pub data_in: u32,
     pub data_out: u32,
-    /// Starts the usual driver on a bank of pins that takes it to the loop for any message.
+    /// Starts the usual driver on a bank of pins with which every message takes the driver's loop.
     pub long: Start,
     /// The first is the usual one.
     pub ways: &'static [Way],
     /// The ranges that random messages draw from. Chip select 0 is on a GPIO, 1 is the block's own line.
     pub asks: Asks,
-    /// Whether the block's own line holds for messages of any form at one speed.
+    /// Whether the block's own line stays active through messages of any form at one speed.
     pub holds: bool,
     /// Bytes of a message that does not fit its FIFO, and takes several interrupts.
     pub longer: usize,

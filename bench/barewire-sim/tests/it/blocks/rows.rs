@@ -82,7 +82,7 @@ const fn exchanges(
     Exchanges { way, cs, mode, speed_hz, shapes }
 }
 
-/// Makes one burst of each transfer of at most so many words, pulsed between.
+/// Makes one burst of each transfer of at most this many words, with a pulse between them.
 fn one_burst_each(message: &mut Message, words_max: usize) {
     let last = message.pieces.len() - 1;
     for (index, piece) in message.pieces.iter_mut().enumerate() {
@@ -316,7 +316,7 @@ pub(crate) static CADENCE: Block = Block {
     ],
 };
 
-/// DW_apb_ssi built otherwise than RP1's.
+/// DW_apb_ssi with other build options than RP1's.
 macro_rules! built {
     ($words:literal, $wide:literal) => {
         Way {

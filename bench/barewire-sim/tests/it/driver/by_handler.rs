@@ -1,4 +1,4 @@
-//! A controller whose messages a hard interrupt goes on with, while their caller sleeps.
+//! A controller whose messages a hard interrupt continues, while their caller sleeps.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicU32;

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use barewire_sim::model::can::{Pattern, Traffic};
 use barewire_sim::profile::{CostLevel, Profile};
-use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Tally, Who};
+use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Spread, Tally, Who};
 use barewire_sim::{BoardOptions, BoardSpec};
 
 use super::*;
@@ -18,14 +18,14 @@ fn setup(who: Who, frames: u64, gap_ps: Ps) -> Setup {
 }
 
 /// Runs it; nothing may be lost, and the processor's time must add up.
-fn run(setup: Setup) -> Echoed {
+fn run(setup: Setup) -> EchoFigures {
     let Setup { who, frames, .. } = setup;
     let echoed = can_echo::run(setup, &mut |_| true).expect("works");
     assert!(echoed.violations.is_empty(), "{:#?}", echoed.violations);
     assert_eq!(echoed.frames, Tally { sent: frames, echoed: frames, ..Tally::default() });
     assert_eq!((echoed.strange, echoed.interrupted), (0, false));
-    // What the lowest thread did not get is what the others say they took; sockets and the process
-    // behind them are more.
+    // The time that the lowest thread did not get is the time that the others report; sockets and
+    // the process behind them take more.
     let said = echoed.receive_ps + echoed.send_ps;
     if who == Who::Sockets {
         assert!(said < echoed.cpu_ps && echoed.cpu_ps < 2 * said, "{said} ps of {}", echoed.cpu_ps);
@@ -86,7 +86,7 @@ fn it_ends_when_the_caller_wants_no_more() {
         let echoed = can_echo::run(setup, &mut |frame| frame < 10).expect("works");
         let Tally { sent, echoed: came, lost, .. } = echoed.frames;
         assert!(echoed.interrupted, "{who:?}");
-        assert_eq!(lost, 0, "{who:?}: what came later had no turn any more");
+        assert_eq!(lost, 0, "{who:?}: a frame that came too late is not lost");
         assert!((9..=11).contains(&came) && sent >= came, "{who:?}: {:?}", echoed.frames);
     }
 }
@@ -99,8 +99,8 @@ const PUBLISHED: [(&str, [&str; 3], f64); 4] = [
     ("CS high, 1st to 2nd access", ["ca. 25", "ca. 30", "5"], 5.0),
 ];
 
-fn spreads(echoed: &Echoed) -> [Spread; 4] {
-    let Echoed { rx_eof_to_tx_sof, int_low, cs_to_clock, cs_high, .. } = *echoed;
+fn spreads(echoed: &EchoFigures) -> [Spread; 4] {
+    let EchoFigures { rx_eof_to_tx_sof, int_low, cs_to_clock, cs_high, .. } = *echoed;
     [rx_eof_to_tx_sof, int_low, cs_to_clock, cs_high].map(|spread| spread.expect("there were some"))
 }
 
@@ -171,7 +171,7 @@ one frame every 10 ms      simulated: p50 / max, us                    published
     }
     let full = Who::ALL.map(|who| run(setup(who, FRAMES, 0)));
     text += "\nfull load, % of one processor\n";
-    let mut row = |name: &str, percent: &dyn Fn(&Echoed) -> f64, published: &str| {
+    let mut row = |name: &str, percent: &dyn Fn(&EchoFigures) -> f64, published: &str| {
         let _ = write!(text, "{name:<27}");
         for echoed in &full {
             let _ = write!(text, "{:>15.2}", percent(echoed));

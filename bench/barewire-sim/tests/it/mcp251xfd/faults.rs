@@ -185,7 +185,7 @@ fn registers(device: &barewire::bus::Device<'_, Charged<AnyController>>) -> Vec<
         device.sync(&mut message).expect("goes through");
         u32::from_le_bytes(both[2..].try_into().expect("four bytes"))
     };
-    // Of C1INT the enables: its flags come and go.
+    // Of C1INT only the enables: its flags come and go.
     let masks = |address| if address == 0x01c { 0xffff_0000 } else { u32::MAX };
     addresses.map(|address| read(address) & masks(address)).to_vec()
 }
@@ -359,7 +359,7 @@ fn an_interrupt_pin_that_is_stuck() {
         matches!(stuck, Err(CanError::InterruptStuck { interrupts }) if interrupts & interrupts >> 16 == 0),
         "{stuck:?}"
     );
-    assert_eq!(frames, 1, "what there was came first");
+    assert_eq!(frames, 1, "the frame that had arrived came first");
     rig.set_faults(ChipFaults::default());
     rig.works(&mut driver);
     rig.assert_clean();

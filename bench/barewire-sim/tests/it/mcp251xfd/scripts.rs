@@ -1,9 +1,9 @@
 //! The judge of messages: every byte that the driver sends and receives while it does what is listed here, as a
 //! reviewed script.
 //!
-//! A line is a message: the bytes sent, `->` and the bytes received, `|` where the chip select was released within
-//! it. A line with `=` says what the driver told its caller. Set `BAREWIRE_BLESS=1` to write the script anew; the
-//! difference is then for a reviewer.
+//! A line is a message: the bytes sent, `->` and the bytes received, `|` where the chip select was
+//! released within it. A line with `=` says what the driver returned to its caller. Set
+//! `BAREWIRE_BLESS=1` to write the script anew; the difference is then for a reviewer.
 
 use std::fmt::Write as _;
 

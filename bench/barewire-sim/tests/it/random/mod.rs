@@ -49,7 +49,8 @@ pub(crate) struct Asks {
     /// short it is. It does on Atmel's SPI, where DLYBS = 0 alone stands for half a clock ("SAMA5D3
     /// Series", SPI_CSR).
     pub setup_is_first_half: bool,
-    /// Whether the inactive time of a line within a message is waited for, however little follows.
+    /// Whether the driver waits for a line's inactive time within a message, even if little of the
+    /// message follows.
     pub waits_inactive: bool,
     /// Whether the block's own line falls for a transfer without words.
     pub selects_without_words: bool,

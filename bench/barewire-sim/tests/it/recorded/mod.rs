@@ -74,15 +74,7 @@ impl RecordedController {
 }
 
 impl Layer for RecordedController {
-    type Inner = AnyController;
-
-    fn inner(&self) -> &AnyController {
-        &self.inner
-    }
-
-    fn inner_mut(&mut self) -> &mut AnyController {
-        &mut self.inner
-    }
+    barewire::wrapped_controller!(inner: AnyController);
 
     fn run_layer(
         &mut self,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// Holds `text` against the snapshot of that name.
+/// Compares `text` with the snapshot of that name.
 pub(crate) fn check(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
     if std::env::var_os("BAREWIRE_BLESS").is_some() {

@@ -23,7 +23,7 @@ use super::*;
 
 const FLASH_HZ: u32 = 20_000_000;
 const STROKES: u32 = 40;
-/// Read round and round.
+/// The bytes that are read, again and again.
 const READ_BYTES: usize = 64 << 10;
 /// Erased, and programmed page by page.
 const PROGRAM_AT: usize = 1 << 20;
@@ -72,7 +72,7 @@ fn pattern(index: usize) -> u8 {
     (index * 7 + index / 251) as u8
 }
 
-/// Pens that land at moments that are nowhere in particular, move a little, and leave.
+/// Pens that land at arbitrary moments, move a little, and leave.
 fn strokes(from_ps: Ps) -> Vec<Stroke> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut below = |end: u64| {
@@ -100,7 +100,8 @@ fn check(touch: &Touch, stroke: &Stroke, now: Ps) {
         let (low, high) = (begun[axis] / 16 - 4, stroke.at(now)[axis] / 16 + 4);
         assert!((low..=high).contains(&code), "{touch:?} {stroke:?}: {low} to {high}");
     }
-    // A pen that leaves while its pressure is sampled was somewhere, at any pressure.
+    // If the pen leaves while its pressure is sampled, the position is right, and any pressure may
+    // come.
     let whole = now < stroke.up_ps;
     assert!(
         !whole || touch.ohms.abs_diff(stroke.ohms) <= 10 + stroke.ohms / 50,
@@ -252,7 +253,7 @@ one bus the longest flash message and a hand-over. Data is checked on both sides
         row(&mut text, &format!("one bus, {chunk} a read"), &one, bound_ps);
         assert!(one.max_ps() <= bound_ps, "{text}");
         assert!(one.max_ps() > idle.max_ps() + one.message_ps / 2, "they met: {text}");
-        // A thread is switched from, where an idle processor was before.
+        // The switch is from a thread, where it was from an idle processor before.
         let bound_ps = idle.max_ps() + hand_over_ps();
         row(&mut text, &format!("two buses, {chunk} a read"), &two, bound_ps);
         assert!(two.max_ps() <= bound_ps, "{text}");

@@ -35,7 +35,7 @@ fn a_sample_is_one_selection_as_long_as_its_clocks() {
 
 #[test]
 fn without_settling_the_driver_says_so_or_is_wrong() {
-    // Spread over the repeats of one value, the panel's charging is seen.
+    // With the repeats of one value spread out, the panel's charging shows.
     const HASTY: Config = Config { settle: 0, ..CONFIG };
     let rig = Rig::with(TouchOptions { tau_ps: 15 * US, ..TouchOptions::default() });
     let device = rig.bus.device(&Tsc2046::settings(CS, SPEED_HZ).expect("in range"));

@@ -71,7 +71,7 @@ impl<P: Pins> GpioChip<P> {
             .0
     }
 
-    /// Tells the files that watch a line of its state.
+    /// Reports a line's state to the files that watch it.
     pub(super) fn tell(&mut self, line: u32, changed: LineChange, now: &Now) {
         if self.watchers.values().all(|watcher| watcher.lines >> line & 1 == 0) {
             return;

@@ -23,8 +23,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const BLANK: u32 = 0x2800;
 const DOTS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
-/// The last codes of the first of `inputs` inputs, `code_max` being the top; lines with their ends. Below is how long ago
-/// the first was, by the time from one to the next if it is known, else in samples.
+/// Plots the last codes of the first of `inputs` inputs, with `code_max` at the top; lines end with a newline. Below
+/// stands how long ago the first sample was: in time if the interval is known, else in samples.
 pub(super) fn draw(
     codes: &[u16],
     inputs: usize,

@@ -28,14 +28,14 @@ const fn row(batch: usize, stock_samples_per_s: u32, patched_samples_per_s: u32)
     PublishedRow { batch, stock_samples_per_s, patched_samples_per_s }
 }
 
-/// One transfer as his scope showed it: 7.2 µs of clocks, 1.6 of lead, 0.4 of lag.
+/// One transfer as the author's scope showed it: 7.2 µs of clocks, 1.6 of lead, 0.4 of lag.
 pub(super) const TRANSFER_US: f64 = 9.2;
 /// Chip select inactive inside a message of the patched kernel.
 pub(super) const GAP_US: f64 = 0.25;
 /// Between two calls.
 pub(super) const CALL_US: f64 = 5.0;
 
-/// His clock: 3.6 MHz asked, 3.571 made.
+/// The author's clock: 3.6 MHz asked, 3.571 made.
 const SPEED_HZ: RangeInclusive<u32> = 3_570_000..=3_600_000;
 
 /// The published figures for that many conversions a message, if `which` is the set-up they were

@@ -33,7 +33,7 @@ struct Reading {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let adc = &args.adc;
     let inputs = adc.inputs()?;
-    // Before a bus is opened: a clock that the chip does not take is refused for less.
+    // Checked before a bus is opened, so that a clock that the chip does not take is refused early.
     adc.settings()?;
     session::run(&adc.request()?, |session| {
         let (device, which) = adc.open(session)?;

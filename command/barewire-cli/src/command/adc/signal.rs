@@ -3,8 +3,8 @@
 //! # How it works
 //! 1. The mean's crossings, with a hysteresis of an eighth of the range, give a first frequency:
 //!    turns between the first and the last rising one.
-//! 2. At a frequency the best sine is linear least squares in its sine, cosine and mean, by the
-//!    times at which the samples were really taken, however unevenly.
+//! 2. At a given frequency the best sine is found by linear least squares in sine, cosine and mean,
+//!    at the times at which the samples were really taken, however uneven.
 //! 3. The frequency with the least residual is searched around the first one, closer and closer.
 //!
 //! # Not supported

@@ -24,7 +24,7 @@ use crate::shared::session::{self, Figures, Session};
 use crate::shared::text::figure::{self, Unit};
 use crate::shared::text::number;
 
-/// Conversions of a message: beyond this nothing is won any more.
+/// Conversions of a message: more than this gain nothing.
 const BATCH_MAX: u64 = 10_000;
 /// The most samples of a run, a number that easily fits into memory.
 const SAMPLES_MAX: u64 = 100_000_000;
@@ -495,7 +495,7 @@ impl Report {
 }
 
 impl Row {
-    /// The sum as the article writes it, and the article's own beside.
+    /// Our sum in the article's form, beside the article's own sum.
     fn sums(&self, inputs: usize) -> String {
         let Some(Times { clocks_us, lead_us, lag_us, gap_us, software_us, .. }) = self.parts else {
             return String::new();
@@ -515,7 +515,7 @@ impl Row {
 }
 
 /// `count` transfers of `one_us` with `gap_us` between them, and `call_us` until the next message;
-/// `ends`: the range of what one takes.
+/// `ends`: the range of the time that one takes.
 fn sum(count: usize, one_us: f64, gap_us: f64, call_us: f64, ends: Option<String>) -> String {
     let ends = ends.map_or(String::new(), |ends| format!(" ({ends})"));
     if count == 1 {

@@ -200,7 +200,7 @@ impl Paths {
     }
 }
 
-/// Times what a bus over `controller` has.
+/// Times the paths that a bus over `controller` has.
 fn time_paths<C: Controller>(
     report: &mut Report,
     controller: C,

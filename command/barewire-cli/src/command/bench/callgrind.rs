@@ -19,7 +19,8 @@ pub(super) fn collect(program: &Path, symbol: &str, arguments: &[&str]) -> Resul
     }
 }
 
-/// The same for each call of these functions apart, which must be `calls`; their names go on with `_` after `symbol`.
+/// The same for each single call of these functions, of which there must be `calls`; their names
+/// continue `symbol` with `_`.
 ///
 /// # Errors
 /// As [`collect`]; also if the number of calls differs.

@@ -41,10 +41,10 @@ const DRIVERS: [&str; 8] =
 const MESSAGES: [&str; 11] =
     ["4", "5", "6", "8", "16", "25", "64", "256", "4+4", "4+4+4", "4+4+4+4"];
 
-/// How each is run.
+/// How each message is run.
 const PATHS: [&str; 2] = ["prepared", "sync"];
 
-/// Instructions of one message: a row of the JSON, whose names are an interface.
+/// Instructions of one message. This is a row of the JSON, so its field names are an interface.
 #[derive(Debug, Serialize)]
 pub(super) struct LengthCount {
     pub(super) driver: &'static str,

@@ -8,7 +8,7 @@ mod report;
 use std::path::PathBuf;
 
 use barewire_sim::bound::analysis::{Analysis, Bound, Terms};
-use barewire_sim::bound::cost::Refused;
+use barewire_sim::bound::cost::TaskError;
 use barewire_sim::bound::{Traffic, adversary, analysis, change, cost};
 use barewire_sim::profile::CostLevel;
 use barewire_sim::{Board, BoardSpec};
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// The simulated board whose costs, at their high ends, are charged: sim:BOARD
     #[arg(long, env = "BAREWIRE_BUS", value_name = "BUS")]
     bus: String,
-    /// Have an adversary run so many random schedules on the simulated board, and print the worst it saw
+    /// Have an adversary run this many random schedules on the simulated board, and print the worst it saw
     #[arg(long, value_name = "N", default_value_t = 0)]
     schedules: u64,
     /// The seed of the first schedule; the same seed gives the same schedules
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let spec = board(&args.bus)?;
     let traffic = file::read(&args.traffic, spec)?;
     let board = traffic.board(spec, CostLevel::High);
-    let refused = |refused: Refused| Failure::Failed(told(&refused));
+    let refused = |refused: TaskError| Failure::Failed(told(&refused));
     let costs = cost::of(&traffic, &board).map_err(refused)?;
     let analysis = analysis::of(&traffic, &board, &costs);
     let changes = change::best(&traffic, spec, &analysis.bounds);
@@ -86,12 +86,12 @@ fn board(bus: &str) -> Result<&'static BoardSpec, Failure> {
     }
 }
 
-fn told(refused: &Refused) -> String {
+fn told(refused: &TaskError) -> String {
     match refused {
-        Refused::Device(task, error) => {
+        TaskError::Device(task, error) => {
             format!("task {task}: its device cannot be opened: {error}")
         }
-        Refused::Message(task, error) => format!("task {task}: {error}"),
+        TaskError::Message(task, error) => format!("task {task}: {error}"),
     }
 }
 

@@ -39,7 +39,7 @@ struct TaskReport {
     register_accesses: u64,
     /// No call takes longer; `None` if there is no bound.
     bound_ns: Option<u64>,
-    /// Why there is none.
+    /// Why there is no bound.
     unbounded: Option<String>,
     terms_ns: BTreeMap<&'static str, u64>,
     largest: Option<&'static str>,
@@ -54,7 +54,7 @@ struct ChangeReport {
     bound_ns: u64,
 }
 
-/// In nanoseconds, rounded up: a bound stays one.
+/// In nanoseconds, rounded up, so that a bound stays a bound.
 fn ns(ps: u64) -> u64 {
     ps.div_ceil(1_000)
 }

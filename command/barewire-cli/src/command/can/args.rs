@@ -1,4 +1,4 @@
-//! Which chip on which bus, and how its CAN bus is: what all verbs take, and say in their JSON.
+//! The chip, its bus and the settings of its CAN bus: what all verbs take, and print in their JSON.
 
 use std::ops::RangeInclusive;
 
@@ -179,7 +179,7 @@ impl CanArgs {
     fn timings(&self) -> Result<(BitTiming, Option<BitTiming>), Failure> {
         let sysclk_hz = self.oscillator().sysclk_hz();
         if !OSCILLATOR_HZ.contains(&self.oscillator_hz) {
-            // Before the bit rates, which would have the blame.
+            // Checked before the bit rates, which would be blamed instead.
             return Err(CanError::Oscillator { sysclk_hz }.into());
         }
         let failed = |option| move |error| Failure::Failed(format!("{error} ({option})"));

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Print into FILE, which exists when it is whole; the log format with --json
     #[arg(short = 'o', long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// End when so many milliseconds passed without a frame
+    /// End when this many milliseconds passed without a frame
     #[arg(short = 'T', long = "timeout-ms", value_name = "MS", value_parser = number::count::<u64>)]
     timeout_ms: Option<u64>,
     #[command(flatten)]
@@ -258,7 +258,7 @@ fn dump(args: &Args, far: &Far, out: Option<Output>, session: &Session) -> Resul
     Ok(report)
 }
 
-/// Prints all that the chip has to say, `limit` frames at most. False: that was nothing.
+/// Prints all that the chip has to say, `limit` frames at most. False: the chip reported nothing.
 fn listen(
     node: &mut Node<'_>,
     printer: &mut Printer<'_>,

@@ -236,7 +236,7 @@ impl FarArgs {
         given.iter().find(|(given, _)| *given).map(|&(_, name)| name)
     }
 
-    /// The options held against a bus with CAN FD or without; what is not given is `default`'s.
+    /// The options, checked for a bus with or without CAN FD; those not given are `default`'s.
     pub(super) fn settle(&self, fd_bus: bool, default: Far) -> Result<Far, Failure> {
         let refused = |what: String| Err(Failure::Usage(what));
         let fd = (self.fd_frames || self.brs).then_some(self.brs);
@@ -344,7 +344,7 @@ impl Far {
         Self { replay: Some(Vec::new()), ..self }
     }
 
-    /// Whether all frames have one identifier, and there is one before it.
+    /// Whether all frames have one identifier, and an identifier one less exists.
     pub(super) fn leaves_room_below(&self) -> bool {
         matches!(self.id, IdMode::Like(Pattern::Fixed(id)) if id > 0)
     }

@@ -191,7 +191,7 @@ mod protocol {
     pub(super) const AT_ACK: u8 = 0x19;
 }
 
-/// Something that went wrong, as Linux tells it.
+/// An error, as Linux reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ErrorFrame {
     /// The kinds of errors, without the flag.

@@ -1,9 +1,9 @@
 //! `barewire can gen`: sends frames, and sees that all of them arrive.
 //!
 //! # How it works
-//! Our chip gets one frame after the other, none before its time. It confirms each frame that was sent and
-//! acknowledged. On a simulated board each frame that the far node received is held against what was sent,
-//! while the command runs: only frames on their way are kept.
+//! Our chip gets one frame after the other, none before its time. It confirms each frame that was
+//! sent and acknowledged. On a simulated board each frame that the far node received is compared
+//! with what was sent, while the command runs: only frames on their way are kept.
 //!
 //! The bus load is the time of all frames, their three bits of intermission included, over the time from
 //! the first one's begin to the last one's end.
@@ -294,7 +294,7 @@ fn generate(args: &Args, far: &Far, session: &Session) -> Result<Report, Failure
         can.bus.add(far);
         compared
     });
-    // The far node is there before: it takes eleven bits as ours does, and acknowledges the first frame.
+    // The far node is on the bus first: like ours it waits for eleven bits, and it acknowledges the first frame.
     node.start()?;
     session.begin_figures();
     let accesses_before = node.accesses();

@@ -245,7 +245,7 @@ impl<'s> Node<'s> {
         self.timer.sleep_ns(ns);
     }
 
-    /// Lets `see` know of all that the chip has to say. False: that was nothing.
+    /// Passes all that the chip reports to `see`. False: the chip reported nothing.
     pub(super) fn serve(
         &mut self,
         mut see: impl FnMut(ChipReport<'_>) -> Result<(), Failure>,

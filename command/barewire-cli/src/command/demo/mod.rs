@@ -100,7 +100,7 @@ struct Access {
     bytes: usize,
     times: u64,
     timeline: Timeline,
-    /// The mean of all.
+    /// The mean of all transfers.
     ns_per_access: f64,
     register_reads_per_access: f64,
     register_writes_per_access: f64,

@@ -1,7 +1,9 @@
 //! Findings about a controller: clock, power, pins, interrupt, chip selects, and its present user.
 
 use barewire_linux::map::clock::{Clock, ClockState};
-use barewire_linux::survey::{Child, Controller, Machine, Pins, Refused, Select, SelectAt, Use};
+use barewire_linux::survey::{
+    Child, Controller, Machine, Pins, RefusedChip, Select, SelectAt, Use,
+};
 
 use super::report::{Finding, Level, Step};
 use super::{cost, lines, refused};
@@ -180,7 +182,7 @@ fn users(controller: &Controller) -> Vec<Finding> {
 fn chip_select(controller: &Controller, number: usize, select: &Select) -> Finding {
     let line = lines::line(select);
     let about = format!("--cs {number}");
-    let refused = |it: &&Refused| it.reg.iter().any(|&value| value as usize == number);
+    let refused = |it: &&RefusedChip| it.reg.iter().any(|&value| value as usize == number);
     let chip = match (controller.child(number), controller.refused.iter().find(refused)) {
         (Some(child), _) => chip(child),
         (None, Some(refused)) => format!("{}, which is refused", refused.node),

@@ -6,7 +6,7 @@ use barewire_linux::survey::{
 
 use super::report::{Finding, Level, Step};
 
-/// Leaving an idle state may take this long before it is told, in microseconds.
+/// The longest exit from an idle state that is not reported, in microseconds.
 const SLOW_WAKE_US: u64 = 50;
 
 pub(super) fn findings(survey: &Survey, config: Option<&str>) -> Vec<Finding> {

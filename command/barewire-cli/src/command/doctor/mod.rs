@@ -206,7 +206,7 @@ impl Report {
             }
             if found.block().is_some_and(|block| block != spec.block) {
                 problem(format!(
-                    "it is not {}: leave controller= as the line below has it",
+                    "the controller is not {}: use controller= as in the line below",
                     spec.block
                 ));
             }

@@ -116,7 +116,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Writes the properties of these names that the node has; their number.
+    /// Writes the properties of these names that the node has; returns their number.
     fn copy(&self, text: &mut String, indent: &str, names: &[&str]) -> usize {
         names.iter().filter(|name| self.copy_from(text, indent, name, "")).count()
     }

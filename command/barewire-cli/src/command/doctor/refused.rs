@@ -1,6 +1,6 @@
 //! Nodes that the kernel's rules refuse: the reason and the remedy, in one sentence each.
 
-use barewire_linux::survey::{BadEntry, Controller, Fault, Refusal, Refused};
+use barewire_linux::survey::{BadEntry, Controller, Fault, Refusal, RefusedChip};
 
 use super::report::{Finding, Level, Way};
 
@@ -68,8 +68,8 @@ pub(super) fn of_controller(fault: &Fault) -> String {
     format!("cs-gpios cannot be followed at entry {entry}: {why} (<0> is a line of the controller)")
 }
 
-fn of_chip(refused: &Refused) -> String {
-    let Refused { node, compatible, reg, why, .. } = refused;
+fn of_chip(refused: &RefusedChip) -> String {
+    let RefusedChip { node, compatible, reg, why, .. } = refused;
     let values: Vec<String> = reg.iter().map(|value| format!("{value:#x}")).collect();
     let values = values.join(" ");
     let why = match why {

@@ -163,7 +163,7 @@ fn rivals(controller: &Controller) -> Vec<String> {
         .collect()
 }
 
-/// The bus's text and the commands that try it, or what of it is unknown.
+/// The bus's text and the commands that try it, or which part of it is unknown.
 fn name_bus(way: &mut Way, controller: &Controller, block: Block, via: Via, rights: &Rights) {
     let rate = controller.clock.as_ref().and_then(|clock| clock.rate.as_ref());
     let Some(hz) = rate.and_then(|rate| u32::try_from(rate.hz).ok()) else {

@@ -68,7 +68,7 @@ pub(super) struct Finding {
 pub(super) struct Step {
     pub(super) why: String,
     pub(super) commands: Vec<String>,
-    /// In the order in which they undo.
+    /// The commands that undo it, in their order.
     pub(super) undo: Vec<String>,
 }
 

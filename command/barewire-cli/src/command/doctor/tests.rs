@@ -221,8 +221,8 @@ fn kernels_without_uio_or_that_stop_its_clock_say_so() {
     );
 }
 
-/// The tree that the shipped overlay makes, except that the controller's node names the clock it needs. `kept` is the
-/// clocks of the bus.
+/// The tree that the shipped overlay makes, except that the controller's node names the clock it
+/// needs. `kept` lists the clocks of the bus.
 fn uio(pm_bus: &str, kept: &[u32]) -> Tree {
     let node = "/soc@0/bus@30800000/barewire-uio-30820000/spi@30820000";
     let buses = ["", "/soc@0", "/soc@0/bus@30800000"];
@@ -375,7 +375,7 @@ fn an_overlay_has_the_numbers_of_the_running_tree() {
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
-    assert!(!text.contains("pinctrl"), "its node has none");
+    assert!(!text.contains("pinctrl"), "the node has no pinctrl");
     let tree = raspberry_pi();
     let survey = tree.survey();
     let text = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]).expect("text");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::shared::failure::Failure;
 use crate::shared::text::figure;
 
-/// The open input: that it can be read is known before the chip is touched.
+/// The open input, checked for reading before the chip is touched.
 pub(super) struct Input {
     path: PathBuf,
     /// The length, if the input is a file.
@@ -35,7 +35,7 @@ impl Input {
     pub(super) fn read(self, size: u64, offset: u64) -> Result<Vec<u8>, Failure> {
         let room = size.saturating_sub(offset);
         let mut bytes = Vec::new();
-        // One more than fits: an endless input is refused, not read.
+        // Reads one byte more than fits, so that an endless input is refused.
         self.reader
             .take(room + 1)
             .read_to_end(&mut bytes)

@@ -114,7 +114,7 @@ impl session::Report for Report {
         let pace = figures.map(|figures| figures.pace(self.bytes)).unwrap_or_default();
         let [unchanged, programmed, erased] =
             [self.unchanged_bytes, self.programmed_bytes, self.erased_bytes].map(figure::size);
-        // So that the parts add up to the whole, where they are not what is written.
+        // Parts of 0 bytes are left out; the others add up to the whole.
         let part = |what: &str, bytes| match bytes {
             0 => String::new(),
             bytes => format!(", {what} {}", figure::size(bytes)),

@@ -20,12 +20,12 @@ pub(super) struct Experiments {
 }
 
 impl Experiments {
-    /// Whether there are any.
+    /// Whether there are any experiments.
     pub(super) fn is_given(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// The lab, with them.
+    /// The lab with the user's experiments.
     pub(super) fn lab(&self) -> Result<Lab, Failure> {
         let mut lab = Lab::new();
         for path in &self.files {

@@ -14,9 +14,10 @@ pub(super) struct RegisterChip {
     pub(super) name: &'static str,
     /// Its registers.
     pub(super) map: &'static Map,
-    /// Registers of which, while the chip is there, none is all ones and not all are zero.
+    /// Registers that show whether the chip is there: then none of them is all ones, and not all
+    /// are zero.
     pub(super) proof: &'static [&'static str],
-    /// The fastest clock it takes, with an oscillator of so many hertz.
+    /// The fastest clock it takes, with an oscillator of this many hertz.
     pub(super) max_speed_hz: fn(oscillator_hz: u32) -> u32,
     /// The oscillators it works with.
     pub(super) clock_hz: RangeInclusive<u32>,

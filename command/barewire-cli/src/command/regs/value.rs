@@ -79,7 +79,7 @@ impl Value {
         }
     }
 
-    /// Whether it is not as after a reset; no if that is not known.
+    /// Whether it differs from its value after a reset; false if that is not known.
     pub(super) fn changed(&self) -> bool {
         self.raw.1.is_some_and(|reset| reset != self.raw.0)
     }

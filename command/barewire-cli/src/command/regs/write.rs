@@ -155,7 +155,7 @@ impl Assignment {
             (Some(field), Some(before)) => field.put(before, value),
             _ => value,
         };
-        // What the chip clears itself is asked again, although it may read as asked.
+        // A bit that the chip clears itself is written again, even if it reads as asked.
         let same = before == Some(written) && field.is_some_and(|field| !field.is_volatile());
         if !same {
             registers.write(at, written)?;

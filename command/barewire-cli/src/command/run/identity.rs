@@ -41,9 +41,9 @@ struct RaspberryPi {
     serial: u64,
 }
 
-/// The boards that are told. The properties of the root are those of Linux's device-tree sources; a Raspberry Pi's
-/// firmware puts the full name in the place of `model`. The revision codes are those of Raspberry Pi's documentation,
-/// "Raspberry Pi revision codes", "New-style revision codes in use".
+/// The boards whose identity programs can read. The properties of the root are those of Linux's device-tree sources; a
+/// Raspberry Pi's firmware puts the full name in the place of `model`. The revision codes are those of Raspberry Pi's
+/// documentation, "Raspberry Pi revision codes", "New-style revision codes in use".
 const IDENTITIES: &[Identity] = &[
     Identity {
         buses: &["sim:rpi3", "qemu:raspi3b"],
@@ -88,8 +88,8 @@ const IDENTITIES: &[Identity] = &[
 /// issue 129).
 const HARDWARE: &str = "BCM2835";
 
-/// Adds to the tree in `tree`, which stands in for `/`, what tells which board the first of the `buses` is that has a
-/// name to be told.
+/// Adds the files that identify a board to `tree`, which stands in for `/`: those of the first of
+/// the `buses` whose board has an identity.
 ///
 /// # Errors
 /// A file or directory cannot be made.

@@ -27,7 +27,7 @@ impl FromStr for Map {
         let node = NodeName::parse(path)
             .ok_or_else(|| format!("{path:?} is no spidev node: those are /dev/spidevB.C"))?;
         let mut chip_select = node.chip_select;
-        // A mapped controller's own `cs=` names lines, which are no numbers.
+        // The `cs=` of a mapped controller names lines, not a number.
         let mut options = Vec::new();
         for option in bus.split(',') {
             match option.strip_prefix("cs=").map(str::parse) {

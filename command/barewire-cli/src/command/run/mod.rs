@@ -244,7 +244,7 @@ fn serve(
     let nodes = Nodes::open(&args.maps, sessions, &clocks, &setup, args.verbose, tree)?;
     let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, (args.verbose, args.quiet))?;
     gpio.make_tree(dir.path())?;
-    // The board of the pins first: programs ask for the board to find their pins.
+    // The board of the pins comes first: programs ask for the board to find their pins.
     let mapped =
         args.gpio_maps.iter().map(|map| &map.bus).chain(args.maps.iter().map(|map| &map.bus));
     let places = mapped.filter_map(|bus| {

@@ -67,7 +67,7 @@ impl News {
         Ok(this)
     }
 
-    /// Adds a descriptor and what is awaited of it. It leaves by being closed.
+    /// Adds a descriptor and what is awaited of it. Closing it removes it.
     pub(super) fn add(&self, fd: impl AsFd, awaited: PollFlags) -> Result<(), Errno> {
         epoll::add(&self.set.epoll, fd, EventData::new_u64(0), flags(awaited))
     }
@@ -77,7 +77,7 @@ impl News {
         epoll::modify(&self.set.epoll, fd, EventData::new_u64(0), flags(awaited))
     }
 
-    /// Whether the thread has told of news.
+    /// Whether the thread has reported news.
     pub(super) fn told(&self) -> bool {
         self.set.told.load(Ordering::SeqCst)
     }
@@ -104,13 +104,13 @@ impl Drop for News {
         let _ = rustix::io::write(&self.end, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has nothing that panics.
+            // The thread cannot panic.
             let _ = thread.join();
         }
     }
 }
 
-/// Hang-ups and errors are told unasked.
+/// Hang-ups and errors are reported unasked.
 fn flags(awaited: PollFlags) -> EventFlags {
     let mut flags = EventFlags::empty();
     flags.set(EventFlags::IN, awaited.contains(PollFlags::IN));

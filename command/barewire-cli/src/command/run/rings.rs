@@ -28,13 +28,13 @@ impl Rings {
 
     /// Sleeps until it is rung, unless it was rung after `heard`; not longer than `timeout`.
     pub(super) fn wait(self, heard: u32, timeout: Option<&Timespec>) {
-        // Whatever the reason is that it returns, the server looks.
+        // The server looks, whatever the reason for the return.
         let _ = futex::wait(self.0, futex::Flags::empty(), heard, timeout);
     }
 }
 
 /// Wakes who sleeps on a word.
 pub(super) fn wake(word: &AtomicU32) {
-    // Nobody may be asleep. A process has one thread at a slot.
+    // Perhaps no thread sleeps. A process has one thread at a slot.
     let _ = futex::wake(word, futex::Flags::empty(), 1);
 }

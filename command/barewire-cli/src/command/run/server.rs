@@ -218,7 +218,7 @@ pub(super) struct Server<'s> {
     /// A descriptor that is given up so that a request can be answered where there is no other left.
     spare: Option<OwnedFd>,
     reported: bool,
-    /// What was said, which is said once.
+    /// Whether stderr has this message already: it is printed once.
     said_full: bool,
     said_stranger: bool,
 }
@@ -460,7 +460,7 @@ impl<'s> Server<'s> {
                     },
                     (true, _) => self.run(&head, &bytes[REQUEST_BYTES..end]),
                 };
-                // What the call changed on the pins is there to be read when it returns.
+                // Events that the call caused on the pins can be read when it returns.
                 self.look();
                 self.connections[index].answer(answer);
             }
@@ -519,7 +519,7 @@ impl<'s> Server<'s> {
             Ok((head, body)) => self.run(head, body),
             Err(errno) => Err(*errno),
         };
-        // What the call changed on the pins is there to be read when it returns.
+        // Events that the call caused on the pins can be read when it returns.
         self.look();
         self.shared.give(request, answer);
     }

@@ -3,8 +3,9 @@
 //! Read first: [`barewire_spidev_abi::slots`].
 //!
 //! # How it works
-//! A process's slots are kept until the process has ended, which its pidfd tells: a process has no connection that would
-//! end with it. A process that asks again has made an `exec`, which unmapped what it had.
+//! A process's slots are kept until its pidfd reports that the process has ended: a process has no
+//! connection that would end with it. A process that asks again has made an `exec`, which unmapped
+//! what it had.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -79,7 +80,7 @@ impl Shared {
     /// Makes the memory of a process: the files of the bell and of its slots.
     ///
     /// # Errors
-    /// `ENOTSUP` if this system has no such memory; the system's.
+    /// `ENOTSUP` if this system has no such memory; otherwise the system's error.
     pub(super) fn add(&mut self, process: Pid) -> Result<(BorrowedFd<'_>, OwnedFd), Errno> {
         if self.bell.is_none() {
             return Err(Errno::NOTSUP);
@@ -109,7 +110,7 @@ impl Shared {
         self.processes.retain(|this| this.process != process);
     }
 
-    /// The descriptors that tell the processes' ends.
+    /// The descriptors that report the processes' ends.
     pub(super) fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.processes.iter().map(|this| this.end.as_fd())
     }

@@ -54,8 +54,9 @@ pub(super) enum Listener {
         /// The terminal's own path.
         path: PathBuf,
         controller: OwnedFd,
-        /// Open while no program is connected, since the controller's end fails while nobody has the other. Not open while
-        /// one is: so that failure says that the program has gone.
+        /// Held open while no program is connected, since the controller's end fails while no
+        /// process has the other end open. Closed while one is connected, so that this failure
+        /// shows that the program has gone.
         kept: Option<File>,
     },
 }
@@ -179,7 +180,7 @@ fn terminal(link: &Path) -> io::Result<Listener> {
     Ok(Listener::Terminal { link: link.into(), path: path.into(), controller, kept })
 }
 
-/// Opens a terminal's other end: raw, and without the bytes that a program before left unread on either side.
+/// Opens a terminal's other end: raw, and without the bytes that an earlier program left unread on either side.
 fn other_end(path: &Path) -> io::Result<File> {
     let end = File::options().read(true).write(true).open(path)?;
     let mut settings = tcgetattr(&end)?;

@@ -84,7 +84,7 @@ impl Drop for Listener {
     }
 }
 
-/// The board as asked.
+/// The board that was asked for.
 ///
 /// # Errors
 /// [`Failure::Usage`] for another kind of bus, and for what the name says of chips.

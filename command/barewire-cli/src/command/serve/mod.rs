@@ -80,7 +80,7 @@ pub(crate) struct Args {
     /// End when the first program has gone that asked for something
     #[arg(long)]
     once: bool,
-    /// Disconnect a program that sends nothing, or does not read its answers, for so many seconds
+    /// Disconnect a program that sends nothing, or does not read its answers, for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, conflicts_with = "mmio",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     idle_limit: u64,

@@ -160,7 +160,7 @@ fn decode(asked: &[u8]) -> Option<(Command<'_>, usize)> {
         O_INIT => (Command::Discard, 1),
         O_DELAY => (Command::Delay(number(asked, 1, 4)?), 5),
         O_EXEC => (Command::Execute, 1),
-        // The one answer that is both: it tells a program where answers begin.
+        // The only answer with both NAK and ACK: it shows a program where answers begin.
         SYNCNOP => (Command::Known(vec![NAK, ACK]), 1),
         S_BUSTYPE => match number(asked, 1, 1)? {
             bus if bus == u32::from(SPI) => (known(&[]), 2),

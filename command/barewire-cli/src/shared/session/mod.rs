@@ -239,7 +239,7 @@ impl<'r, R: Report> JsonLine<'r, R> {
     }
 }
 
-/// Runs `command` on the bus that is asked for and tells of it.
+/// Runs `command` on the bus that is asked for and reports the result.
 pub(crate) fn run<R: Report>(
     request: &Request<'_>,
     command: impl FnOnce(&Session) -> Result<R, Failure>,
@@ -300,7 +300,7 @@ impl StartedSession {
         output::json_line(&line)
     }
 
-    /// Closes the bus and tells of it; `result` is what the command reports.
+    /// Closes the bus and reports on it; `result` is what the command reports.
     pub(crate) fn end<R: Report>(
         self,
         request: &Request<'_>,
@@ -364,8 +364,8 @@ pub(crate) fn rerun<R>(
     Ok(report)
 }
 
-/// Writes the recording. One that was full is an error of a command, and a note where a program was served: the program's
-/// exit code is not the recording's.
+/// Writes the recording. A full recording is an error of a command, but only a note where a program
+/// was served: the program's exit code does not depend on the recording.
 fn write_vcd(mut vcd: Output, session: &Session, request: &Request<'_>) -> Result<(), Failure> {
     let Some(simulated) = session.open.board() else { return Ok(()) };
     let mut sink = VcdSink { output: &mut vcd, failure: None };

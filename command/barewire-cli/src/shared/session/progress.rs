@@ -29,7 +29,7 @@ impl<'s> BusProgress<'s> {
         }
     }
 
-    /// So many are done.
+    /// Sets how many units are done.
     pub(crate) fn set(&self, done: u64) {
         if let Some((board, begun)) = self.simulated {
             let seconds = (board.engine().now_ps() - begun) as f64 / 1e12;

@@ -17,7 +17,7 @@ use crate::shared::text::number;
 /// What is recorded unless told: 13 pictures of 320 × 240 dots of 16 bits on a controller with words of 8 bits.
 pub(crate) const VCD_LIMIT: usize = 2_000_000;
 
-/// Which bus, how fast, and how to tell.
+/// Which bus, how fast, and how to report.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct BusArgs {
     /// The bus: sim:BOARD, qemu:BOARD, spidev:/dev/spidevB.C, uio:… or mem:…, and options; `barewire list` names
@@ -42,7 +42,7 @@ impl BusArgs {
     }
 }
 
-/// How to tell what happened.
+/// How to report what happened.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TellArgs {
     /// Print the result as one line of JSON
@@ -78,7 +78,7 @@ pub(crate) enum EndState {
     Promised,
     /// The user's own bytes decide.
     AsSent,
-    /// A program's bytes decide, and its exit code tells: broken rules are only told.
+    /// The program chooses the bytes, and its exit code counts: broken rules are only reported.
     AsServed,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Request<'r> {
     wanted: Option<ChipRequest>,
     /// It programs or erases the chip, or writes its registers.
     changes: bool,
-    /// It only reads the chip: a flash file that is not there is a slip.
+    /// It only reads the chip, so a missing flash file is a mistake.
     pub(super) only_reads: bool,
     input: Option<NamedFile<'r>>,
     output: Option<NamedFile<'r>>,

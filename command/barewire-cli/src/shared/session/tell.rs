@@ -42,7 +42,7 @@ pub(super) fn simulated(
     }
     let total = simulated.board.harms_total();
     if total > 0 {
-        // Of a command that failed it is likely a consequence, and its error says more.
+        // If the command failed, it is likely a consequence, and the command's error says more.
         let what = if done { "RULES OF THE WIRE BROKEN" } else { "rules of the wire broken" };
         note!("{what}: {total}");
         broken_by_chip(simulated);

@@ -60,7 +60,8 @@ impl Unit {
         Self { name, size }
     }
 
-    /// `value`, of the smallest unit, in this one: its number alone, with the digits that count.
+    /// `value`, given in the smallest unit, converted to this one: the number alone, with its
+    /// significant digits.
     pub(crate) fn number(self, value: f64) -> String {
         if self.size == 1.0 { format!("{value:.0}") } else { three(value / self.size) }
     }

@@ -32,7 +32,7 @@ pub(super) struct Run {
     pub(super) code: i32,
 }
 
-/// The command with everything put in that the page leaves to the reader, and whether something is still left out.
+/// The command with the page's placeholders filled in, and whether one is left.
 pub(super) fn filled(words: &[String]) -> (Vec<String>, bool) {
     // Words may have blanks; no page has this character.
     let mut whole = format!("\n{}\n", words.join("\n"));

@@ -105,7 +105,7 @@ impl Findings {
         barewire::check(&filled, inline || partial)?;
         // A command in a sentence that lacks arguments is only named, not to be run.
         let is_whole = !simple.piped && barewire::check(&filled, false).is_ok();
-        // Once, unless it depends on what a page's commands did before.
+        // A command runs once, unless it depends on what a page's commands did before.
         let line = filled.join(" ");
         let depends = [".bin", "board.toml"].iter().any(|file| line.contains(file));
         let is_new = self.seen.insert(filled.clone()) || depends;

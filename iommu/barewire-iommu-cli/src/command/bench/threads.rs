@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use barewire_iommu_bench::pool::Lease;
-use barewire_iommu_bench::scaling::{Pair, Ran, Scaling, SharedTable, Side};
+use barewire_iommu_bench::scaling::{Pair, Scaling, SharedTable, Side, ThreadWork};
 
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
@@ -36,7 +36,7 @@ pub(super) fn measure(windows: u32) -> Result<Option<Scaling>, Failure> {
 }
 
 /// A window of all `sides`, each on a processor of its own.
-fn window(sides: &mut [Side<'_>], processors: &[usize]) -> Result<Vec<Ran>, String> {
+fn window(sides: &mut [Side<'_>], processors: &[usize]) -> Result<Vec<ThreadWork>, String> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let stop = &stop;

@@ -31,7 +31,7 @@ pub(super) struct Input {
     pub(super) other_lines: u64,
     /// Lines of ours that cannot be read or replayed, and were skipped.
     pub(super) malformed_lines: u64,
-    /// Events that the tracer says it lost.
+    /// Lines older than the line before; they count as equally old.
     pub(super) lost_events: u64,
     /// The last line had no end, and was left out.
     pub(super) cut_line: bool,

@@ -53,7 +53,7 @@ pub(super) struct Counts {
     pub(super) refill_misses: u64,
     pub(super) misses: u64,
     pub(super) unmap_ps: u64,
-    /// Deferred: flushes because an IOVA was mapped again that still waited.
+    /// Deferred: flushes made because a waiting IOVA was mapped again.
     pub(super) forced: u64,
     /// Deferred: the most bytes that waited.
     pub(super) held_bytes_max: u64,
@@ -276,7 +276,8 @@ impl<'m> Engine<'m> {
     }
 
     fn complete(&mut self, gather: &mut Gather) {
-        // SAFETY: it is this table's, and the TLB, which is ours, has been told: nothing is cached.
+        // SAFETY: it is this table's gather, and our own TLB has dropped its entries: nothing is
+        // cached.
         unsafe { self.table.release(gather) };
     }
 

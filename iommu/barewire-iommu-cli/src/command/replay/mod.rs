@@ -87,7 +87,7 @@ pub(crate) struct Args {
     /// Let adaptive use range commands (SMMUv3.2)
     #[arg(long)]
     ranges: bool,
-    /// Deferred: flush when so many calls wait
+    /// Deferred: flush when this many calls wait
     #[arg(long, value_name = "CALLS", default_value_t = 256, value_parser = |text: &str| number::within(text, 1..=1 << 20))]
     defer_calls: u32,
     /// Deferred: flush when the oldest has waited so long

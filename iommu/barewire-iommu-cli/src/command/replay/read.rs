@@ -74,8 +74,8 @@ fn lines<'m, F: Fn() -> Result<Replayer<'m>, String>>(
         } else {
             let text = String::from_utf8_lossy(&bytes);
             let parsed = trace::parse(&text);
-            // A number that lacks digits is still a number: of a line that nothing ends, none is
-            // believed.
+            // A number that lacks digits is still a number, so no number of an unfinished line is
+            // used.
             if !bytes.ends_with(b"\n") && is_ours(&parsed) {
                 domains.input.cut_line = true;
                 break;

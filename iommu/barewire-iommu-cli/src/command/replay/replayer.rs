@@ -1,4 +1,4 @@
-//! A device's events onto every engine, and what the device does in between.
+//! Applies a device's events to every engine, and what the device does in between.
 
 use std::ops::Range;
 
@@ -270,7 +270,7 @@ impl<'m> Replayer<'m> {
         Ok(iova & !(page - 1)..(last | (page - 1)) + 1)
     }
 
-    /// Whether there are tables for so many bytes of pages. Otherwise one line of garbage could use up
+    /// Whether there are tables for that many bytes of pages. Otherwise one line of garbage could use up
     /// all tables, and end the replay.
     fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
         let tables = bytes / self.table_span();

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Time spent, by when.
+/// The time spent within the last length.
 pub(super) struct Window {
     length_ns: u64,
     /// When and how much, within the last length.

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     ttbr: Option<u64>,
     #[command(flatten)]
     shape: Shape,
-    /// Read at most so many entries for the list (K, M: by 1024); a table of 4 KiB has 512
+    /// Read at most this many entries for the list (K, M: by 1024); a table of 4 KiB has 512
     #[arg(long, value_name = "N", default_value = "16M", value_parser = number::bytes)]
     entries_max: u64,
     /// Print the result as one line of JSON

@@ -200,7 +200,7 @@ impl<'m> Bench<'m> {
                 self.map = next;
             }
             Err(MapError::Occupied { iova, .. }) => {
-                assert_eq!(Some(iova.0), occupied, "what stands in the way");
+                assert_eq!(Some(iova.0), occupied, "the error names what stands in the way");
             }
             Err(MapError::OutOfMemory(iova)) => {
                 assert!(all.contains(&iova.0) && occupied.is_none_or(|at| iova.0 <= at));
@@ -257,7 +257,7 @@ impl<'m> Bench<'m> {
             Err(UnmapError::PartOfBlock { iova, .. }) => {
                 assert!(cut && !self.config.bbml2, "no block is cut");
                 let leaf = self.machine.walk(self.context, iova.0).expect("a block is there");
-                assert_eq!(leaf.iova, iova.0, "where the block begins");
+                assert_eq!(leaf.iova, iova.0, "the leaf begins with the block");
             }
             Err(UnmapError::OutOfMemory(_)) => assert!(cut, "nothing to split"),
             Err(other) => panic!("{other:?}"),
@@ -342,7 +342,7 @@ impl<'m> Bench<'m> {
 
     /// Unmaps all, flushes, drops the table: nothing is left anywhere.
     pub fn finish(mut self) {
-        // By page it would be a command for each page that there could have been.
+        // By page, that would take a command for each page that could have been mapped.
         self.strategy = Strategy::ByContext;
         self.unmap(0, self.shape.input_end()).expect("all of it can be unmapped");
         self.flush().expect("nothing fails unasked");

@@ -47,7 +47,7 @@ pub(crate) fn at_phys(phys: PhysAddr, offset: u64) -> PhysAddr {
     PhysAddr(phys.0 + offset)
 }
 
-/// Where page `index` of the data is, of 1000. Number 0 is the mailbox.
+/// The address of page `index` of the data's 1000 pages. Number 0 is the mailbox.
 pub(crate) fn page_at(index: u64) -> PhysAddr {
     assert!((1..1000).contains(&index));
     at_phys(VirtMachine::DATA, index * PAGE)

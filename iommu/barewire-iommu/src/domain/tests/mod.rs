@@ -144,7 +144,7 @@ fn with_domain(test: impl FnOnce(&Bench<'_>, Tested<'_, '_>)) {
     with_tables(if cfg!(miri) { 16 } else { 128 }, test);
 }
 
-/// [`with_domain`] with a pool of so many tables.
+/// [`with_domain`] with a pool of that many tables.
 fn with_tables(tables: usize, test: impl FnOnce(&Bench<'_>, Tested<'_, '_>)) {
     testing::with_arena(Granule::Size4K, tables, |arena| {
         let window = Iova(16 * MIB)..Iova(256 * MIB);

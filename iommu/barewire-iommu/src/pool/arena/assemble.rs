@@ -9,7 +9,7 @@
 //! 1. Break up all free runs.
 //! 2. Move each free table to the list `aside`, and note in its link that it was seen.
 //! 3. Choose a place whose tables were all seen.
-//! 4. Move each table back, except those of this place.
+//! 4. Move each table back, except the tables of the chosen place.
 //! 5. If another thread took one of them meanwhile, give the others back and begin again, up to
 //!    [`TRIES`] times.
 //!

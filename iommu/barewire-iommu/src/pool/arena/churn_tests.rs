@@ -111,7 +111,7 @@ fn an_allocation_fails_only_if_nothing_fits() {
                 unsafe { arena.free(arena.at(first), count * PAGE) };
             }
             assert_eq!(drained(arena, PAGE), tables);
-            assert!(arena.alloc(16 * PAGE).is_some(), "all is free, and one run again");
+            assert!(arena.alloc(16 * PAGE).is_some(), "all memory is free, in one run again");
         });
     }
 }

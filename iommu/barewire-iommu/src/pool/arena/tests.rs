@@ -17,7 +17,7 @@ fn every_table_once_and_again() {
             // SAFETY: allocated, and freed once.
             unsafe { arena.free(table, 4096) };
         }
-        assert_eq!(arena.alloc(4096), Some(last), "the one that is still in a cache");
+        assert_eq!(arena.alloc(4096), Some(last), "the table that is still in a cache comes first");
         // SAFETY: allocated just now.
         unsafe { arena.free(last, 4096) };
         assert_eq!(drained(arena, 4096), 5);
@@ -40,7 +40,7 @@ fn chains_come_and_go_at_once() {
             }
             count
         };
-        // From unused memory, and no more tables than there are.
+        // From unused memory: a chain has no more tables than are left.
         let (three, five) = (arena.alloc_chain(4096, 3), arena.alloc_chain(4096, 9));
         assert_eq!((count(&three), count(&five)), (3, 5));
         assert!(arena.alloc_chain(4096, 1).is_empty());

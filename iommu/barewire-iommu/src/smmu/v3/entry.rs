@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(from(entry(0, 9, 9), full), switch(entry(0xff02, 5, 6), full));
     }
 
-    /// If a 64-bit store is two, every change clears V first.
+    /// If a 64-bit store is made as two stores, every change clears V first.
     #[test]
     fn halves_never_switch() {
         let (plain, full) = (entry(1, 0, 0), entry(0xff03, 5, 6));

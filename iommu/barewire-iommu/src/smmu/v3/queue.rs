@@ -218,7 +218,7 @@ impl<'p, P: Pool> CommandQueue<'p, P> {
         let mut upcoming = commands.clone().take(most as usize).map(Command::opcode);
         let alike = match upcoming.next() {
             Some(opcode) => 1 + upcoming.take_while(|&other| other == opcode).count() as u32,
-            // Fewer than were promised: CMD_SYNCs stand in.
+            // Fewer than were promised: CMD_SYNCs take their place.
             None => most,
         };
         Piece { commands: alike, sync: true }

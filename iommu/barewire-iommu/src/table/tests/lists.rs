@@ -164,9 +164,9 @@ fn a_way_that_is_not_marked_is_cleaned() {
             events.iter().filter(is_one).count()
         };
         entries(&mut low, 0, 2);
-        // Three entries on the way; the pages are cleaned together.
+        // Cleaned: three entries of the tables on the way; the pages are cleaned together.
         assert_eq!(entries(&mut low, 2, 2), 3);
-        // Two on the way, and the one that leads to the new table.
+        // Cleaned: two entries on the way, and the one that leads to the new table.
         assert_eq!(entries(&mut high, ENTRIES, ENTRIES), 3);
     });
 }

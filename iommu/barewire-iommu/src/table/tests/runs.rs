@@ -27,7 +27,8 @@ const MIXES: [[Has; 6]; 5] = {
     ]
 };
 
-/// Every mix, unmapped from each entry to each other, and from or to the middle of pages.
+/// Every mix of entries, unmapped from each entry to each other entry, and from or to the middle of
+/// pages.
 #[test]
 #[cfg_attr(miri, ignore = "hundreds of calls on large tables")]
 fn everything_in_the_range_goes_and_nothing_else() {

@@ -37,7 +37,7 @@ fn tables_of_pages_are_filled_up_to_what_is_there() {
                 matches!(mapped, Err(MapError::Occupied { iova, level: LAST, .. }) if iova == taken)
             );
             let left: Vec<_> = part.ranges(Iova(0)..Iova(8 * span)).map(|m| m.iova).collect();
-            assert_eq!(left, [taken], "nothing of a call that fails stays");
+            assert_eq!(left, [taken], "a call that fails leaves nothing");
             release(&part, &mut gather);
             assert_eq!(pool.out.get(), before);
             part.unmap(taken, page, &mut gather).expect("mapped");
@@ -76,7 +76,7 @@ fn tables_beyond_the_part_are_not_touched() {
     });
 }
 
-/// Pages that make up a block are one, also behind tables of pages.
+/// Pages that make up a block are mapped as one block, also after tables of pages.
 #[test]
 fn pages_that_make_up_a_block_become_one() {
     let page = Granule::Size4K.bytes();

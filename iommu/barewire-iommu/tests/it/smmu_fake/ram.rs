@@ -97,7 +97,7 @@ impl Ram {
     pub(crate) fn device_read(&self, at: u64, snoops: bool) -> u64 {
         let index = index(at);
         let is_allocated = self.is_allocated(PhysAddr(at), 8);
-        assert!(is_allocated, "the device reads {at:#x}, which nobody gave it");
+        assert!(is_allocated, "the device reads {at:#x}, which is not allocated");
         assert!(snoops || !self.stale.lock().unwrap()[index], "{at:#x} was not cleaned");
         self.words[index].load(Ordering::Acquire)
     }

@@ -10,7 +10,7 @@ use barewire::bus::platform::WAITERS;
 use super::*;
 use crate::worker::{FifoPriority, WorkerOptions, spawn_scoped};
 
-/// A lock of only the protocol, as the core uses it.
+/// A lock that is nothing but the protocol, as the core uses it.
 struct Lock(AtomicU32);
 
 impl Lock {

@@ -118,7 +118,7 @@ fn a_sync_call_behind_a_flight_waits_for_it_and_looks_after_it() {
         let odd = wide.sync(&mut [Transfer::write(&[4])]).expect_err("is refused");
         assert_eq!(odd.error, Error::Length { len: 1, word_bytes: 2 });
         first.as_mut().submit().expect("is free");
-        assert!(!first.as_mut().cancel(), "one on the wire is waited for");
+        assert!(!first.as_mut().cancel(), "a message on the wire cannot be cancelled");
         assert_eq!(first.as_mut().result(), Some(Ok(3)));
     }
     assert_eq!(bus.into_inner().sent, [1, 2, 3, 4, 5, 1, 2, 3, 1, 2, 3]);

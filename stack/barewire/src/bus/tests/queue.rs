@@ -54,7 +54,7 @@ fn nobody_is_overtaken_for_ever() {
     let order = order(&all);
     let place = |number| order.iter().position(|&at| at == number).expect("it comes");
     assert_eq!(place(0), usize::from(OVERTAKEN_MAX));
-    assert_eq!(place(1), usize::from(OVERTAKEN_MAX) + 1, "it was overtaken as often");
+    assert_eq!(place(1), usize::from(OVERTAKEN_MAX) + 1, "the second was overtaken as often");
 }
 
 #[test]

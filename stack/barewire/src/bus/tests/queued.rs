@@ -58,7 +58,7 @@ fn a_context_s_messages_run_in_its_order_whatever_paths_it_mixes() {
             third.as_mut().enqueue().expect("is free");
             device.sync(&mut [Transfer::write(&[5])]).expect("runs");
             assert_eq!(first.as_mut().result(), Some(Ok(1)));
-            assert_eq!(first.as_mut().result(), None, "a result is had once");
+            assert_eq!(first.as_mut().result(), None, "a result is given once");
             *first.as_mut().tx_mut().expect("is free") = [6];
             first.as_mut().submit().expect("is free");
             assert_eq!(first.as_mut().wait(), Some(Ok(1)));
@@ -120,7 +120,7 @@ fn a_callback_sees_the_bytes_and_may_have_the_message_run_again() {
         assert_eq!(queued.as_mut().result(), Some(Ok(1)));
     }
     assert_eq!(CALLS.load(Ordering::Relaxed), 3);
-    assert_eq!(sent(bus), [9, 1, 9, 9], "again means after what is queued");
+    assert_eq!(sent(bus), [9, 1, 9, 9], "a repeated message runs after those in the queue");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_cancelled_message_is_taken_out_and_can_be_submitted_again() {
                 message.as_mut().enqueue().expect("is free");
             }
             assert!(messages[1].as_mut().cancel());
-            assert!(!messages[1].as_mut().cancel(), "it is nobody's any more");
+            assert!(!messages[1].as_mut().cancel(), "it is not queued any more");
             drop(messages.pop());
             bus.pump();
             assert_eq!(messages[0].as_mut().result(), Some(Ok(1)));
@@ -247,7 +247,7 @@ fn a_future_is_woken_by_the_waker_given_last_and_dropping_it_takes_the_message_o
             drop(lock);
             assert_eq!(poll(&mut running, &first_waker), Poll::Ready(Ok(1)));
             drop(running);
-            assert_eq!(queued.as_mut().result(), None, "the future had it");
+            assert_eq!(queued.as_mut().result(), None, "the future took the result");
             assert_eq!(dropped.as_mut().result(), None, "it was taken out");
             assert_eq!(first.0.load(Ordering::Relaxed), 0);
             assert_eq!(second.0.load(Ordering::Relaxed), 1);

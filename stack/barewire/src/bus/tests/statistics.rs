@@ -60,7 +60,7 @@ fn off_nothing_is_counted_and_on_every_path_is() {
         assert_eq!(bus.statistics(), expected);
         bus.set_counting(false);
         register.run().expect("runs");
-        assert_eq!(bus.statistics(), expected, "what was counted stays");
+        assert_eq!(bus.statistics(), expected, "counts stay when counting ends");
     }
 }
 
@@ -121,7 +121,7 @@ fn a_reader_that_interrupts_a_count_waits_for_nobody_and_sees_a_whole_message_or
         });
     }
     let messages: Vec<_> = seen.borrow().iter().map(|seen| seen.messages).collect();
-    assert_eq!(messages, [0, 1, 1, 2], "the copy that is not being changed");
+    assert_eq!(messages, [0, 1, 1, 2], "readers see the copy that is not being changed");
     assert!(seen.borrow().iter().all(|seen| seen.bytes == 4 * seen.messages));
 }
 

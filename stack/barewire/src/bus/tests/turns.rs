@@ -64,7 +64,7 @@ fn a_try_call_of_a_thread_that_has_the_queue_is_refused() {
     assert_eq!(device.try_sync(&mut [Transfer::write(&[1])]), Err(busy));
     assert_eq!(bus.wire_owner.load(Ordering::Relaxed), 0, "and touches nothing");
     bus.queue_owner.store(ParkInheriting.id() ^ 2 | WAITERS, Ordering::Relaxed);
-    assert!(bus.try_lock().is_some(), "another thread has it for some steps only");
+    assert!(bus.try_lock().is_some(), "another thread has the queue for some steps only");
     bus.queue_owner.store(0, Ordering::Relaxed);
     assert_eq!(bus.into_inner().sent, []);
 }
@@ -183,7 +183,7 @@ fn a_future_that_was_woken_and_not_polled_delays_nobody() {
             }
             drop(second);
             drop(lock);
-            assert_eq!(woken.0.load(Ordering::Relaxed), 2, "each that is left, once");
+            assert_eq!(woken.0.load(Ordering::Relaxed), 2, "each remaining waiter is woken once");
             device.sync(&mut [Transfer::write(&[4])]).expect("runs");
             drop(bus.lock());
             // In whatever order they are polled.
@@ -250,7 +250,7 @@ fn a_panic_of_whoever_runs_others_messages_loses_none_of_them() {
         // Long enough, as a rule, for the waiter to be in the queue; if not, it comes after.
         (0..100).for_each(|_| std::thread::yield_now());
         let unwound = catch_unwind(AssertUnwindSafe(|| drop(lock)));
-        assert!(unwound.is_err(), "it runs in the context of whoever gives the bus back");
+        assert!(unwound.is_err(), "the callback runs in whoever gives the bus back");
         let error = unlucky.as_mut().wait().expect("was submitted").expect_err("and aborted");
         assert_eq!(error.error, Error::Aborted);
         assert_eq!(waiter.join().expect("no panic"), Ok(1));
@@ -297,7 +297,7 @@ fn a_holder_leaves_a_stream_without_end_to_the_worker() {
     static STOP: AtomicBool = AtomicBool::new(false);
     fn endless(_: &mut Completed<'_>) -> Then {
         let runs = RUNS.fetch_add(1, Ordering::Relaxed);
-        assert!(runs < 1_000, "the holder serves on and on");
+        assert!(runs < 1_000, "the holder serves without end");
         if STOP.load(Ordering::Relaxed) { Then::Done } else { Then::Again }
     }
     let bus = wired(&Park, |_| Ok(())).with_pump(Pump::Worker);

@@ -17,7 +17,7 @@ use crate::controller::null::Null;
 use crate::controller::{Controller, Limits, Preset, Stopped, Unfinished};
 use crate::spi::{Effective, Error, MessageError, Settings, Transfer};
 
-/// What a test sees and says of the controller while the bus has it.
+/// What a test sees of the controller, and tells it, while the bus has it.
 #[derive(Default)]
 struct Board {
     log: Mutex<Vec<&'static str>>,
@@ -150,7 +150,7 @@ fn a_future_is_pending_while_its_message_is_in_flight() {
             assert_eq!(wakes.0.load(Ordering::Relaxed), interrupt - 1);
             arrive(&bus, &board);
             assert_eq!(wakes.0.load(Ordering::Relaxed), interrupt);
-            assert!(bus.interrupt(), "a timer's, of which nobody need be told again");
+            assert!(bus.interrupt(), "a timer's interrupt wakes nobody again");
             assert_eq!(wakes.0.load(Ordering::Relaxed), interrupt);
             let polled = poll(future.as_mut(), &wakes);
             assert_eq!(polled, if interrupt < 3 { Poll::Pending } else { Poll::Ready(Ok(3)) });
@@ -224,7 +224,7 @@ fn a_future_dropped_in_flight_ends_its_message_first() {
 
 /// Leaves a message in flight whose future nobody polls again, and whose buffer is somebody else's.
 fn forget(bus: &Bus<ByteByByte>, rx: &mut [u8; 3], wakes: &Arc<Count>) {
-    /// Who looks for leaks finds them here.
+    /// A leak checker finds them here.
     static FORGOTTEN: Mutex<Vec<AtomicPtr<()>>> = Mutex::new(Vec::new());
     let device = bus.device(&SETTINGS).expect("opens");
     let mut message = vec![Transfer::read(rx)];
@@ -272,7 +272,7 @@ fn who_waits_sleeps_while_only_the_future_can_go_on() {
         });
         loop {
             assert!(waits.load(Ordering::Relaxed), "before the message has ended");
-            // Whoever waits may look at the flight at this moment.
+            // Any waiter may look at the flight at this moment.
             board.arrived.store(true, Ordering::Relaxed);
             bus.interrupt();
             if poll(future.as_mut(), &wakes).is_ready() {

@@ -20,8 +20,9 @@
 //!    far as it exceeds half a clock (in MODE_0 data is stable half a clock before the first edge).
 //! 4. Presence: DOUT floats until the null bit, and a pull-up makes it 1; the null bit is 0. So
 //!    every exchange detects a missing chip: [`AdcError::NoChip`].
-//! 5. Part: a code read as that of another part is plausible and wrong. [`probe()`] tells which part answers,
-//!    or that it cannot be told.
+//! 5. Part: a code read as that of another part is plausible and wrong. A code read as that of
+//!    another part is plausible and wrong. [`probe()`] returns the part that answers, or that it
+//!    cannot be determined.
 //!
 //! # Not supported
 //! Reading codes least significant bit first; MCP3001, 3201 and 3301, which have no DIN.

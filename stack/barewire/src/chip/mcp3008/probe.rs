@@ -50,7 +50,7 @@ const CHANNELS: u32 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Probed {
-    /// The chip answers as these parts do, which no bit on the wire tells apart, and as no other.
+    /// The chip answers like these parts, which no bit on the wire tells apart, and like no other.
     OneOf(&'static [&'static Part]),
     /// Every code was 0, which all parts answer alike: the inputs are at ground, or MISO is held low.
     Unknown,

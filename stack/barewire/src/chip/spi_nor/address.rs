@@ -67,7 +67,7 @@ pub enum Exit {
 }
 
 impl Enter {
-    /// The way in by its name on command lines: `b7`, `06+b7` or `17`; and the way out that belongs to it.
+    /// The way into 4-byte mode that command lines call `b7`, `06+b7` or `17`; and its way out.
     #[must_use]
     pub fn named(name: &str) -> Option<(Self, Exit)> {
         match name {
@@ -109,7 +109,7 @@ impl Exit {
     }
 }
 
-/// The ways that a part names.
+/// The ways of addressing beyond 16 MiB that a part names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ways {
     pub(super) enter: Option<Enter>,

@@ -96,7 +96,7 @@ pub enum NorError {
         /// Status register 1.
         status: u8,
     },
-    /// A bit of a status register that was not to change did, or two readings of it differ.
+    /// A bit of a status register changed that should not, or two readings of it differ.
     StatusChanged {
         /// 1 or 2.
         register: u8,
@@ -135,8 +135,7 @@ pub enum NorError {
         /// Status register 1.
         status: u8,
     },
-    /// The chip executes a command of another user that no longer holds it, for example one that
-    /// was killed.
+    /// The chip executes a command left by another user, for example by a process that was killed.
     Occupied {
         /// The time waited, in nanoseconds.
         waited_ns: u64,

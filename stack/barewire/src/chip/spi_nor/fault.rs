@@ -3,7 +3,7 @@
 //! Read first: S25FL512S datasheet, status register 1 (P_ERR, E_ERR) and CLSR; S25HS-T datasheet, the same and
 //! CLPEF; MT25Q datasheet, flag status register.
 //!
-//! Most parts tell nothing: WEL that stays set means that a command was ignored, and reading back decides.
+//! Most parts tell nothing: If WEL stays set, the command was ignored; reading back confirms it.
 
 use super::opcode::{CLFSR, CLPEF, CLSR};
 

@@ -55,7 +55,7 @@ pub struct EraseType {
 pub struct Region {
     /// The first address.
     pub start: u64,
-    /// The address after the last.
+    /// The first address after the region.
     pub end: u64,
     /// Bit n: the n-th of [`Geometry::erase_types`] holds here.
     pub erase_types: u8,

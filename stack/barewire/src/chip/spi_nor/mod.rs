@@ -241,7 +241,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         read_register(&mut self.port, RDSR)
     }
 
-    /// The range of so many bytes, if it is within reach.
+    /// The range of that many bytes, if it is within reach.
     fn check_range(&self, offset: u64, len: u64) -> Result<Range<u64>, NorError> {
         let Geometry { size, reach, .. } = self.geometry;
         match offset.checked_add(len) {

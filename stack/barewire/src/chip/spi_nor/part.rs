@@ -16,7 +16,7 @@ mod id {
     pub(super) const SPANSION: u8 = 0x01;
     pub(super) const XTX: u8 = 0x0b;
     pub(super) const ADESTO: u8 = 0x1f;
-    /// Of Micron, and of XMC's parts, which are told by the second byte.
+    /// Parts of Micron, and XMC's, which the second byte tells apart.
     pub(super) const MICRON: u8 = 0x20;
     pub(super) const MICRON_OCTAL: u8 = 0x2c;
     pub(super) const INFINEON: u8 = 0x34;

@@ -9,9 +9,9 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{Addressing, Enter, NorError, Programming, SpiNor, no_observer};
+use crate::chip::testing::Clock;
 use crate::chip::{Port, Sharing};
 use crate::spi::{Error, MessageError, Transfer};
-use crate::time::Timer;
 
 const MIB: u64 = 1 << 20;
 const SIZE: u64 = 32 * MIB;
@@ -234,21 +234,6 @@ impl Port for User {
 
     fn end(&mut self) {
         self.world.held.set(false);
-    }
-}
-
-#[derive(Debug)]
-struct Clock(u64);
-
-impl Timer for Clock {
-    fn frequency_hz(&self) -> u32 {
-        1_000_000_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0
-    }
-    fn sleep_ns(&mut self, ns: u64) {
-        self.0 += ns;
     }
 }
 

@@ -20,7 +20,7 @@ impl Geometry {
     }
 }
 
-/// A wait that began when it was made.
+/// A wait, timed from the creation of this value.
 pub(super) struct Wait {
     begun: u64,
     limit_ticks: u64,
@@ -29,7 +29,7 @@ pub(super) struct Wait {
     pub(super) first_ns: u64,
     interval_ns: u64,
     longest_ns: u64,
-    /// A status of all ones is none: not all bits were set before.
+    /// A status of all ones is no answer: not all bits were set before.
     tells_gone: bool,
     /// How the chip reports a failure.
     report: Report,
@@ -37,9 +37,8 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// For a change at `address` that takes `typical_ns`, and `max_ns` at most. `before` is the status of
-    /// before the change. If the chip's times are unknown, it is asked from the beginning, at growing
-    /// intervals.
+    /// For a change at `address` that takes `typical_ns`, and `max_ns` at most. `before` is the status before the
+    /// change. If the chip's times are unknown, it is asked from the beginning, at growing intervals.
     pub(super) fn new(
         geometry: &Geometry,
         timer: &mut impl Timer,

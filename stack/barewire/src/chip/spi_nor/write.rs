@@ -1,8 +1,8 @@
 //! Writing: changes only what differs, and reads back what was changed.
 //!
 //! # How it works
-//! The range is split into pieces of one block (the largest up to 64 KiB in its place), and each
-//! piece into sectors (the smallest block there).
+//! The range is split into pieces of one block each (the largest erase size up to 64 KiB at its
+//! address), and each piece into sectors (the smallest erase size there).
 //! 1. Compare: each sector is read. It is equal, or needs programming (bits are only cleared), or
 //!    needs an erase.
 //! 2. Block: if the piece covers its block, one block erase may replace the sectors' erases, if it
@@ -37,8 +37,8 @@ pub struct Written {
     pub unchanged_bytes: u64,
     /// The number of bytes programmed, of those that were to be written.
     pub programmed_bytes: u64,
-    /// The number of bytes that were not sent, although others of their sector were: the chip held them, or an erased byte
-    /// is what they are.
+    /// The number of bytes that were not sent, although others of their sector were: the chip held
+    /// them already, or they equal an erased byte.
     pub skipped_bytes: u64,
     /// The number of bytes programmed again around those, because their sector had to be erased.
     pub restored_bytes: u64,

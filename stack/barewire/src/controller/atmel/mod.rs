@@ -169,7 +169,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             if inactive > DLYBCS_MIN && inactive != dlybcs_of(mr) {
                 self.timer.wait_ticks(self.ticks_of(inactive));
             }
-            // The block does not count the rest of a line that its reset moved.
+            // The block does not count the inactive time of a line that its reset moved.
             let ticks = self.ticks_of(dlybcs_of(mr));
             self.rest.at_least(ticks.try_into().unwrap_or(u32::MAX), &mut self.timer);
             self.regs.write(MR, mr);
@@ -209,7 +209,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         self.state.status
     }
 
-    /// Whether TDR was seen free, or is at a look.
+    /// Whether TDR was seen free, or a read shows it free now.
     #[inline(always)]
     fn is_free(&mut self) -> bool {
         self.state.status & TDRE != 0 || self.read_status() & TDRE != 0

@@ -96,7 +96,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
     ) -> usize {
         let mut fast = Fast { regs: &mut self.regs, status: 0, pcs: self.state.pcs };
         let received = pace(&mut fast, paced, words, tx, rx);
-        // A word that was sent behind the last look makes it old: only `at_rest` asks, behind the last word.
+        // A word that was sent after the last look makes that look stale: only `at_rest` uses it, after the last word.
         self.state.status = fast.status;
         self.state.overrun |= self.state.status & OVRES != 0;
         received

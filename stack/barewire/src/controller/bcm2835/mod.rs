@@ -370,24 +370,5 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Bcm2835<
         }
     }
 
-    #[inline(always)]
-    fn exchange_short(
-        &mut self,
-        _control: u32,
-        len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> bool {
-        fifo::exchange_short::<_, 1>(self, len, tx, rx)
-    }
-
-    fn exchange_rest(
-        &mut self,
-        _control: u32,
-        _len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> Result<(), Stopped> {
-        fifo::exchange_rest_of_any(self, tx, rx)
-    }
+    fifo::short_by_bytes!(exchange_rest_of_any);
 }

@@ -1,4 +1,4 @@
-//! A register block as a controller: what every block has beside its registers, and the same around them.
+//! A register block as a controller: the state that every block needs, and the code that all blocks share.
 //!
 //! # How it works
 //! A driver's type is an alias of [`Block`]: its registers, the GPIO bank of its select lines, the timer, the interrupt,
@@ -53,7 +53,8 @@ where
     /// Drives every GPIO select line inactive, then resets the block.
     ///
     /// # Panics
-    /// If a clock of `config` is 0 Hz, or a native line of its table is none that the block has.
+    /// If a clock of `config` is 0 Hz, or its table names a native line that the block does not
+    /// have.
     pub fn new(regs: R, gpio: G, timer: T, config: B::Config) -> Self {
         Self::bring(regs, gpio, timer, config, NoInterrupt)
     }

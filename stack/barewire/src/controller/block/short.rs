@@ -10,8 +10,8 @@ use crate::reg::Registers;
 use crate::spi::Transfer;
 use crate::time::Timer;
 
-/// A GPIO select line: its pin (0 for none), and whether it is high while it is active. A value: the compiler must assume
-/// that a store to a register changes the preset.
+/// A GPIO select line: its pin (0 for none), and whether it is high while it is active. Passed by
+/// value: the compiler must assume that a store to a register changes the preset.
 #[derive(Clone, Copy)]
 struct SelectLine {
     mask: u32,

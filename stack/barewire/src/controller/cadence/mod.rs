@@ -137,7 +137,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Cadence<R, G, T, I> {
         mul_div_ceil(cycles, self.timer.frequency_hz(), self.config.reference_hz)
     }
 
-    /// Writes CONFIG, which differs.
+    /// Writes a CONFIG that differs from the last one.
     #[inline(always)]
     fn write_config(&mut self, config: u32) {
         if (self.state.config ^ config) & BAUD_RATE_DIV != 0 {
@@ -377,24 +377,5 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Cadence<
         self.state.config == control && len <= DEPTH && preset.regs[P_LINE] == 0
     }
 
-    #[inline(always)]
-    fn exchange_short(
-        &mut self,
-        _control: u32,
-        len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> bool {
-        fifo::exchange_short::<_, 1>(self, len, tx, rx)
-    }
-
-    fn exchange_rest(
-        &mut self,
-        _control: u32,
-        _len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> Result<(), Stopped> {
-        fifo::exchange_rest::<_, 1>(self, tx, rx)
-    }
+    fifo::short_by_bytes!(exchange_rest::<_, 1>);
 }

@@ -225,7 +225,7 @@ pub(super) fn frame_of_bytes(len: usize, size: Size) -> u8 {
 const THIRDS_MAX: usize = 24;
 
 /// The widest frame of whole words that divides `len`, if that takes hardly more frames than the
-/// widest frame would. A message on a native line takes any that exists.
+/// widest frame would. On a native line, any frame size that divides `len` will do.
 fn equal_frames(len: usize, word: u8, widest: u8) -> Option<u8> {
     let few = len / usize::from(widest) + CHANGE_READS;
     divisors(len, word, widest).find(|&bytes| len / usize::from(bytes) <= few)

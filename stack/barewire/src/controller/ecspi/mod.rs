@@ -132,7 +132,7 @@ const IDLE: u32 = EN | CHANNEL_MODE_ALL | burst_length(1);
 /// No device's configuration: CONFIGREG has no such bits.
 const UNCONFIGURED: [u32; 3] = [u32::MAX; 3];
 /// FIFO words sent at a time, unless none is received: TXFIFO does not run empty before there is
-/// room for so many.
+/// room for that many.
 const CHUNK_WORDS: usize = 16;
 // Where `configure` puts its values in `Preset::regs`.
 const P_CONFIGREG: usize = 0;

@@ -23,8 +23,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     /// Sends a transfer of 5 to 8 bytes, and reads for as long as words have come. Returns whether the burst is over;
     /// otherwise [`Ecspi::exchange_rest_of_load`] finds it in flight.
     ///
-    /// Only the burst's first word may be short. Its bytes go and come with what is behind them in four, shifted away, which
-    /// saves a loop; the last word's bytes then take their place.
+    /// Only the burst's first word may be short. It is sent and received as four bytes, and the
+    /// surplus ones are shifted out, which saves a loop; the last word's bytes then overwrite them.
     #[inline(always)]
     fn exchange_two_words(
         &mut self,
@@ -73,7 +73,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         rx: Option<&mut [u8]>,
     ) -> bool {
         self.set_conreg(control & !(BURST_LENGTH | SMC) | burst_length(len));
-        // Needed for more than two words. Written once, and here so that it is not with the first of those.
+        // Needed for more than two words. Written here, so that the first such message does not pay for it.
         self.set_threshold(BATCH_WORDS);
         if len <= 8 {
             return self.exchange_two_words(len, tx, rx);

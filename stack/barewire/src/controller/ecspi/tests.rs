@@ -40,7 +40,10 @@ fn the_clock_is_never_faster_than_asked_and_the_divider_never_larger_than_needed
             .filter(|&d| d < divisor)
             .max();
         if let Some(smaller) = smaller {
-            assert!(80_000_000 > u64::from(asked_hz) * smaller, "{asked_hz}: {smaller} would do");
+            assert!(
+                80_000_000 > u64::from(asked_hz) * smaller,
+                "{asked_hz}: a divider of {smaller} would do"
+            );
         }
     }
 }

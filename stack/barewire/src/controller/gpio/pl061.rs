@@ -15,8 +15,8 @@
 //!    too.
 //! 2. If the value is dropped, a pin that becomes an output is low until it is set again. No order
 //!    of accesses avoids that: an active-low chip sees a selection of about 100 ns without a clock.
-//!    `cs_inactive` is waited after it. Boot code that leaves the pin an output at its inactive
-//!    level avoids it.
+//!    The driver waits `cs_inactive` after it. Boot code that leaves the pin an output at its
+//!    inactive level avoids it.
 //! 3. A pin that is an output already keeps its direction: GPIODIR is not written, and the level
 //!    only once.
 //! 4. GPIODIR has no mask. It is read once per pin, at bring-up, and written if the pin is not an

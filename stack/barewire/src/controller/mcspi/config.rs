@@ -38,7 +38,7 @@ pub(super) const fn chconf(control: u32) -> u32 {
     control & CHCONF_BITS
 }
 
-/// CHCTRL of a plan's `control`, disabled.
+/// CHCTRL for a plan's `control`, with the channel disabled.
 #[inline(always)]
 pub(super) const fn chctrl(control: u32) -> u32 {
     control >> EXTCLK_PLACE << EXTCLK_SHIFT
@@ -56,7 +56,7 @@ pub(super) const fn word_bits(control: u32) -> u32 {
     (control >> WL_SHIFT & 0x1f) + 1
 }
 
-/// The same `control` in words of so many bytes.
+/// The same `control` for words of that many bytes.
 #[inline(always)]
 pub(super) const fn in_words(control: u32, bytes: u8) -> u32 {
     control & !WL | (8 * bytes as u32 - 1) << WL_SHIFT

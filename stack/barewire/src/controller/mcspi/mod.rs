@@ -46,7 +46,8 @@
 //! 4. A channel gives up the FIFO before another takes it.
 //! 5. A word may be received half a clock before its last clock is over, and no status says that it is. The timer waits for
 //!    half a clock after the last word.
-//! 6. A native line's edge is a write that may be posted. A delay after it begins with a read of the block.
+//! 6. A native line's edge is a write that may be posted. So a delay after the edge begins with a
+//!    read of the block.
 //! 7. A disabled channel finishes its word. A reset disables the channel, waits for a word's time, and then
 //!    releases the line: no chip sees half a word.
 //! 8. IRQSTATUS is cleared before the FIFO is emptied: a level that is reached meanwhile interrupts again.
@@ -144,7 +145,7 @@ fn is_native(preset: &Preset) -> bool {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Mcspi<R, G, T, I> {
-    /// Ticks of the timer in so many cycles of the functional clock, rounded up.
+    /// Ticks of the timer in that many cycles of the functional clock, rounded up.
     fn ticks_of(&self, cycles: u64) -> u64 {
         mul_div_ceil(cycles, self.timer.frequency_hz(), self.config.reference_hz)
     }
@@ -335,7 +336,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
         } else if changed != 0 && !native {
             self.restart(preset, control, self.state.level);
         } else if changed != 0 {
-            // With the line, which may be active already: a chip that was kept selected.
+            // Includes the line, which may be active already if the chip was kept selected.
             self.remember(control);
         }
         if native {
@@ -429,24 +430,5 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
             && len <= FIFO_BYTES
     }
 
-    #[inline(always)]
-    fn exchange_short(
-        &mut self,
-        _control: u32,
-        len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> bool {
-        fifo::exchange_short::<_, 1>(self, len, tx, rx)
-    }
-
-    fn exchange_rest(
-        &mut self,
-        _control: u32,
-        _len: usize,
-        tx: Option<&[u8]>,
-        rx: Option<&mut [u8]>,
-    ) -> Result<(), Stopped> {
-        fifo::exchange_rest::<_, 1>(self, tx, rx)
-    }
+    fifo::short_by_bytes!(exchange_rest::<_, 1>);
 }

@@ -19,7 +19,7 @@ const CONFIG: Pl022Config = Pl022Config {
 
 #[test]
 fn the_clock_is_the_fastest_not_above_what_was_asked() {
-    // Under Miri one of each: it is arithmetic, and most of it the test's own.
+    // Under Miri only one value of each: this tests arithmetic, most of it the test's own.
     let some = |all: usize| if cfg!(miri) { 1 } else { all };
     for reference_hz in [99_999_989, 24_000_000, 80_000_000, 150_000_000].into_iter().take(some(4))
     {

@@ -99,7 +99,7 @@ impl BlockConfig for SiFiveConfig {
             Select::Gpio { .. } | Select::None => None,
         };
         let native = channel.is_some();
-        // The line falls with the first frame: a wait before that would be none after the edge.
+        // The line falls with the first frame, so a wait before it does not come after the edge.
         if native && settings.cs_setup_ns > 0 {
             return Err(Error::NativeCsDelay { asked_ns: settings.cs_setup_ns, max_ns: 0 });
         }

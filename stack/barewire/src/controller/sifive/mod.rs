@@ -130,7 +130,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
         mul_div_ceil(cycles, self.timer.frequency_hz(), self.config.reference_hz)
     }
 
-    /// Waits for so many clocks of SCK.
+    /// Waits for that many clocks of SCK.
     #[inline]
     fn await_clocks(&mut self, clocks: u64) {
         let ticks = self.ticks_of(sckdiv(self.state.control), clocks);

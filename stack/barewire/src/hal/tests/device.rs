@@ -304,7 +304,7 @@ fn a_future_that_is_dropped_clocked_nothing() {
     drop(granted);
     assert!(log.take().is_empty());
     let (ran, polls) = block_on(AsyncSpiDevice::write(&mut device, &[3]));
-    assert_eq!((ran, polls), (Ok(()), 1), "neither left anything behind");
+    assert_eq!((ran, polls), (Ok(()), 1), "no earlier call left anything behind");
     assert_eq!(log.take(), [Select, exchange(&[3], false), Deselect]);
 }
 

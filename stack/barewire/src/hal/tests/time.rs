@@ -78,7 +78,7 @@ fn a_future_yields_between_looks_and_spans_whole_ticks() {
     assert_eq!(delay.release().now, 5);
     let mut delay = Delay::new(Counter::new(1_000_000, 1));
     assert_eq!(block_on(AsyncDelayNs::delay_ns(&mut delay, 0)), ((), 1));
-    assert_eq!(delay.release().now, 0, "no delay asked, no time read");
+    assert_eq!(delay.release().now, 0, "without a delay the time is not read");
     // Years, on a counter that leaps.
     let mut delay = Delay::new(Counter::new(1_000_000_000, 1 << 52));
     block_on(AsyncDelayNs::delay_ms(&mut delay, u32::MAX));

@@ -162,7 +162,7 @@ fn variable_select_takes_pcs_and_lastxfer_from_spi_tdr() {
     assert_eq!(rig.both_selections(), [2, 2]);
     let selected = rig.selected_ps();
     rig.now += 1_000_000;
-    assert_eq!(rig.selected_ps(), selected, "and one at the end");
+    assert_eq!(rig.selected_ps(), selected, "the selection ended with the last word");
     assert!(rig.rules().is_empty());
     // With PS = 0 SPI_TDR's own bits are ignored.
     rig.write(SPI_MR, MR);

@@ -30,7 +30,7 @@ fn int_is_low_while_an_enabled_flag_is_set() {
     for (index, icod) in [(0, 0x06), (1, 0x08), (2, 0x0a)] {
         bench.send(index, 0x10, &[]);
         bench.pass(MS);
-        assert_eq!(bench.read(0x0e, 1), [icod], "what was sent is told first");
+        assert_eq!(bench.read(0x0e, 1), [icod], "the code of the sent message comes first");
         bench.modify(0x2c, 0x1c, 0);
     }
     bench.modify(0x2c, 0x01, 0);
@@ -103,6 +103,6 @@ fn frames_of_can_fd_are_errors() {
     bench.far_sends([CanFrame::fd(0x123, &[1; 12], false)]);
     bench.pass(MS / 2);
     assert!(bench.read(0x1d, 1)[0] > 0, "REC");
-    assert_eq!(bench.read(0x2c, 1), [0x80], "MERRF and nothing received");
+    assert_eq!(bench.read(0x2c, 1), [0x80], "MERRF is set, and nothing was received");
     assert!(bench.bus.records().iter().all(|record| !record.is_taken()));
 }

@@ -50,7 +50,7 @@ fn frames_of_all_kinds_come_in() {
     assert_eq!((header, got), (vec![0x66, 0xf5, 0x60, 0, 0, 8], data.to_vec()));
     let (header, got) = take(CanFrame::new(0x1236_5678, &[9, 9]));
     assert_eq!(header, [0x66, 0x91, 0xaa, 0x56, 0x78, 2]);
-    assert_eq!(got, [9, 9, 3, 4, 5, 6, 7, 8], "what is not a frame's stays");
+    assert_eq!(got, [9, 9, 3, 4, 5, 6, 7, 8], "bytes beyond the frame's data stay");
     let (header, _) = take(CanFrame::remote(0x7ab, 5));
     assert_eq!(header, [0x6e, 0xf5, 0x70, 0, 0, 5], "RXRTR and SRR, not DLC.RTR");
     let (header, _) = take(CanFrame::remote(0x1236_5678, 5));

@@ -238,7 +238,7 @@ fn what_waits_is_aborted_and_what_is_on_the_bus_is_not() {
     assert_eq!(bench.read32(0x030), 0);
     bench.pass(300 * BIT);
     assert!(bench.sent_by_chip().is_empty());
-    // After another request it is sent. Aborted while on the bus it is sent too.
+    // After another request it is sent. If it is aborted while on the bus, it is sent all the same.
     bench.write(0x069, &[2]);
     bench.pass(20 * BIT);
     bench.write(0x003, &[0x08]);

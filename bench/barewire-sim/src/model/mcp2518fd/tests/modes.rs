@@ -37,7 +37,7 @@ fn a_busy_bus_delays_normal_mode_until_a_frame_is_over() {
     assert_eq!(opmod(&mut bench), 4);
     bench.pass(60 * BIT);
     assert_eq!(opmod(&mut bench), 0);
-    assert_eq!(bench.chip.taken_and_dropped(), (0, 0), "it came too late for that frame");
+    assert_eq!(bench.chip.taken_and_dropped(), (0, 0), "the mode changed too late for that frame");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn configuration_mode_comes_when_the_frame_has_passed() {
     assert_eq!(opmod(&mut bench), 4);
     let (taken, _) = bench.chip.taken_and_dropped();
     assert_eq!(taken, 1);
-    assert_eq!(bench.read32(0x060) & 1, 0, "but the FIFOs are reset");
+    assert_eq!(bench.read32(0x060) & 1, 0, "the FIFOs are reset, though");
     assert!(bench.complaints().is_empty());
 }
 

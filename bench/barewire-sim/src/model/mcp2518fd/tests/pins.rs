@@ -42,7 +42,7 @@ fn int0_and_int1_are_of_one_direction_each() {
     let mut bench = Bench::running(4, 4);
     let (int0, int1) = (bench.chip.int0(), bench.chip.int1());
     bench.write(0x01e, &[0x03]);
-    // FIFO 2's interrupt on empty: it is.
+    // FIFO 2's interrupt on empty: FIFO 2 is empty.
     bench.write(0x068, &[0x84]);
     let state = |bench: &Bench| {
         int0.settle(bench.at);

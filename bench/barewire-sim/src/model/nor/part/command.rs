@@ -48,7 +48,7 @@ pub(in super::super) enum Op {
     /// One register alone.
     WriteOneStatus(StatusRegister),
     ReadStatus(StatusRegister),
-    /// Reads the flag status register of Micron's parts. A program or an erase is finished with this read alone.
+    /// Reads the flag status register of Micron's parts. Only this read finishes a program or an erase.
     ReadFlagStatus,
     ClearFlagStatus,
     ReadJedecId,

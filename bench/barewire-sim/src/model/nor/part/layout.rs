@@ -183,8 +183,8 @@ impl Part {
         }
     }
 
-    /// The bits of status register 1 that count the protected range. All set protect the whole array, or, with CMP
-    /// set, nothing; 0 if no bits protect.
+    /// The bits of status register 1 that count the protected range. If all are set, they protect
+    /// the whole array, or, with CMP set, nothing; 0 if no bits protect.
     #[must_use]
     pub fn level_mask(&self) -> u8 {
         self.protection.level.iter().fold(0, |mask, bit| mask | 1_u8 << bit)

@@ -100,7 +100,7 @@ impl Part {
         }
     }
 
-    /// Microchip SST26VF064B: 8 MiB in blocks of 8, 32 and 64 KiB, all erased by D8h, their sizes by the place. Locked
+    /// Microchip SST26VF064B: 8 MiB in blocks of 8, 32 and 64 KiB, all erased by D8h; the address decides the size. Locked
     /// at power-up until 98h.
     ///
     /// The datasheet says that a change of a locked block is ignored. The datasheet's list of events that clear WEL

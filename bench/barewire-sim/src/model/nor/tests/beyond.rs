@@ -222,7 +222,7 @@ fn w25q256fv_reads_its_second_half_after_e9h_until_c5h() {
     b.enabled(&[0xc5, 0]);
     assert_eq!(b.run(&[0x03, 0, 0, 0], 1), [0]);
     assert_eq!(b.status(), WEL, "C5h does not clear it");
-    // Of the dedicated opcodes only reads.
+    // Of the dedicated opcodes it has only the reads.
     assert_eq!(b.run(&[0x13, 1, 0, 0, 0], 1), [0x42]);
     b.enabled(&[0x21, 1, 0, 0, 0]);
     assert_eq!(b.status(), WEL);
@@ -235,7 +235,7 @@ fn w25q256fv_reads_its_second_half_after_e9h_until_c5h() {
     assert_eq!(
         (later.run(&[0xc8], 1), later.nor.extended_address()),
         (vec![1], 1),
-        "one bit is there"
+        "the part keeps only one bit"
     );
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// The interface, vcan0 for one: `ip link add dev vcan0 type vcan && ip link set vcan0 up`
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     iface: String,
-    /// End after so many milliseconds instead of by Ctrl-C
+    /// End after this many milliseconds instead of by Ctrl-C
     #[arg(long, value_name = "MS", value_parser = number::count::<u64>)]
     duration_ms: Option<u64>,
     #[command(flatten)]
@@ -101,7 +101,7 @@ impl Port for Node<'_> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     args.far.check_bus(&args.can.bus)?;
     let far = args.far.settle(args.can.fd, Far::default())?;
-    // Before the board: the likeliest thing to be missing.
+    // Opened before the board, because it is what is most likely missing.
     let socket = Interface::open(&args.iface)?;
     session::run(&args.can.request()?, |session| bridge(args, &far, socket, session))
 }
@@ -170,7 +170,7 @@ fn carry(
             let something = match (left_ns, pump.takes_more()) {
                 (0, _) => false,
                 (_, true) => node.wait(left_ns),
-                // Its interrupt stays, and time passes all the same.
+                // The chip's interrupt stays asserted, but time must pass.
                 (_, false) => {
                     node.pass(left_ns);
                     false

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 use barewire_sim::model::can::Pattern;
-use barewire_sim::scenario::can_echo::{self, Echoed, Setup, Spread, Who};
+use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Spread, Who};
 use serde::Serialize;
 
 use super::args::{CanArgs, Rates};
@@ -149,7 +149,7 @@ const HEADLINES: [Headline<Row>; 20] = [
 ];
 
 impl Row {
-    fn of(by: By, echoed: &Echoed, wanted: u64) -> Self {
+    fn of(by: By, echoed: &EchoFigures, wanted: u64) -> Self {
         let rounded = |percent: f64| (percent * 1e3).round() / 1e3;
         let percent = |ps| rounded(echoed.percent(ps));
         let frames = echoed.frames.echoed;
@@ -183,7 +183,7 @@ impl Row {
     }
 
     /// Adds the figures at low and high costs. Does nothing if one of the three runs was
-    /// interrupted: its frames are not those of the others.
+    /// interrupted: it has other frames than the rest.
     fn ranged(self, ends: &LowHigh<Self>) -> Self {
         let LowHigh { low, high } = ends;
         if self.interrupted || low.interrupted || high.interrupted {
@@ -327,7 +327,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Ok(row.ranged(&ends))
         }
     };
-    // The boards have nothing in common: each row has a processor of its own, as far as there are some.
+    // The boards have nothing in common: each row has a processor of its own, as far as there are enough.
     let rows: Result<Vec<Row>, Failure> = thread::scope(|scope| {
         let row = &row;
         let threads: Vec<_> = by.iter().map(|&by| scope.spawn(move || row(by))).collect();

@@ -1,9 +1,9 @@
 //! The figures of David Jander's "A new SPI API for fast, low-latency regmap peripheral access"
 //! (linux-spi, 2022): an MCP2518FD at an i.MX8MP, 250 kbit/s, canecho there and cangen elsewhere.
 //!
-//! The times are from an oscilloscope; for most of them he gives one figure and no spread. The
-//! shares of processor time are from top: that of the interrupt thread that receives, and idle
-//! time. He does not say of how many processors.
+//! The times are from an oscilloscope; for most of them the author gives one figure and no spread.
+//! The shares of processor time are from top: that of the interrupt thread that receives, and idle
+//! time. The author does not say of how many processors.
 
 use serde::Serialize;
 

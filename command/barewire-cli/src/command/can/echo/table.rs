@@ -20,12 +20,13 @@ pub(super) fn heading(by: By) -> &'static str {
 }
 
 impl Report {
-    /// Whether this run's frames are like those of his times: frames that come one by one.
+    /// Whether this run's frames are like those of the published times: frames that come one by
+    /// one.
     fn like_his_times(&self) -> bool {
         self.as_published && self.gap_ms == Some(10.0)
     }
 
-    /// Whether this run's frames are like those of his shares: a full bus.
+    /// Whether this run's frames are like those of the published shares: a full bus.
     fn like_his_shares(&self) -> bool {
         self.as_published && self.full_load
     }
@@ -180,7 +181,7 @@ pub(super) fn text(report: &Report) -> String {
     if with_times {
         text += "\n\
             Published (A, B, C): measured on an i.MX8MP at 250 kbit/s by a scope, canecho on Linux 5.18-rc1, with\n\
-            polling, and with a fast path (David Jander, linux-spi, 2022). Two sockets is the row like his.\n";
+            polling, and with a fast path (David Jander, linux-spi, 2022). Compare them with the row of two sockets.\n";
     }
     if with_shares {
         let shares = |get: fn(&PublishedRow) -> f64| {

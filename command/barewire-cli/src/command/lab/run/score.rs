@@ -72,7 +72,7 @@ fn line(text: &mut String, row: &ThreadScore, coverage: Option<&Coverage>) {
     } else {
         row.effects.to_string()
     };
-    // Of several threads each has its own strongest.
+    // If there are several threads, each has its own strongest predictor.
     let beats = match row.strongest.name {
         _ if row.beats => "yes".into(),
         name if name.contains(' ') => "no".into(),

@@ -110,7 +110,7 @@ impl Dimension {
         self.units().iter().find(|(unit, _)| to.ends_with(unit)).map_or("", |(unit, _)| unit)
     }
 
-    /// The units, a unit before those that end alike.
+    /// The units; a unit comes before those with which its name ends.
     fn units(self) -> &'static [(&'static str, f64)] {
         match self {
             Self::Time => &[("ns", 1.0), ("us", 1e3), ("ms", 1e6)],
@@ -121,7 +121,7 @@ impl Dimension {
         }
     }
 
-    /// A value; `inherited` is the unit of one without.
+    /// A value; if it has no unit, its unit is `inherited`.
     fn value(self, text: &str, inherited: &str) -> Result<f64, String> {
         let text = text.trim();
         match self {

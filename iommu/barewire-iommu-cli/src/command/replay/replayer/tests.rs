@@ -201,7 +201,7 @@ fn random_events_leave_the_tables_as_a_map_of_pages_has_them() {
         }
         replayer.finish();
         let [by_page, .., deferred] = &replayer.engines[..] else { unreachable!() };
-        assert_eq!(by_page.counts.refill_misses, 0, "it invalidates what was unmapped alone");
+        assert_eq!(by_page.counts.refill_misses, 0, "it invalidates only what was unmapped");
         assert!(deferred.counts.forced > 0 && deferred.counts.flushes < by_page.counts.flushes);
         let misses = replayer.device.misses_compulsory + replayer.device.misses_capacity;
         assert_eq!(by_page.counts.misses, misses);

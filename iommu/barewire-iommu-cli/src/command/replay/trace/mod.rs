@@ -19,7 +19,7 @@
 //! - `dma_unmap_sg` prints the list's physical addresses in all versions, not the IOVA.
 //! - `dma_alloc` prints no physical address.
 //!
-//! The room knows nothing of its neighbours: a fuzz target has it too.
+//! This folder uses nothing of its neighbours, because a fuzz target includes it too.
 
 mod dma;
 mod iommu;
@@ -39,7 +39,7 @@ pub(super) enum Event<'a> {
     Named { event: &'static str, device: &'a str },
     /// An event of ours that changes no mapping.
     Passed(&'static str),
-    /// The tracer lost so many events here.
+    /// The number of events that the tracer lost here.
     Lost(u64),
     /// A comment, or nothing.
     Blank,
@@ -47,8 +47,8 @@ pub(super) enum Event<'a> {
     Other,
 }
 
-/// What a driver asked of the kernel's DMA interface. Addresses are bytes: they and sizes are of buffers,
-/// and need not be multiples of a page.
+/// What a driver asked of the kernel's DMA interface. Addresses and sizes are those of buffers, in
+/// bytes, and need not be multiples of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Call {
     /// A buffer was mapped. The trace does not give the physical address of memory that the DMA API

@@ -56,7 +56,7 @@ fn every_tool_s_lines_are_read() {
             Some(1_500_000_000),
             Event::Passed("io_page_fault"),
         ),
-        // A name in the middle of a line is none.
+        // A name in the middle of a line does not count.
         ("cam-77 [000] 1.5: bprint: do_work: said dma_map_page: d x", None, Event::Other),
         (
             "cam-77 [000] 1.5: dma_sync_single_for_cpu: d dir=TO_DEVICE",

@@ -1,4 +1,4 @@
-//! Tests without a chip. The driver before the simulated chip is judged in `barewire-sim`.
+//! Tests without a chip. The tests of the driver on the simulated chip are in `barewire-sim`.
 
 mod any;
 mod any_bytes;
@@ -8,23 +8,8 @@ mod setup;
 use std::vec;
 
 use super::*;
+use crate::chip::testing::Clock;
 use crate::spi::{Error as SpiError, MessageError, Transfer};
-
-/// A counter of nanoseconds that advances with each wait.
-#[derive(Default)]
-struct Clock(u64);
-
-impl Timer for Clock {
-    fn frequency_hz(&self) -> u32 {
-        1_000_000_000
-    }
-    fn now_ticks(&mut self) -> u64 {
-        self.0
-    }
-    fn sleep_ns(&mut self, ns: u64) {
-        self.0 += ns;
-    }
-}
 
 const AT_40_MHZ: Oscillator = Oscillator::new(40_000_000);
 

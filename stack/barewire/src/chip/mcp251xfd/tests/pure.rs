@@ -96,7 +96,7 @@ proptest! {
         start in 0_u64..1 << 40, steps in prop::collection::vec(-1_000_i64..1 << 30, 1..20),
     ) {
         let mut widener = Widener::default();
-        // Up to the start value, in steps small enough to follow.
+        // Steps up to the start value, small enough to follow.
         let mut at = 0;
         while at < start {
             at = (at + (1 << 31) - 1).min(start);

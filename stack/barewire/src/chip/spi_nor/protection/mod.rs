@@ -158,7 +158,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
                 enabled.chip().port.run(&mut [Transfer::write(&[ULBPR])])?;
                 enabled.finish(0, ULBPR_MAX_NS, 0)?;
                 self.unlocked = true;
-                // Without an answer reading back decides.
+                // If the register does not answer, reading back after a change decides.
                 let none = LockedBlocks { range: 0..0, all: false };
                 let Range { start, end } = self.locked_blocks()?.unwrap_or(none).range;
                 let status = self.status_now()?;

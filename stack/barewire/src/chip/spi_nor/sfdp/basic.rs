@@ -74,7 +74,7 @@ impl Basic<'_> {
         if width.reach < size {
             notes.add(Note::Reach { reach: width.reach });
         }
-        // A type larger than the chip is none.
+        // A type larger than the chip is ignored.
         let listed = self.listed().map(|erase| erase.filter(|erase| u64::from(erase.size) <= size));
         if listed.iter().all(Option::is_none) {
             return Err(SfdpError::NoEraseType);

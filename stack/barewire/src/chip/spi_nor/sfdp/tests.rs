@@ -1,4 +1,4 @@
-//! Tables of real parts, and bytes that are none.
+//! Tables of real parts, and bytes that are no table.
 
 use core::convert::Infallible;
 use std::vec::Vec;
@@ -262,7 +262,11 @@ fn a_map_that_depends_on_a_configuration_is_chosen_by_reading_it() {
     let block =
         |chip: &Geometry, at| chip.blocks_at(at).next().map(|block| (block.start, block.len));
     assert_eq!(block(&bottom, 0x7fff), Some((0x7000, 0x1000)));
-    assert_eq!(block(&bottom, 0x8000), Some((0x8000, 0x8000)), "what the sectors leave of it");
+    assert_eq!(
+        block(&bottom, 0x8000),
+        Some((0x8000, 0x8000)),
+        "the part of the block that the sectors leave"
+    );
     assert_eq!(block(&bottom, 0x1_0000), Some((0x1_0000, 0x1_0000)));
     assert_eq!(bottom.scratch_size(), 0x1_0000);
     assert!(!bottom.erases_multiples_of(4096) && bottom.erases_multiples_of(65536));

@@ -146,7 +146,11 @@ fn repeats_that_differ_are_inconsistent_where_they_are_positions() {
     let inconsistent = |axis| Err(TouchError::Inconsistent { axis, spread: 33, spread_max: 32 });
     assert_eq!(touch.read(), inconsistent(Axis::Y));
     assert_eq!(touch.read(), inconsistent(Axis::X));
-    assert_eq!(touch.read().map(|touch| touch.y), Ok(900), "32 are allowed, and Z is pressure");
+    assert_eq!(
+        touch.read().map(|touch| touch.y),
+        Ok(900),
+        "a difference of 32 is allowed, and Z is the pressure"
+    );
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl CanSocket for FakeSocket {
     }
 }
 
-/// A chip with so many places to transmit from.
+/// A chip with that many places to transmit from.
 struct FakePort {
     incoming: VecDeque<LogLine>,
     sent: Vec<String>,
@@ -92,7 +92,7 @@ fn both_ways_in_order_errors_among_the_frames() {
     let mut pump = Pump::new(true);
     assert!(pump.step(&mut port, &mut socket).expect("goes"));
     assert_eq!(socket.written, from_bus);
-    // The error state is the sender's own to say.
+    // Only the sender itself can report its error state.
     assert_eq!(port.sent, ["001#", "002##0", "00000003#R1"]);
     let Counts { frames_to_socket, errors_to_socket, frames_to_bus, overflows, .. } = pump.counts;
     assert_eq!((frames_to_socket, errors_to_socket, frames_to_bus, overflows), (3, 1, 3, 1));
@@ -109,7 +109,11 @@ fn a_socket_without_room_loses_nothing_and_stops_the_chip() {
     pump.step(&mut port, &mut socket).expect("goes");
     assert_eq!((socket.written.len(), pump.counts.socket_full, port.asked), (3, 1, 1));
     pump.step(&mut port, &mut socket).expect("goes");
-    assert_eq!((pump.counts.socket_full, port.asked), (2, 1), "a full queue asks nobody");
+    assert_eq!(
+        (pump.counts.socket_full, port.asked),
+        (2, 1),
+        "nobody is asked while the queue is full"
+    );
     socket.room = usize::MAX;
     pump.step(&mut port, &mut socket).expect("goes");
     assert_eq!(socket.written, texts);
