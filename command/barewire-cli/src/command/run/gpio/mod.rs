@@ -16,7 +16,7 @@ use std::rc::Rc;
 use barewire_sim::board::spec::GpioSpec;
 use barewire_sim::{Board, Pad};
 use barewire_spidev_abi::Errno;
-use barewire_spidev_abi::gpio::{ChipName, GpioChip, GpioError, LineSpec, Now, tree};
+use barewire_spidev_abi::gpio::{ChipName, GpioChip, GpioError, LineSpec, Now, Pins as _, tree};
 use barewire_spidev_abi::protocol::OpenId;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -71,7 +71,7 @@ impl<'s> Gpio<'s> {
             let told = told.take();
             let own = || board.spec().gpio.first().map_or_else(String::new, GpioSpec::linux_label);
             let label = told.map_or_else(own, |told| told.label.into());
-            let chip = GpioChip::new(map.chip, &label, specs(board, told), pins);
+            let chip = GpioChip::new(map.chip, &label, specs(board, pins.lines(), told), pins);
             chips.push(MappedChip { chip, clock: clock.clone() });
         }
         Ok(Self { chips, verbose, quiet, told: HashSet::new() })
@@ -153,11 +153,10 @@ impl<'s> Gpio<'s> {
     }
 }
 
-/// A board's lines, with their names and its own uses. A chip that is told to be another board's has that board's
-/// names, and its number of lines: those that are more than the board's have no pin.
-fn specs(board: &Board, told: Option<&ToldChip>) -> Vec<LineSpec> {
-    let pads = board.pads_of(0).unwrap_or(0);
-    let lines = told.map_or(0, |told| told.lines).max(pads.into());
+/// The lines of a board that has `pins`, with their names and its own uses. A chip that is told to be another board's has that
+/// board's names, and its number of lines: those that are more than the pins have none.
+fn specs(board: &Board, pins: u32, told: Option<&ToldChip>) -> Vec<LineSpec> {
+    let lines = told.map_or(0, |told| told.lines).max(pins);
     let own = |bit| board.spec().gpio.first().map_or_else(String::new, |gpio| gpio.pad_name(bit));
     let of_line = |bit| LineSpec {
         name: match told {
