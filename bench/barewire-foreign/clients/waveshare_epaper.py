@@ -1,5 +1,5 @@
 """Waveshare's code for e-paper, as PyPI's waveshare-epaper has it: which board it takes itself to run on, and a picture sent to a
-2.13-inch display. Its releases before 2023 looked for a driver of the kernel's instead."""
+2.13-inch display. Older versions looked for a driver of the kernel's instead."""
 
 import os
 

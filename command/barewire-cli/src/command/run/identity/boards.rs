@@ -34,7 +34,7 @@ pub(super) struct RaspberryPi {
     /// The properties below the root, by their path.
     pub(super) properties: &'static [(&'static str, Property)],
     pub(super) gpio: ToldChip,
-    /// Whether Raspberry Pi's kernels before 6.1 bind `gpiomem-bcm2835` there.
+    /// Whether Raspberry Pi's older kernels have the driver `gpiomem-bcm2835` there.
     pub(super) gpiomem_driver: bool,
 }
 
@@ -174,7 +174,7 @@ pub(super) const IDENTITIES: &[Identity] = &[
             // 5, 1.0, 4 GB, Sony UK.
             revision: 0x00c0_4170,
             serial: 0x1000_0000_ba4e_0005,
-            // Kernels since 6.12 name its `soc` by an address, so that no program finds it by that name.
+            // Newer kernels name its node `soc@107c000000`, so that no program finds a `soc`.
             properties: &[(
                 "axi/pcie@1000120000/rp1/gpio@d0000/compatible",
                 Strings(&["raspberrypi,rp1-gpio"]),

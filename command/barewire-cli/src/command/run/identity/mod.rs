@@ -21,7 +21,7 @@
 //! | RPi.GPIO, bcm_host | `linux,revision`, else `cpuinfo`; `soc/ranges`; `/dev/gpiomem`, else `/dev/mem` |
 //! | gpiozero, rpi-lgpio | `linux,revision`; gpiozero's own pins also `aliases/gpio` and the ranges of its node |
 //! | rpi-lgpio, Blinka by lgpio | `of_node/compatible` of each GPIO chip: `raspberrypi,rp1-gpio` is the header's |
-//! | Waveshare's e-Paper code | a line of `cpuinfo` with `Raspberry`, by a shell; before 2023 `/sys/bus/platform/drivers/gpiomem-bcm2835` |
+//! | Waveshare's e-Paper code | a line of `cpuinfo` with `Raspberry`, by a shell; older versions `/sys/bus/platform/drivers/gpiomem-bcm2835` |
 //! | diozero | `Hardware`, `Revision` and `Model`, and `compatible` |
 //!
 //! None of them looks at `/etc/rpi-issue` or runs `vcgencmd`, so both are the machine's.
