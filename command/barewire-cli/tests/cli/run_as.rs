@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::command::{Ran, run, text};
+use super::qemu::qemu;
 use super::run::{client, served};
 
 /// A bus without a board.
@@ -155,6 +156,17 @@ fn python_libraries_follow_the_nodes_of_the_board() {
     let others = ["--map-gpio", "/dev/gpiochip4=sim:zynq", "--map", "/dev/spidev7.1=sim:rpi3"];
     let script = "import os; print(os.path.exists('/sys/bus/gpio/devices/gpiochip4/of_node'))";
     assert_eq!(served(&others, &["python3", "-c", script]).ok().text(), "False\n");
+}
+
+#[test]
+fn a_board_of_qemu_is_told_as_another_too() {
+    if !qemu() {
+        return;
+    }
+    let script = "tr '\\0' '\\n' < /proc/device-tree/model; test -c /dev/spidev7.0 && echo there";
+    let options = ["--map", "/dev/spidev7.0=qemu:sabrelite", "--as", "pi4"];
+    let ran = served(&options, &["sh", "-c", script]).ok();
+    assert_eq!(ran.text(), "Raspberry Pi 4 Model B Rev 1.4\nthere\n");
 }
 
 /// A child whose environment is its parent's is told too, also behind another program.

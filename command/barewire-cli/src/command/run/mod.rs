@@ -64,7 +64,8 @@ it cannot be run; 1 and 2 as for every command.
 
 Examples:
   barewire run --map /dev/spidev0.0=sim:rpi3,cs=1 -- flashrom -p linux_spi:dev=/dev/spidev0.0 -r chip.bin
-  barewire run --map /dev/spidev0.0=sim:rpi3 -- python3 read_adc.py")]
+  barewire run --map /dev/spidev0.0=sim:rpi3 -- python3 read_adc.py
+  barewire run --as pi4 --map /dev/spidev0.0=null: -- python3 which_board.py")]
 pub(crate) struct Args {
     /// A node that the program sees, and the bus that it is, with a chip select (unless told, the node's
     /// own): /dev/spidevB.C=BUS[,cs=N]; buses are those of --bus

@@ -24,7 +24,7 @@
 //! | Waveshare's e-Paper code | a line of `cpuinfo` with `Raspberry`, by a shell; older versions `/sys/bus/platform/drivers/gpiomem-bcm2835` |
 //! | diozero | `Hardware`, `Revision` and `Model`, and `compatible` |
 //!
-//! None of them looks at `/etc/rpi-issue` or runs `vcgencmd`, so both are the machine's.
+//! None of them looks at `/etc/rpi-issue` or runs `vcgencmd`, so nothing is made for these.
 //!
 //! # Not supported
 //! Other nodes below the root, such as `cpus` and `chosen`: they are missing.
