@@ -13,7 +13,7 @@ assert not [name for name in os.environ if name.startswith("BLINKA")]
 detector = adafruit_platformdetect.Detector()
 print("chip", detector.chip.id, "board", detector.board.id, "Blinka", board.board_id)
 assert detector.board.RASPBERRY_PI_4B
-led = digitalio.DigitalInOut(board.D24)
+led = digitalio.DigitalInOut(board.D26)
 led.switch_to_output(value=True)
 adc = MCP3008(board.SPI(), digitalio.DigitalInOut(board.D5), ref_voltage=5.0)
 for _ in range(20):

@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn pads_are_driven_and_looked_at_on_every_board() {
-        for spec in &barewire_sim::board::spec::BOARDS {
+        for spec in barewire_sim::board::boards() {
             let mut machine = machine(spec.name, &[]);
             let drive = |bit, pad| Request::Drive { bank: 0, bit, pad, now_ns: 0 };
             let look = |bit| Request::Look { bank: 0, bit, now_ns: 0 };

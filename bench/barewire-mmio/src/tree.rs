@@ -233,7 +233,7 @@ fn chips(machine: &Machine) -> String {
 
 #[cfg(test)]
 mod tests {
-    use barewire_sim::board::spec::BOARDS;
+    use barewire_sim::board::boards;
     use barewire_sim::{Board, BoardOptions, BoardSpec};
 
     use super::*;
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn every_board_whose_controller_has_a_driver_has_a_tree() {
-        for spec in &BOARDS {
+        for spec in boards() {
             for (kind, _) in KINDS {
                 let board = Board::new(spec, BoardOptions::default());
                 let chips = [format!("{kind}@0").parse().expect("a chip")];

@@ -248,6 +248,11 @@ fn simulated(name: &str) -> Result<SimOptions, Failure> {
              {name} has neither; name a simulated board, sim:BOARD (`barewire list`)"
         )));
     };
+    if !options.board.is_shipped() {
+        return Err(Failure::usage(
+            "stress puts its own chips behind the chip selects of a shipped board (`barewire list`)".into(),
+        ));
+    }
     if options.flash.is_some() || options.status.is_some() || options.faults != Default::default() {
         return Err(Failure::usage(
             "stress puts its own chips behind the chip selects: leave flash, protect and fault \

@@ -47,6 +47,7 @@
 
 mod any_bus;
 mod confined;
+mod display;
 mod error;
 pub mod files;
 mod first_read;
@@ -57,7 +58,6 @@ mod local_bus;
 pub mod name;
 pub mod near;
 pub mod number;
-mod oled;
 mod options;
 mod out_file;
 mod owned_message;
@@ -75,5 +75,5 @@ pub use local_bus::LocalBus;
 pub use options::OpenOptions;
 pub use out_file::{OutFile, is_stdout};
 pub use owned_message::{OwnedMessage, OwnedPrepared, Shape};
-pub use sim_board::{Fitting, SimBoard, SimCan, SimFigures};
+pub use sim_board::{Fitting, SimBoard, SimCan, SimFigures, SimFlash};
 pub use waiting::Console;

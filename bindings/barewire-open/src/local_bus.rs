@@ -11,7 +11,7 @@
 //! let bus = LocalBus::open_with(&name, OpenOptions::default(), &mut |note| eprintln!("{note}"))?;
 //! let device = bus.bus().device(&Settings::new(0, 20_000_000))?;
 //! device.sync(&mut [Transfer::write(&[0x06])])?;
-//! assert!(bus.board().is_some_and(|board| board.flash.borrow().write_enabled()));
+//! assert!(bus.board().is_some_and(|board| board.flash().is_some_and(|flash| flash.borrow().write_enabled())));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

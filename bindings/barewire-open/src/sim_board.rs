@@ -5,17 +5,20 @@ use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 
+use barewire_sim::board::LineError;
+use barewire_sim::board::spec::{AdcSpec, ChipSpec};
 use barewire_sim::model::adc::AdcFaults;
 use barewire_sim::model::can::{BitTimes, CanBus};
 use barewire_sim::model::jumper::Jumper;
-use barewire_sim::model::mcp2518fd::Mcp2518Fd;
-use barewire_sim::model::nor::Nor;
+use barewire_sim::model::mcp2518fd::{Mcp2518Fd, Options as CanOptions};
+use barewire_sim::model::nor::{Nor, NorFaults};
 use barewire_sim::model::signal::{Signal, SignalSpec};
+use barewire_sim::model::tsc2046::TouchOptions;
 use barewire_sim::profile::CostLevel;
 use barewire_sim::{Board, BrokenRule, IntLine, Violation};
 
-use crate::name::SimOptions;
-use crate::oled::Oled;
+use crate::display::{Display, DisplayError};
+use crate::name::{FileUse, SimOptions};
 use crate::{FlashFile, OpenError, files, wiring};
 
 const PS_PER_NS: u64 = 1_000;
@@ -75,14 +78,23 @@ pub struct SimFigures {
 pub struct SimBoard {
     /// The board.
     pub board: Board,
-    /// Its flash chip.
-    pub flash: Rc<RefCell<Nor>>,
+    /// Its flash chips.
+    pub flashes: Vec<SimFlash>,
     /// Which costs it charges.
     pub costs: CostLevel,
     /// Its CAN controller, if it has one and its chips are on it.
     pub can: Option<SimCan>,
+    displays: Vec<Display>,
+}
+
+/// A simulated board's flash chip.
+#[derive(Debug)]
+pub struct SimFlash {
+    /// Its chip select.
+    pub cs: u8,
+    /// The chip.
+    pub chip: Rc<RefCell<Nor>>,
     file: Option<Rc<RefCell<FlashFile>>>,
-    oled: Option<Oled>,
 }
 
 impl fmt::Debug for SimBoard {
@@ -96,49 +108,105 @@ impl SimBoard {
     /// if a flash file was made.
     ///
     /// # Errors
-    /// A flash file that cannot be used, or an input signal that the board's converter cannot have.
+    /// A file that cannot be used, or an input signal that the board's converter cannot have.
     pub fn new(
         options: &SimOptions,
         fitted: Fitting,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Self, OpenError> {
         let board = Board::new(options.board, options.board_options());
-        let part = options.part();
-        let (file, content) = match &options.flash {
-            Some(path) => {
-                let (file, content) =
-                    FlashFile::open(path, part.size, part.name, options.makes_files, tell)?;
-                (Some(Rc::new(RefCell::new(file))), Some(content))
-            }
-            None => (None, None),
+        let mut built = Self {
+            flashes: attach_flashes(&board, options, fitted, tell)?,
+            board,
+            costs: options.costs,
+            can: None,
+            displays: Vec::new(),
         };
-        let flash = board.attach_flash_part(part, content).map_err(OpenError::failed)?;
-        if let Some(file) = file.clone() {
-            flash.borrow_mut().keep_with(move |at, bytes| file.borrow_mut().keep(at, bytes));
-        }
-        if let Some(status) = options.status {
-            flash.borrow_mut().set_status(status);
-        }
-        let mut can = None;
-        let mut faults = options.faults.chip.clone();
         match fitted {
-            Fitting::Chips(times) => {
-                attach_adc(&board, options)?;
-                can = attach_can(&board, options, times);
-            }
-            Fitting::Jumpers => {
-                (0..).zip(board.spec().cs).for_each(|(cs, _)| {
-                    board.attach(cs, Rc::new(RefCell::new(Jumper)));
-                });
-            }
+            Fitting::Chips(times) => built.attach_chips(options, times)?,
+            Fitting::Jumpers => (0..).zip(options.board.cs).for_each(|(cs, _)| {
+                built.board.attach(cs, Rc::new(RefCell::new(Jumper)));
+            }),
             Fitting::Nothing => {}
         }
-        let oled = options.oled.as_ref().map(|oled| Oled::attach(&board, oled)).transpose()?;
-        wiring::wire(&board, &options.wiring)?;
-        // A self-test's bytes are commands to a chip that hears them.
-        faults.absent |= !matches!(fitted, Fitting::Chips(_));
-        flash.borrow_mut().set_faults(faults);
-        Ok(Self { board, flash, costs: options.costs, can, file, oled })
+        if let Some(oled) = &options.oled {
+            built.displays.push(Display::in_the_place_of(
+                &built.board,
+                oled,
+                options.picture(oled.picture.as_deref()),
+            )?);
+        }
+        wiring::wire(&built.board, &options.wiring)?;
+        Ok(built)
+    }
+
+    /// Puts the board's chips on that are no flash.
+    fn attach_chips(&mut self, options: &SimOptions, times: BitTimes) -> Result<(), OpenError> {
+        let board = &self.board;
+        let failed = |cs: u8, error: LineError| {
+            OpenError::Failed(format!("chip select {cs} of sim:{}: {error}", options.board.name))
+        };
+        let [first_adc, first_can] =
+            [options.board.adc().map(|row| row.cs), options.board.can().map(|row| row.cs)];
+        if first_adc.is_none() && !options.inputs.is_empty() {
+            let what = format!("option input: sim:{} has no converter", options.board.name);
+            return Err(OpenError::Failed(what));
+        }
+        let mut can_bus = None;
+        for chip in options.board.chips {
+            match chip {
+                ChipSpec::Flash(_) => {}
+                ChipSpec::Adc(row) => {
+                    let asked = if first_adc == Some(row.cs) { &options.inputs[..] } else { &[] };
+                    attach_adc(board, row, asked, &options.faults.chip)?;
+                }
+                ChipSpec::Can(row) => {
+                    let bus = can_bus.get_or_insert_with(|| quiet_bus(times)).clone();
+                    let built = CanOptions { faults: options.can_faults(), ..row.options() };
+                    let (chip, line) = board.attach_can_of(row, &bus, built);
+                    match row.int {
+                        _ if first_can == Some(row.cs) => {
+                            self.can = Some(SimCan { bus, chip, line });
+                        }
+                        Some(pad) => {
+                            let int = chip.borrow().int();
+                            let connected = board.connect_output(pad, int, false);
+                            connected.map_err(|error| failed(row.cs, error))?;
+                        }
+                        None => {}
+                    }
+                }
+                ChipSpec::Touch(row) => {
+                    let (chip, _) = board.attach_touch_of(row, TouchOptions::default());
+                    if let Some(pad) = row.int {
+                        let int = chip.borrow().pen_irq();
+                        let connected = board.connect_output(pad, int, false);
+                        connected.map_err(|error| failed(row.cs, error))?;
+                    }
+                }
+                ChipSpec::Display(row) => {
+                    let display = Display::attach(board, row, options.picture(row.picture));
+                    self.displays.push(display.map_err(|error| match error {
+                        DisplayError::Line(error) => failed(row.cs, error),
+                        DisplayError::File(error) => error,
+                    })?);
+                }
+                ChipSpec::Leds(row) => {
+                    board.attach_leds_of(row);
+                }
+                ChipSpec::Jumper(cs) => {
+                    board.attach(*cs, Rc::new(RefCell::new(Jumper)));
+                    board.connect_jumper();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The board's flash chip, the first if it has several; `None` if it has none.
+    #[must_use]
+    pub fn flash(&self) -> Option<&Rc<RefCell<Nor>>> {
+        self.flashes.first().map(|flash| &flash.chip)
     }
 
     /// The broken rules that harm data or chips: those that were kept, and the number of all.
@@ -183,9 +251,11 @@ impl SimBoard {
     /// The flash file or the display's picture could not be written, or the loss of power that the options ask
     /// for did not come.
     pub fn close(&mut self) -> Result<(), OpenError> {
-        let drawn = self.oled.as_mut().map_or(Ok(()), Oled::close);
-        self.file.as_ref().map_or(Ok(()), |file| file.borrow().check()).and(drawn)?;
-        match self.flash.borrow().power_loss_awaited() {
+        let drawn = self.displays.iter_mut().map(Display::close).collect::<Vec<_>>();
+        let kept = self.flashes.iter().filter_map(|flash| flash.file.as_ref());
+        let kept: Vec<_> = kept.map(|file| file.borrow().check()).collect();
+        kept.into_iter().chain(drawn).collect::<Result<(), _>>()?;
+        match self.flash().and_then(|flash| flash.borrow().power_loss_awaited()) {
             None => Ok(()),
             Some([programs, erases]) => Err(OpenError::Failed(format!(
                 "the loss of power did not come: the chip programmed {programs} times and erased {erases} \
@@ -195,26 +265,69 @@ impl SimBoard {
     }
 }
 
-/// Puts the board's converter on, with the signals asked on its inputs and a sine on each other:
-/// of 100 Hz on the first, 200 Hz on the second and so on.
-fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), OpenError> {
-    let refused = |what: String| Err(OpenError::Failed(format!("option input: {what}")));
-    let Some(adc) = board.attach_adc() else {
-        return match options.inputs.is_empty() {
-            true => Ok(()),
-            false => refused(format!("sim:{} has no converter", options.board.name)),
+/// Puts the board's flash chips on, with the options and faults that are asked of the first.
+fn attach_flashes(
+    board: &Board,
+    options: &SimOptions,
+    fitted: Fitting,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<SimFlash>, OpenError> {
+    let mut flashes = Vec::new();
+    for row in options.board.chips.iter().filter_map(ChipSpec::flash) {
+        let (part, path) = options.of_flash(&row);
+        let (file, content) = match path {
+            Some(path) => {
+                let (file, content) = FlashFile::open(
+                    path,
+                    part.size,
+                    part.name,
+                    options.file_use == FileUse::Made,
+                    tell,
+                )?;
+                (Some(Rc::new(RefCell::new(file))), Some(content))
+            }
+            None => (None, None),
         };
-    };
+        let chip = board.attach_flash_at(row.cs, part, content).map_err(OpenError::failed)?;
+        let mut flash = chip.borrow_mut();
+        if let Some(file) = file.clone() {
+            flash.keep_with(move |at, bytes| file.borrow_mut().keep(at, bytes));
+        }
+        let first = flashes.is_empty();
+        if let Some(status) = options.status.filter(|_| first) {
+            flash.set_status(status);
+        }
+        let mut faults = if first { options.faults.chip.clone() } else { NorFaults::default() };
+        // A self-test's bytes are commands to a chip that hears them.
+        faults.absent |= !matches!(fitted, Fitting::Chips(_));
+        flash.set_faults(faults);
+        drop(flash);
+        flashes.push(SimFlash { cs: row.cs, chip, file });
+    }
+    Ok(flashes)
+}
+
+/// Puts a converter on, with the signals asked on its inputs, else the board's, else a sine: of 100 Hz on the first,
+/// 200 Hz on the second and so on.
+fn attach_adc(
+    board: &Board,
+    row: &AdcSpec,
+    asked: &[(u8, SignalSpec)],
+    faults: &NorFaults,
+) -> Result<(), OpenError> {
+    let adc = board.attach_adc_of(row);
     let mut adc = adc.borrow_mut();
     let part = adc.part();
-    let vref_uv = board.spec().adc().map_or(0, |adc| i64::from(adc.vref_mv) * 1_000);
+    let vref_uv = i64::from(row.vref_mv) * 1_000;
     for channel in 0..part.channels() {
         let frequency_uhz = (u64::from(channel) + 1) * 100_000_000;
         adc.set_input(channel, Signal::sine(frequency_uhz, vref_uv * 2 / 5, vref_uv / 2));
     }
-    for (channel, spec) in &options.inputs {
-        if *channel >= part.channels() {
-            return refused(format!("the {part} has no channel {channel}"));
+    let of_board = (0..).zip(row.inputs);
+    for (channel, spec) in of_board.chain(asked.iter().map(|(channel, spec)| (*channel, spec))) {
+        if channel >= part.channels() {
+            let what = format!("option input: the {part} has no channel {channel}");
+            return Err(OpenError::Failed(what));
         }
         let signal = match spec {
             SignalSpec::Ready(signal) => signal.clone(),
@@ -224,22 +337,15 @@ fn attach_adc(board: &Board, options: &SimOptions) -> Result<(), OpenError> {
                 signal.map_err(|error| OpenError::Failed(format!("{path}: {error}")))?
             }
         };
-        adc.set_input(*channel, signal);
+        adc.set_input(channel, signal);
     }
-    adc.set_faults(AdcFaults {
-        absent: options.faults.chip.absent,
-        dout_stuck_low: options.faults.chip.miso_stuck_low,
-    });
+    adc.set_faults(AdcFaults { absent: faults.absent, dout_stuck_low: faults.miso_stuck_low });
     Ok(())
 }
 
-/// Puts the board's CAN controller on, if it has one, alone on a CAN bus of its own.
-fn attach_can(board: &Board, options: &SimOptions, times: BitTimes) -> Option<SimCan> {
-    let mut can = board.can_options()?;
-    can.faults = options.can_faults();
+/// A CAN bus of the board's own. A board may be open for days, and no caller reads its bus's records.
+fn quiet_bus(times: BitTimes) -> CanBus {
     let bus = CanBus::new(times);
-    // A board may be open for days, and no caller reads its bus's records.
     bus.set_recording(false);
-    let (chip, line) = board.attach_can(&bus, Some(can))?;
-    Some(SimCan { bus, chip, line })
+    bus
 }

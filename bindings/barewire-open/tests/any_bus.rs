@@ -146,7 +146,7 @@ fn a_closed_bus_fails_and_releases_its_file() {
 /// A device of such settings closed the bus once.
 #[test]
 fn settings_that_no_chip_of_a_board_has_are_served_as_any() {
-    for board in &barewire_sim::board::spec::BOARDS {
+    for board in barewire_sim::board::boards() {
         let bus = open(&format!("sim:{}", board.name));
         let settings = Settings::new(u8::MAX, 1_000_000).with_mode(Mode::NO_CS);
         let device = bus.device(&settings).expect("a device");

@@ -17,8 +17,8 @@ use barewire_linux::map::Block;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use command::{
-    adc, bench, bound, can, completions, demo, doctor, flash, iommu, lab, list, man, regs, restore,
-    run, selftest, serve, xfer,
+    adc, bench, board, bound, can, completions, demo, doctor, flash, iommu, lab, list, man, regs,
+    restore, run, selftest, serve, xfer,
 };
 use shared::failure::Failure;
 use shared::interrupt;
@@ -35,7 +35,9 @@ nobody here wrote; Linux's spidev, any controller with a kernel driver; and a co
 
 const AFTER_HELP: &str = "\
 Buses (--bus):
-  sim:BOARD[,OPTION…]      a simulated board; `barewire list` names them
+  sim:BOARD[,OPTION…]      a simulated board; `barewire list` names them. BOARD
+                           may be the file of your own, sim:FILE.toml:
+                           `barewire board new` writes one
     flash=FILE             the flash chip's content; a command that changes it
                            makes the file, erased
     flash-part=NAME        another flash chip; `barewire list --flash-parts`
@@ -112,6 +114,9 @@ none.
 Examples:
   barewire demo
   barewire doctor
+  barewire board new mine.toml --like rpi3
+  barewire list mine.toml
+  barewire xfer --bus sim:mine.toml --cs 1 9f000000
   barewire flash id --bus sim:imx8mp --json
   barewire flash write --bus sim:imx8mp --stats --latency firmware.bin
   barewire flash write --bus sim:imx8mp,flash=chip.bin firmware.bin
@@ -178,6 +183,9 @@ enum Command {
     Demo(demo::Args),
     /// List the buses, their chip selects and what is behind them
     List(list::Args),
+    /// Write and print files of simulated boards, your own and the shipped ones
+    #[command(subcommand)]
+    Board(board::Verb),
     /// Say what stands between this machine and a working bus, and what to do about it; touches nothing
     Doctor(doctor::Args),
     /// Give chips and controllers back to the kernel drivers that they had before doctor's steps
@@ -225,6 +233,7 @@ impl Command {
         match self {
             Command::Demo(args) => demo::run(args),
             Command::List(args) => list::run(args),
+            Command::Board(verb) => board::run(verb),
             Command::Doctor(args) => doctor::run(args),
             Command::Restore(args) => restore::run(args),
             Command::Bound(args) => bound::run(args),

@@ -12,7 +12,7 @@ pub mod spidev;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::board_names;
 use barewire_sim::chip::Ps;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
@@ -53,7 +53,7 @@ pub(crate) fn board(name: &str) -> Result<&'static BoardSpec, LabError> {
     BoardSpec::find(name).map_err(|_| LabError::Unknown {
         what: "board",
         name: name.into(),
-        known: BOARDS.iter().map(|board| board.name.to_owned()).collect(),
+        known: board_names().map(str::to_owned).into(),
     })
 }
 

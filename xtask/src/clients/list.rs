@@ -9,7 +9,8 @@
 pub(super) struct Client {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// `--map`s of `barewire run`, `DIR` for the client's directory; none where the script does without it.
+    /// `--map`s of `barewire run`, `DIR` for the client's directory; none where the script does without it. A board's file
+    /// `DIR/NAME.toml` is copied there from the scripts' folder.
     pub(super) maps: &'static [&'static str],
     /// Other options of `barewire run`, `DIR` likewise.
     pub(super) options: &'static [&'static str],
@@ -190,6 +191,14 @@ pub(super) const CLIENTS: &[Client] = &[
         judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
     },
     Client {
+        name: "luma.oled-alone",
+        about: "the same with nothing else on the board",
+        maps: &["/dev/spidev0.0=sim:DIR/display.toml"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:DIR/display.toml", "--as", "pi4"],
+        script: "$PYTHON $CLIENTS/luma_oled_gpio.py drawn.pbm",
+        judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
+    },
+    Client {
         name: "gpiozero-lines",
         about: "gpiozero's outputs and inputs by lgpio",
         maps: &["/dev/spidev0.0=sim:rpi3"],
@@ -216,13 +225,8 @@ pub(super) const CLIENTS: &[Client] = &[
     Client {
         name: "blinka-pi4",
         about: "Blinka as on a Raspberry Pi 4: an MCP3008 that it selects itself",
-        maps: &["/dev/spidev0.0=sim:rpi3,select=0:5,input=2:constant:1234"],
-        options: &[
-            "--map-gpio",
-            "/dev/gpiochip0=sim:rpi3,select=0:5,input=2:constant:1234",
-            "--as",
-            "pi4",
-        ],
+        maps: &["/dev/spidev0.0=sim:DIR/header.toml"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:DIR/header.toml", "--as", "pi4"],
         script: "$PYTHON $CLIENTS/blinka_selects_pi4.py",
         judge: "grep -q 'chip BCM2XXX board RASPBERRY_PI_4B Blinka RASPBERRY_PI_4B' log; \
                 grep -q 'channel 2 has 123. mV' log; test $(grep -c 'RULES OF THE WIRE' log) = 0",

@@ -135,6 +135,13 @@ fn try_to_run(
     // Otherwise files of an earlier run would be judged.
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    for map in client.maps {
+        if let Some((_, board)) = map.split_once("DIR/").filter(|(_, name)| name.ends_with(".toml"))
+        {
+            let copied = fs::copy(tools.script(board), dir.join(board));
+            copied.map_err(|e| format!("cannot copy {board}: {e}"))?;
+        }
+    }
     let report = dir.join("report.json");
     let mut command = match client.maps {
         [] => tools.shell(dir),

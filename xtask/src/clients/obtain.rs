@@ -39,10 +39,17 @@ const NPM: [&str; 1] = ["spi-device@3.1.2"];
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) barewire: PathBuf,
+    /// The scripts' folder.
+    scripts: PathBuf,
     variables: Vec<(&'static str, PathBuf)>,
 }
 
 impl Tools {
+    /// A file of the scripts' folder.
+    pub(super) fn script(&self, name: &str) -> PathBuf {
+        self.scripts.join(name)
+    }
+
     /// A shell in a client's directory.
     pub(super) fn shell(&self, dir: &Path) -> Command {
         let mut command = Command::new("sh");
@@ -80,7 +87,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("RPPAL_CRATE", folder.join("examples/rppal_client")),
         ("FLASH_CRATE", folder.join("examples/flash_client")),
     ];
-    Ok(Tools { barewire, variables })
+    Ok(Tools { barewire, scripts: scripts(cx), variables })
 }
 
 /// A Python with the packages of PyPI.

@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use barewire::bus::Bus;
 use barewire::hal::HalDevice;
 use barewire::spi::Settings;
-use barewire_sim::board::spec::kinds_without;
+use barewire_sim::board::shipped::kinds_without;
 use barewire_sim::bring_up::{AnyController, Charged, await_woken, bus, handled_bus, run_handled};
 use barewire_sim::chip::Chip;
 use barewire_sim::engine::Thread;

@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_kind_fits_every_board() {
-        for spec in &barewire_sim::board::spec::BOARDS {
+        for spec in barewire_sim::board::boards() {
             for (kind, _) in KINDS {
                 let board = Board::new(spec, BoardOptions::default());
                 fitted(&board, &format!("{kind}@0")).expect("it fits");

@@ -5,7 +5,7 @@
 
 use barewire_mmio::message::{self, Answer, BYTES, NEVER, Request, VERSION};
 use barewire_mmio::{Machine, Server};
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::boards;
 use barewire_sim::{Board, BoardOptions};
 
 /// The most virtual time that one request may take: a chip's operation, but not hours.
@@ -14,7 +14,7 @@ const STEP_NS: u64 = 2_000_000;
 /// Sends what the bytes say.
 pub(crate) fn drive(data: &[u8]) {
     let Some((first, messages)) = data.split_first() else { return };
-    let spec = &BOARDS[usize::from(*first) % BOARDS.len()];
+    let spec = boards().nth(usize::from(*first) % boards().len()).expect("a board");
     let board = Board::new(spec, BoardOptions::default());
     let kinds = ["flash", "can", "touch", "adc", "jumper"];
     let chip = |cs: usize| format!("{}@{cs}", kinds[(cs + usize::from(*first >> 4)) % kinds.len()]);

@@ -1,6 +1,6 @@
 //! A simulated board: processor time, a controller, GPIO blocks, a wire with chips, and the ways in.
 //!
-//! *Read first*: [`spec`] for the boards, [`crate::profile`] for their costs.
+//! *Read first*: [`file`] for the boards, [`crate::profile`] for their costs.
 //!
 //! # How it works
 //! [`Board::new`] builds the board of a [`BoardSpec`]; nothing is on its wire until a chip is
@@ -27,8 +27,10 @@
 mod accesses;
 mod body;
 pub mod chips;
+pub mod file;
 mod lines;
 mod selects;
+pub mod shipped;
 pub mod spec;
 
 use std::cell::{Cell, RefCell};
@@ -41,6 +43,7 @@ pub use accesses::{Access, MANY_ACCESSES, folded, listed};
 pub use body::{Pad, SimRegisters, SimTimer};
 pub use lines::{ChipLines, LineError};
 use selects::PadWire;
+pub use shipped::{board_names, boards};
 pub use spec::BoardSpec;
 
 use crate::check::{BrokenRule, Faults, Log, Rule, Violation};
@@ -256,8 +259,22 @@ impl Board {
             stall,
             acknowledged_at,
         };
-        let shared = Rc::new(shared);
-        Self { spec, profile, shared }
+        let board = Self { spec, profile, shared: Rc::new(shared) };
+        board.wire_as_described();
+        board
+    }
+
+    /// Gives the program the chip selects that are its own, and wires pads to others.
+    fn wire_as_described(&self) {
+        let BoardSpec { cs, no_cs, wires, .. } = *self.spec;
+        let own = (0..).zip(cs).filter(|(_, cs)| cs.by_program);
+        let own: Vec<(u8, Pad)> = own.filter_map(|(at, cs)| Some((at, cs.pad?))).collect();
+        if no_cs || !own.is_empty() {
+            self.give_selects(&own, no_cs).expect("a board's file is checked");
+        }
+        for &(from, to) in wires {
+            self.connect_pads(from, to).expect("a board's file is checked");
+        }
     }
 
     /// The description it was built from.

@@ -60,7 +60,7 @@ impl Board {
 
     fn give_select(&self, cs: u8, pad: Pad) -> Result<(), LineError> {
         self.check_pad(pad)?;
-        let int = self.spec.can().is_some_and(|can| can.int == pad && self.has_chip(can.cs));
+        let int = self.spec.can().is_some_and(|can| can.int == Some(pad) && self.has_chip(can.cs));
         if int || self.shared.world.borrow().wire.is_input(driver(pad)) {
             return Err(LineError::Driven(pad));
         }
@@ -110,7 +110,7 @@ impl Board {
         for pad in [from, to] {
             self.check_pad(pad)?;
         }
-        let int = self.spec.can().is_some_and(|can| can.int == to && self.has_chip(can.cs));
+        let int = self.spec.can().is_some_and(|can| can.int == Some(to) && self.has_chip(can.cs));
         if from == to || int || self.shared.world.borrow().wire.is_input(driver(to)) {
             return Err(LineError::Driven(to));
         }

@@ -3,7 +3,6 @@
 use barewire::reg::Registers;
 use barewire::time::Timer;
 
-use super::spec::BOARDS;
 use super::*;
 use crate::engine::Thread;
 use crate::model::echo::Echo;
@@ -80,7 +79,7 @@ fn every_access_costs_its_time_and_is_counted() {
 
 #[test]
 fn waits_are_never_shorter_than_asked() {
-    for spec in &BOARDS {
+    for spec in boards() {
         let board = Board::new(spec, BoardOptions::default());
         let mut timer = board.timer();
         let tick_ps = 1_000_000_000_000 / u64::from(timer.frequency_hz());
@@ -123,7 +122,7 @@ fn a_jump_waits_as_spinning_does() {
 
 #[test]
 fn a_word_under_a_gpio_chip_select() {
-    for spec in &BOARDS {
+    for spec in boards() {
         let board = Board::new(spec, BoardOptions::default());
         let echo = Rc::new(RefCell::new(Echo::default()));
         assert!(board.attach(0, echo.clone()));
@@ -144,7 +143,7 @@ fn a_word_under_a_gpio_chip_select() {
 
 #[test]
 fn the_flashes_tell_their_identity() {
-    for spec in &BOARDS {
+    for spec in boards() {
         let (name, part) = (spec.name, (spec.flash().part)());
         let id = part.jedec_id.iter().fold(0, |id, &byte| id << 8 | u32::from(byte));
         let board = board(name, BoardOptions::default());
@@ -387,12 +386,12 @@ fn interrupt_lines_are_looked_at_in_no_time() {
 #[test]
 fn pads_are_named_as_the_chip_selects_on_them() {
     let mut named = 0;
-    for spec in &spec::BOARDS {
+    for spec in boards() {
         for cs in spec.cs {
             let Driver::Gpio { block, bit } = cs.driver else { continue };
             assert_eq!(spec.gpio[usize::from(block)].pad_name(bit), cs.name, "{}", spec.name);
             named += 1;
         }
     }
-    assert!(named >= spec::BOARDS.len());
+    assert!(named >= board_names().len());
 }

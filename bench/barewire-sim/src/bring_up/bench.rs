@@ -9,7 +9,7 @@ use barewire::hal::Delay;
 use barewire::spi::{Error, Settings};
 
 use super::{AnyController, Charged, SimInput, SimOutput, bus, input, output};
-use crate::board::spec::UnknownBoard;
+use crate::board::shipped::UnknownBoard;
 use crate::board::{Board, BoardOptions, BoardSpec, ChipLines, LineError, Pad, SimTimer};
 use crate::check::Violation;
 use crate::chip::{Chip, Ps};

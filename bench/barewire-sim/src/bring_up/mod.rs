@@ -273,17 +273,17 @@ impl<C: Controller> Layer for Charged<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::spec::BOARDS;
+    use crate::board::boards;
     use crate::board::{BoardOptions, BoardSpec};
 
     #[test]
     fn every_board_has_a_driver_and_every_driver_a_board() {
-        let of_boards = |driver: &&Driver| BOARDS.iter().any(|board| board.kind == driver.kind);
+        let of_boards = |driver: &&Driver| boards().any(|board| board.kind == driver.kind);
         assert_eq!(DRIVERS.iter().filter(of_boards).count(), DRIVERS.len());
         for (index, driver) in DRIVERS.iter().enumerate() {
             assert!(DRIVERS[..index].iter().all(|other| other.kind != driver.kind));
         }
-        for board in &BOARDS {
+        for board in boards() {
             let board = Board::new(board, BoardOptions::default());
             let limits = [
                 any(&board).limits(),

@@ -277,7 +277,7 @@ impl InputPin for SimInput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::spec::BOARDS;
+    use crate::board::boards;
     use crate::board::{BoardOptions, BoardSpec};
 
     /// A line that is no chip select's, on each board.
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_line_of_any_block_is_an_output_and_an_input_again() {
-        for spec in &BOARDS {
+        for spec in boards() {
             let board = Board::new(spec, BoardOptions::default());
             let mut lines = GpioLines::new(&board, 0).expect("a block");
             let bit = free(&board);

@@ -108,7 +108,7 @@ impl Figure {
 }
 
 /// A figure without a range.
-const fn figure(value: u64, source: &'static str) -> Figure {
+pub(crate) const fn figure(value: u64, source: &'static str) -> Figure {
     Figure { value, low: value, high: value, source, low_source: source, high_source: source }
 }
 
@@ -202,7 +202,33 @@ const ACK_HIGH: &str = "assumption: the high ends of register_read_ps and regist
     less the other";
 const ACK: Sources = [ACK_LOW, ACK_ASSUMED, ACK_HIGH];
 
+/// All profiles, in the order of their names.
+static ALL: [Profile; 10] = [
+    Profile::BEAGLEBONE,
+    Profile::HIGHBANK,
+    Profile::IMX6DL,
+    Profile::IMX8MP,
+    Profile::RPI3,
+    Profile::RPI5,
+    Profile::SABRELITE,
+    Profile::SAMA5D36,
+    Profile::UNLEASHED,
+    Profile::ZYNQ,
+];
+
 impl Profile {
+    /// All profiles' names, in the order of the alphabet.
+    #[must_use]
+    pub fn names() -> [&'static str; ALL.len()] {
+        ALL.each_ref().map(|profile| profile.name)
+    }
+
+    /// The profile called `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        ALL.iter().find(|profile| profile.name == name)
+    }
+
     /// All figures with unit and source, to print.
     #[must_use]
     pub fn sources(&self) -> [Source; 18] {
@@ -307,11 +333,11 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::spec::BOARDS;
+    use crate::board::boards;
 
     #[test]
     fn every_cost_is_above_zero_and_has_a_unit_and_a_source() {
-        for profile in BOARDS.iter().map(|board| &board.profile) {
+        for profile in boards().map(|board| &board.profile) {
             for Source { field, unit, figure } in profile.sources() {
                 let Figure { value, low, high, source, low_source, high_source } = figure;
                 assert!(0 < low && low <= value && value <= high, "{} {field}", profile.name);
@@ -324,7 +350,7 @@ mod tests {
 
     #[test]
     fn every_assumed_cost_is_a_range_and_each_end_has_a_source_of_its_own() {
-        for profile in BOARDS.iter().map(|board| &board.profile) {
+        for profile in boards().map(|board| &board.profile) {
             for Source { field, figure, .. } in profile.sources() {
                 let Figure { value, low, high, source, low_source, high_source } = figure;
                 let name = profile.name;
@@ -340,7 +366,7 @@ mod tests {
 
     #[test]
     fn low_costs_are_lower_and_high_ones_higher_whether_times_or_rates() {
-        for profile in BOARDS.iter().map(|board| &board.profile) {
+        for profile in boards().map(|board| &board.profile) {
             assert_eq!(profile.at(CostLevel::Used), *profile);
             let [low, used, high] = CostLevel::ALL.map(|level| profile.at(level));
             let instructions = [&low, &used, &high].map(|profile| profile.instructions_ps(1_000));

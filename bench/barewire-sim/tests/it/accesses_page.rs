@@ -7,7 +7,7 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::spi::Settings;
 use barewire_sim::board::MANY_ACCESSES;
-use barewire_sim::board::spec::kinds_without;
+use barewire_sim::board::shipped::kinds_without;
 use barewire_sim::bring_up::any;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, BoardSpec};

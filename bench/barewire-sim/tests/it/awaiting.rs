@@ -10,7 +10,7 @@ use std::task::Context;
 use barewire::controller::ALWAYS_POLL;
 use barewire::hal::HalDevice;
 use barewire::spi::Settings;
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::boards;
 use barewire_sim::bring_up::{Woken, handled_bus, run_handled};
 use barewire_sim::chip::PS_PER_NS;
 use barewire_sim::engine::Thread;
@@ -73,7 +73,7 @@ const LOAD_NS: u64 = 30_000;
 #[test]
 fn a_task_beside_long_reads_is_late_by_the_poll_limit_and_a_load_of_the_fifo() {
     let mut missing = Vec::new();
-    for spec in &BOARDS {
+    for spec in boards() {
         let (polled_ns, none) = lateness(spec, ALWAYS_POLL);
         let (worst_ns, interrupts) = lateness(spec, POLL_LIMIT_NS);
         let (worst_us, polled_ms) = (worst_ns as f64 / 1e3, polled_ns as f64 / 1e6);

@@ -12,7 +12,7 @@ use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::reg::Registers;
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::boards;
 use barewire_sim::bring_up::any;
 use barewire_sim::chip::WireLimits;
 use barewire_sim::model::BlockOptions;
@@ -84,7 +84,7 @@ fn first_message(board: &Board, cs: u8, again: bool) -> (Vec<usize>, Vec<String>
 }
 
 fn lines() -> impl Iterator<Item = (&'static BoardSpec, u8)> {
-    BOARDS.iter().flat_map(|spec| (0..spec.cs.len()).map(move |cs| (spec, cs as u8)))
+    boards().flat_map(|spec| (0..spec.cs.len()).map(move |cs| (spec, cs as u8)))
 }
 
 #[test]

@@ -9,7 +9,7 @@ use barewire::chip::mcp3008::{
 };
 use barewire::hal::{HalDevice, OnSpiDevice};
 use barewire::spi::{Error, MessageError, Settings, Transfer};
-use barewire_sim::board::spec::kinds_without;
+use barewire_sim::board::shipped::kinds_without;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::adc::{Adc, AdcFaults, AdcPart};
 use barewire_sim::model::signal::Signal;

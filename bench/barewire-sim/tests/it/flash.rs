@@ -7,7 +7,7 @@ use barewire::bus::Bus;
 use barewire::chip::spi_nor::{JedecId, NorError, SpiNor, no_observer};
 use barewire::controller::Controller;
 use barewire::spi::Settings;
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::board_names;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::Nor;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
@@ -81,7 +81,7 @@ fn every_board_identifies_its_chip() {
 
 #[test]
 fn writes_at_every_edge_read_back() {
-    for name in BOARDS.each_ref().map(|board| board.name) {
+    for name in board_names() {
         let bench = Bench::new(name);
         let mut chip = bench.chip(20_000_000).expect("identifies");
         chip.unprotect().expect("the status register is writable");

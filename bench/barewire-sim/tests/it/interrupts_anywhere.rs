@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 
 use barewire::bus::{Bus, Device};
 use barewire::spi::{Error, Settings, Transfer};
-use barewire_sim::board::spec::kinds_without;
+use barewire_sim::board::shipped::kinds_without;
 use barewire_sim::bring_up::{AnyController, Charged, handled_bus};
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;

@@ -2,14 +2,14 @@
 
 use barewire::bus::Bus;
 use barewire::spi::{Error, Settings, Transfer};
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::boards;
 use barewire_sim::bring_up::any;
 use barewire_sim::{Board, BoardOptions};
 
 #[test]
 fn the_next_message_goes_on_where_the_last_one_ended() {
     let mut kept = 0;
-    for spec in &BOARDS {
+    for spec in boards() {
         let board = Board::new(spec, BoardOptions::default());
         let flash = board.attach_flash(None).expect("the part's size");
         let bus = Bus::new(any(&board));

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::boards;
 use barewire_sim::board::{ChipLines, LineError};
 use barewire_sim::chip::{Chip, Clocking, NO_LIMITS, OutputPin, Pin, Ps, WireLimits};
 use barewire_sim::engine::Thread;
@@ -75,7 +75,7 @@ fn free_pads<const N: usize>(board: &Board) -> [Pad; N] {
 
 #[test]
 fn every_board_drives_and_reads_a_chips_pins_at_its_own_cost() {
-    for spec in &BOARDS {
+    for spec in boards() {
         let settings = Settings::new(0, 1_000_000);
         let [dc, int, busy] = free_pads(&board(spec.name));
         let lines = [("d/c", dc), ("INT", int), ("busy", busy)];

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use barewire::bus::{Bus, Device};
 use barewire::controller::{ALWAYS_POLL, Controller, Interrupt};
 use barewire::spi::{Settings, Transfer};
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::boards;
 use barewire_sim::bring_up::{SimInterrupt, any_interrupt};
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions};
@@ -64,7 +64,7 @@ fn queue<const N: usize>(device: &Device<'_, impl Controller + ?Sized>) {
 
 #[test]
 fn a_device_and_a_message_choose_against_the_controller() {
-    for spec in &BOARDS {
+    for spec in boards() {
         let board = Board::new(spec, BoardOptions::default());
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
         for controllers in [0, MIDDLE_NS, ALWAYS_POLL] {

@@ -10,7 +10,8 @@ use barewire::controller::{ALWAYS_POLL, Controller, CsLine, PollOnly};
 use barewire::hal::HalDevice;
 use barewire::spi::{Error, Settings, Transfer};
 use barewire::time::NoDelays;
-use barewire_sim::board::spec::{BOARDS, BoardSpec};
+use barewire_sim::BoardSpec;
+use barewire_sim::board::boards;
 use barewire_sim::bring_up;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::wire::Driver;
@@ -113,7 +114,7 @@ macro_rules! drivers {
         $(#[test]
         fn $driver() {
             let kind = &barewire_sim::model::$driver::KIND;
-            let boards = BOARDS.iter().filter(|spec| spec.kind == kind);
+            let boards = boards().filter(|spec| spec.kind == kind);
             let mut compared = 0;
             for spec in boards {
                 compare(spec, bring_up::$driver, |controller| controller.with_interrupt(PollOnly));
@@ -128,7 +129,7 @@ drivers!(atmel, bcm2835, cadence, dw_ssi, ecspi, mcspi, pl022, sifive);
 
 /// A board with a chip that echoes.
 fn board(name: &str) -> Board {
-    let spec = BOARDS.iter().find(|spec| spec.name == name).expect("a board");
+    let spec = boards().find(|spec| spec.name == name).expect("a board");
     let board = Board::new(spec, BoardOptions::default());
     board.attach(0, Rc::new(RefCell::new(Echo::default())));
     board

@@ -16,7 +16,7 @@ use barewire_linux::bus_text;
 use barewire_linux::map::MapSpec;
 pub use oled::OledOptions;
 pub use qemu::QemuName;
-pub use sim::SimOptions;
+pub use sim::{FileUse, SimOptions, board as sim_board};
 pub use spidev::SpidevName;
 pub use wiring::WiringOptions;
 
@@ -79,7 +79,7 @@ fn without_scheme(text: &str) -> String {
     if let Some(node) = spidev::node_in(name) {
         return format!("no bus is called {text:?}: did you mean \"spidev:{node}\"?");
     }
-    let boards = sim::board_names();
+    let boards = barewire_sim::board::board_names();
     match near::nearest(name, &boards) {
         Some(board) => format!("no bus is called {text:?}: did you mean \"sim:{board}\"?"),
         None => {
@@ -183,8 +183,12 @@ mod tests {
         assert_eq!(options.faults.chip.power_loss_in_program, Some(7));
         assert_eq!(sim("sim:imx8mp,protect=none").status, Some(0));
         let options = sim("sim:imx8mp,protect=all,flash-part=mt25qu256a");
-        assert_eq!((options.part().name, options.status), ("MT25QU256A", Some(0x5c)));
-        assert_eq!(sim("sim:imx8mp").part().name, "W25Q256JV");
+        assert_eq!(
+            (options.of_flash(&options.board.flash()).0.name, options.status),
+            ("MT25QU256A", Some(0x5c))
+        );
+        let options = sim("sim:imx8mp");
+        assert_eq!(options.of_flash(&options.board.flash()).0.name, "W25Q256JV");
         assert!(sim("sim:imx8mp,fault=timing-corrupts").faults.timing_corrupts);
         let text = "sim:sabrelite,xch=fifo-empty,tc=fifo-empty,dry=needs-xch,start-delay-ns=700";
         assert_eq!(sim(text).ecspi, Readings::each(700_000)[15]);

@@ -1,8 +1,12 @@
-//! `sim:BOARD[,option[=value]]…`: a simulated board, its flash file, and faults to inject.
+//! `sim:BOARD[,option[=value]]…`: a simulated board, its flash file, and faults to inject. BOARD is a shipped board's
+//! name or the file of a user's own.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use barewire_sim::board::spec::BOARDS;
+use barewire_sim::board::board_names;
+use barewire_sim::board::spec::{ChipSpec, FlashSpec};
 use barewire_sim::model::BlockOptions;
 use barewire_sim::model::bcm2835::{self, Done};
 use barewire_sim::model::ecspi::{self, Dry, Over, Readings};
@@ -42,14 +46,26 @@ pub struct SimOptions {
     pub seed: u64,
     /// Which costs it charges. The name does not say.
     pub costs: CostLevel,
-    /// Whether the flash's file is made if there is none. The name does not say.
-    pub makes_files: bool,
+    /// What happens with the files that it names. The name does not say.
+    pub file_use: FileUse,
     /// How BCM2835's SPI0 treats DONE when the driver does not write it.
     pub done: Done,
     /// The effect of a level that is written to an input of PL061.
     pub input_level: InputLevel,
     /// How an ECSPI behaves where its manual does not say.
     pub ecspi: Readings,
+}
+
+/// What happens with the files of a board's chips.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileUse {
+    /// They are used. A flash's file is made if there is none.
+    #[default]
+    Made,
+    /// They are used. A flash's file has to be there.
+    There,
+    /// They are neither read nor written.
+    Unused,
 }
 
 impl SimOptions {
@@ -65,15 +81,35 @@ impl SimOptions {
         }
     }
 
-    /// The flash chip: the one asked for, else the board's.
+    /// The file that keeps what is written to the flash: the one asked for, else the board's; `None` if there is none.
     #[must_use]
-    pub fn part(&self) -> Part {
-        self.flash_part.as_deref().cloned().unwrap_or_else(self.board.flash().part)
+    pub fn flash_file(&self) -> Option<&Path> {
+        self.flash.as_deref().or_else(|| self.board.first_flash()?.file)
+    }
+
+    /// What is asked of the flash at chip select `cs`: its part and file. The name's options are about the board's first
+    /// flash.
+    pub(crate) fn of_flash(&self, row: &FlashSpec) -> (Part, Option<&Path>) {
+        let (part, file) = match self.board.first_flash().is_some_and(|first| first.cs == row.cs) {
+            true => {
+                let part = self.flash_part.as_deref().cloned().unwrap_or_else(row.part);
+                (part, self.flash_file())
+            }
+            false => ((row.part)(), row.file),
+        };
+        (part, file.filter(|_| self.file_use != FileUse::Unused))
+    }
+
+    /// The file of a display's picture, if files are used.
+    pub(crate) fn picture<'p>(&self, picture: Option<&'p Path>) -> Option<&'p Path> {
+        picture.filter(|_| self.file_use != FileUse::Unused)
     }
 
     /// The files that its options name.
     pub(crate) fn files(&self) -> Vec<NamedFile<'_>> {
         let flash = self.flash.iter().map(|path| NamedFile { by: "flash=", path: path.as_path() });
+        let name = self.board.name;
+        let board = is_file(name).then(|| NamedFile { by: "sim:", path: Path::new(name) });
         let signals = self.inputs.iter().filter_map(|(_, signal)| match signal {
             SignalSpec::File { path, .. } => {
                 Some(NamedFile { by: "input=", path: Path::new(path) })
@@ -82,7 +118,16 @@ impl SimOptions {
         });
         let picture = self.oled.iter().filter_map(|oled| oled.picture.as_deref());
         let picture = picture.map(|path| NamedFile { by: "oled=", path });
-        flash.chain(signals).chain(picture).collect()
+        let first = self.board.first_flash().map(|flash| flash.cs);
+        let of_board = self.board.chips.iter().filter_map(|chip| match chip {
+            ChipSpec::Flash(row) if self.flash.is_some() && first == Some(row.cs) => None,
+            ChipSpec::Flash(row) => Some(NamedFile { by: "the board's file =", path: row.file? }),
+            ChipSpec::Display(row) => {
+                Some(NamedFile { by: "the board's picture =", path: row.picture? })
+            }
+            _ => None,
+        });
+        board.into_iter().chain(flash).chain(signals).chain(picture).chain(of_board).collect()
     }
 
     /// How the blocks behave where their manuals leave it open.
@@ -148,19 +193,52 @@ const FAULTS: [&str; 7] = [
     "timing-corrupts",
 ];
 
-/// The boards' names.
-pub(crate) fn board_names() -> [&'static str; BOARDS.len()] {
-    BOARDS.each_ref().map(|board| board.name)
+/// Whether a board's name is that of a file.
+fn is_file(name: &str) -> bool {
+    name.contains('/') || Path::new(name).extension().is_some_and(|ending| ending == "toml")
+}
+
+/// The longest file of a board, in bytes.
+const FILE_MAX: u64 = 1 << 20;
+
+/// The board of that name, or in that file.
+///
+/// # Errors
+/// There is no such board, or the file cannot be read or is wrong; then its name, line and column are told.
+pub fn board(name: &str) -> Result<&'static BoardSpec, String> {
+    if !is_file(name) {
+        return BoardSpec::find(name).map_err(|_| {
+            let beside = format!("{name}.toml");
+            match Path::new(&beside).is_file() {
+                true => format!(
+                    "there is no simulated board {name:?}: did you mean the file {beside:?}?"
+                ),
+                false => near::unknown("simulated board", name, &board_names()),
+            }
+        });
+    }
+    let refused = |why: &str| format!("cannot read the board's file {name}: {why}");
+    let file = File::open(name).map_err(|error| refused(&error.to_string()))?;
+    if file.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(refused("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(|error| refused(&error.to_string()))?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(refused("it has more than 1 MiB"));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter();
+        refused(&format!("line {} is no text", line.filter(|&&byte| byte == b'\n').count() + 1))
+    })?;
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    BoardSpec::from_toml(name, &text, folder).map_err(|error| format!("{name}: {error}"))
 }
 
 /// Reads what follows `sim:`.
 pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
     let mut parts = text.split(',');
-    let name = parts.next().unwrap_or_default();
-    let board = BOARDS
-        .iter()
-        .find(|board| board.name == name)
-        .ok_or_else(|| near::unknown("simulated board", name, &board_names()))?;
+    let board = board(parts.next().unwrap_or_default())?;
     let mut options = SimOptions {
         board,
         flash: None,
@@ -173,7 +251,7 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
         jitter_ns: 0,
         seed: 0,
         costs: CostLevel::Used,
-        makes_files: true,
+        file_use: FileUse::default(),
         done: Done::default(),
         input_level: InputLevel::default(),
         ecspi: Readings::default(),
@@ -183,7 +261,7 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
         all |= (key, value) == ("protect", "all");
         options.set(key, value)
     })?;
-    options.check_jumper()?;
+    options.check_flash()?;
     // Another part may have its bits elsewhere.
     if let Some(part) = options.flash_part.as_ref().filter(|_| all) {
         options.status = Some(part.level_mask());
@@ -238,22 +316,20 @@ impl SimOptions {
         Ok(())
     }
 
-    /// Refuses options of a flash that a jumper replaces.
-    fn check_jumper(&self) -> Result<(), String> {
-        let flash = self.board.flash().cs;
-        if self.wiring.jumper != Some(flash) {
-            return Ok(());
-        }
+    /// Refuses options of a flash that is not there: the board has none, or a jumper replaces it.
+    fn check_flash(&self) -> Result<(), String> {
         let of_flash = [
             ("flash=", self.flash.is_some()),
             ("flash-part=", self.flash_part.is_some()),
             ("protect=", self.status.is_some()),
         ];
-        match of_flash.iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((option, _)) => {
-                Err(format!("jumper={flash} is in the place of the flash: leave {option} out"))
+        let Some((option, _)) = of_flash.iter().find(|(_, given)| *given) else { return Ok(()) };
+        match (self.board.first_flash(), self.wiring.jumper) {
+            (None, _) => Err(format!("sim:{} has no flash: leave {option} out", self.board.name)),
+            (Some(FlashSpec { cs, .. }), Some(jumper)) if cs == jumper => {
+                Err(format!("jumper={cs} is in the place of the flash: leave {option} out"))
             }
+            _ => Ok(()),
         }
     }
 

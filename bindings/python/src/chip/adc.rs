@@ -123,9 +123,11 @@ impl Mcp3008 {
     ) -> PyResult<Self> {
         let shared = Arc::clone(&bus.shared);
         let part = self::part(part)?;
-        let on_board = simulated(&shared).and_then(|options| options.board.adc());
-        let chip_select = chip_select.or(on_board.map(|adc| adc.cs)).unwrap_or(0);
-        let there = on_board.filter(|adc| adc.cs == chip_select).map(|adc| adc.part.name());
+        let board = simulated(&shared).map(|options| options.board);
+        let first = board.and_then(|board| board.adc()).map(|adc| adc.cs);
+        let chip_select = chip_select.or(first).unwrap_or(0);
+        let there = board.and_then(|board| board.chip_at(chip_select)?.adc());
+        let there = there.map(|adc| adc.part.name());
         if let Some(there) = there.filter(|there| *there != part.name) {
             return Err(error::argument(format!(
                 "the simulated board's converter is an {there}; read as an {}, its codes would be wrong",

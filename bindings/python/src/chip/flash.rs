@@ -152,8 +152,9 @@ impl Flash {
             assume.four_byte_mode = Some(ways);
         }
         let shared = Arc::clone(&bus.shared);
-        let on_board = simulated(&shared).map(|options| options.board.flash().cs);
-        let settings = Settings::new(chip_select.or(on_board).unwrap_or(0), speed_hz);
+        let on_board = simulated(&shared).and_then(|options| options.board.first_flash());
+        let settings =
+            Settings::new(chip_select.or(on_board.map(|flash| flash.cs)).unwrap_or(0), speed_hz);
         let (port, timer) = (port(py, &shared, &settings)?, shared.any.timer());
         let chip = shared.detached(py, || SpiNor::assuming(port, timer, &assume))?;
         let chip = chip.map_err(|error| error::of_flash(py, &shared.any, error))?;

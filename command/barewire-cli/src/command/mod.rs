@@ -3,6 +3,7 @@
 
 pub(crate) mod adc;
 pub(crate) mod bench;
+pub(crate) mod board;
 pub(crate) mod bound;
 pub(crate) mod can;
 pub(crate) mod completions;

@@ -13,7 +13,7 @@ fn every_board_is_faster_at_low_costs_and_slower_at_high_ones() {
     let list = line("list --json");
     let boards = list["buses"].as_array().expect("a list").iter();
     let boards: Vec<_> = boards.filter(|bus| bus["simulated"] == json!(true)).collect();
-    assert_eq!(boards.len(), barewire_sim::board::spec::BOARDS.len());
+    assert_eq!(boards.len(), barewire_sim::board::board_names().len());
     for board in boards {
         let bus = board["bus"].as_str().expect("a name");
         let virtual_ns = ["low", "used", "high"].map(|costs| {

@@ -2,6 +2,7 @@
 
 mod adc;
 mod bad_input;
+mod boards;
 mod bound;
 mod can;
 mod can_echo;

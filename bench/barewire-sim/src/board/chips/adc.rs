@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::BoardChip;
 use crate::board::Board;
 use crate::model::adc::{Adc, AdcPart};
+use crate::model::signal::SignalSpec;
 
 /// A converter on a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +18,8 @@ pub struct AdcSpec {
     pub supply_mv: u32,
     /// VREF.
     pub vref_mv: u32,
-}
-
-impl BoardChip for AdcSpec {
-    fn cs(&self) -> u8 {
-        self.cs
-    }
+    /// The signals on its inputs, by channel, as far as the board names them.
+    pub inputs: &'static [SignalSpec],
 }
 
 impl Board {
@@ -31,10 +27,16 @@ impl Board {
     /// in it; `None` if the board has none.
     #[must_use]
     pub fn attach_adc(&self) -> Option<Rc<RefCell<Adc>>> {
-        let AdcSpec { cs, part, supply_mv, vref_mv } = self.spec.adc()?;
+        self.spec.adc().map(|row| self.attach_adc_of(&row))
+    }
+
+    /// Puts that converter of the board behind its chip select, its inputs at ground, and returns a share in it.
+    #[must_use]
+    pub fn attach_adc_of(&self, row: &AdcSpec) -> Rc<RefCell<Adc>> {
+        let AdcSpec { cs, part, supply_mv, vref_mv, .. } = *row;
         let adc = Adc::new(part, supply_mv, vref_mv).expect("a board supplies its chips");
         let adc = Rc::new(RefCell::new(adc));
         self.attach(cs, adc.clone());
-        Some(adc)
+        adc
     }
 }

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::BoardChip;
 use crate::board::{Board, LineError, Pad};
 use crate::line::IntLine;
 use crate::model::can::CanBus;
@@ -19,13 +18,16 @@ pub struct CanSpec {
     /// Its oscillator.
     pub oscillator_hz: u32,
     /// The pad that its INT pin is wired to, which a program may read:
-    /// [`Board::connect_can_int`].
-    pub int: Pad,
+    /// [`Board::connect_can_int`]. `None` if it is wired to none.
+    pub int: Option<Pad>,
 }
 
-impl BoardChip for CanSpec {
-    fn cs(&self) -> u8 {
-        self.cs
+impl CanSpec {
+    /// How the chip is built.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        let Self { part, oscillator_hz, .. } = *self;
+        Options { part, oscillator_hz, ..Options::default() }
     }
 }
 
@@ -34,8 +36,7 @@ impl Board {
     /// if the board has none.
     #[must_use]
     pub fn can_options(&self) -> Option<Options> {
-        let CanSpec { part, oscillator_hz, .. } = self.spec.can()?;
-        Some(Options { part, oscillator_hz, ..Options::default() })
+        self.spec.can().map(|row| row.options())
     }
 
     /// Puts the board's CAN controller behind its chip select and on `bus`, as `options` say or as the
@@ -47,13 +48,26 @@ impl Board {
         bus: &CanBus,
         options: Option<Options>,
     ) -> Option<(Rc<RefCell<Mcp2518Fd>>, IntLine)> {
-        let chip = Mcp2518Fd::new(bus, options.or_else(|| self.can_options())?);
+        let row = self.spec.can()?;
+        Some(self.attach_can_of(&row, bus, options.unwrap_or_else(|| row.options())))
+    }
+
+    /// Puts that CAN controller of the board behind its chip select and on `bus`, as `options` say, and returns a
+    /// share in it and the line at its INT pin.
+    #[must_use]
+    pub fn attach_can_of(
+        &self,
+        row: &CanSpec,
+        bus: &CanBus,
+        options: Options,
+    ) -> (Rc<RefCell<Mcp2518Fd>>, IntLine) {
+        let chip = Mcp2518Fd::new(bus, options);
         let line = self.line_of(chip.int());
         let engine = self.engine().clone();
         bus.on_change(move || engine.look_again());
         let chip = Rc::new(RefCell::new(chip));
-        self.attach(self.spec.can()?.cs, chip.clone());
-        Some((chip, line))
+        self.attach(row.cs, chip.clone());
+        (chip, line)
     }
 
     /// Connects the INT pin of `chip`, this board's CAN controller, to its pad, and returns the pad; `None`
@@ -62,7 +76,7 @@ impl Board {
     /// # Errors
     /// If the pad is in use already.
     pub fn connect_can_int(&self, chip: &Mcp2518Fd) -> Result<Option<Pad>, LineError> {
-        let Some(CanSpec { int, .. }) = self.spec.can() else { return Ok(None) };
+        let Some(CanSpec { int: Some(int), .. }) = self.spec.can() else { return Ok(None) };
         self.connect_output(int, chip.int(), false).map(|()| Some(int))
     }
 }

@@ -1,9 +1,9 @@
 //! NOR flash on a board.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 
-use super::BoardChip;
 use crate::board::Board;
 use crate::model::nor::{Nor, Part, SizeMismatch};
 
@@ -14,12 +14,8 @@ pub struct FlashSpec {
     pub cs: u8,
     /// The part.
     pub part: fn() -> Part,
-}
-
-impl BoardChip for FlashSpec {
-    fn cs(&self) -> u8 {
-        self.cs
-    }
+    /// The file that keeps its content, if the board names one.
+    pub file: Option<&'static Path>,
 }
 
 impl Board {
@@ -42,7 +38,19 @@ impl Board {
         part: Part,
         content: Option<Vec<u8>>,
     ) -> Result<Rc<RefCell<Nor>>, SizeMismatch> {
-        let cs = self.spec.flash().cs;
+        self.attach_flash_at(self.spec.flash().cs, part, content)
+    }
+
+    /// Puts `part` behind chip select `cs`, with `content` or erased, and returns a share in it.
+    ///
+    /// # Errors
+    /// If the content's size is not the part's.
+    pub fn attach_flash_at(
+        &self,
+        cs: u8,
+        part: Part,
+        content: Option<Vec<u8>>,
+    ) -> Result<Rc<RefCell<Nor>>, SizeMismatch> {
         let content = content.unwrap_or_else(|| vec![0xff; part.size]);
         let flash = Rc::new(RefCell::new(Nor::new(part, content)?));
         self.attach(cs, flash.clone());

@@ -169,7 +169,7 @@ impl AdcPart {
     }
 
     /// Whether the part works at that supply and reference.
-    pub(super) fn check_supply(self, supply_mv: u32, vref_mv: u32) -> Result<(), SupplyError> {
+    pub(crate) fn check_supply(self, supply_mv: u32, vref_mv: u32) -> Result<(), SupplyError> {
         if !(SUPPLY_MIN_MV..=SUPPLY_MAX_MV).contains(&supply_mv) {
             return Err(SupplyError::Supply { part: self, actual_mv: supply_mv });
         }

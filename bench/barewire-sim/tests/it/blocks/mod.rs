@@ -9,7 +9,8 @@ mod watched;
 
 use barewire::controller::Controller;
 use barewire::spi::Mode;
-use barewire_sim::board::spec::{CsSpec, kinds_without};
+use barewire_sim::board::shipped::kinds_without;
+use barewire_sim::board::spec::CsSpec;
 use barewire_sim::bring_up::{SimInterrupt, any, any_interrupt};
 use barewire_sim::model::{BlockOptions, ControllerKind};
 use barewire_sim::wire::Driver;
@@ -152,8 +153,11 @@ impl Block {
 
     /// The same, with other chip selects: a driver and whether it is active high.
     pub(crate) fn taped_with(&'static self, lines: &[(Driver, bool)]) -> TapedBoard {
-        let line =
-            |&(driver, active_high): &_| CsSpec { name: "a line", driver, active_high, pad: None };
+        let line = |&(driver, active_high): &_| CsSpec {
+            active_high,
+            driver,
+            ..CsSpec::native("a line", 0)
+        };
         let cs: Vec<CsSpec> = lines.iter().map(line).collect();
         let spec = BoardSpec { cs: cs.leak(), ..self.spec(self.usual()).clone() };
         TapedBoard::new(Box::leak(Box::new(spec)), (self.usual().options)())

@@ -16,6 +16,7 @@ use barewire::controller::Controller;
 use barewire::spi::Settings;
 use serde::Serialize;
 
+use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::real_time::RealTimeArgs;
 use crate::shared::session::{ChipRequest, EndState, Place, Request, Session, TellArgs};
@@ -37,9 +38,9 @@ struct AdcArgs {
     /// The bus, as for the other commands; sim:rpi3 has a converter
     #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
     bus: String,
-    /// The chip select, by its number in `barewire list`
-    #[arg(long = "cs", value_name = "N", default_value_t = 0, value_parser = number::count::<u8>)]
-    chip_select: u8,
+    /// The chip select, by its number in `barewire list` [default: a simulated board's converter's, else 0]
+    #[arg(long = "cs", value_name = "N", value_parser = number::count::<u8>)]
+    chip_select: Option<u8>,
     /// The converter: mcp3002, mcp3004, mcp3008, mcp3204 or mcp3208
     #[arg(long, value_name = "PART", default_value = "mcp3008", value_parser = part)]
     chip: &'static Part,
@@ -127,9 +128,18 @@ impl AdcArgs {
     fn request(&self) -> Result<Request<'_>, Failure> {
         self.check_board()?;
         self.real_time.apply()?;
-        Ok(Request::at(&self.bus, self.chip_select, &self.tell, EndState::Promised)
+        Ok(Request::at(&self.bus, self.chip_select(), &self.tell, EndState::Promised)
             .for_chip(ChipRequest::Converter)
             .for_linux_process())
+    }
+
+    /// The chip select of the options, else the one of a simulated board's converter.
+    fn chip_select(&self) -> u8 {
+        let of_board = || match bus_name::parse(&self.bus) {
+            Ok(BusName::Sim(options)) => options.board.adc().map(|adc| adc.cs),
+            _ => None,
+        };
+        self.chip_select.or_else(of_board).unwrap_or(0)
     }
 
     /// The inputs in the order they are converted in, single-ended ones first; channel 0 if none
@@ -154,7 +164,7 @@ impl AdcArgs {
             Some(speed_hz) => speed_hz,
             None => self.chip.max_speed_hz(self.vdd)?,
         };
-        self.chip.settings(self.chip_select, speed_hz, self.vdd)
+        self.chip.settings(self.chip_select(), speed_hz, self.vdd)
     }
 
     fn open<'s>(
@@ -170,7 +180,7 @@ impl AdcArgs {
         session.note_clock(settings.speed_hz, effective.speed_hz);
         let which = Which {
             place: session.place.clone(),
-            chip_select: self.chip_select,
+            chip_select: self.chip_select(),
             chip: self.chip.name,
             bits: self.chip.bits,
             supply_mv: self.vdd,

@@ -8,6 +8,7 @@
 
 use barewire::chip::mcp3008::{Part, Probed, probe, probe_settings};
 use barewire::spi::Mode;
+use barewire_sim::board::spec::ChipSpec;
 
 use super::AdcArgs;
 use crate::shared::bus_name::{self, BusName};
@@ -20,7 +21,7 @@ impl AdcArgs {
     pub(super) fn check_board(&self) -> Result<(), Failure> {
         let bus = bus_name::parse(&self.bus).map_err(Failure::Usage)?;
         let BusName::Sim(options) = &bus else { return Ok(()) };
-        let there = options.board.adc().filter(|adc| adc.cs == self.chip_select);
+        let there = options.board.chip_at(self.chip_select()).and_then(ChipSpec::adc);
         match there.map(|adc| adc.part.name()).filter(|part| *part != self.chip.name) {
             Some(part) => Err(Failure::Failed(format!(
                 "the converter of {bus} is an {part}; read as an {}, its codes would be wrong (--chip)",
@@ -38,7 +39,7 @@ impl AdcArgs {
         mode: Mode,
     ) -> Result<Vec<&'static str>, Failure> {
         let speed_hz = self.settings()?.speed_hz;
-        let settings = probe_settings(self.chip_select, speed_hz, self.vdd)?;
+        let settings = probe_settings(self.chip_select(), speed_hz, self.vdd)?;
         let settings = settings.with_mode(settings.mode | mode);
         let mut device = session.open.bus().device(&settings)?;
         let alike = verdict(probe(&mut device)?, self.chip)?;

@@ -7,29 +7,37 @@ mod flash_parts;
 mod machine;
 mod qemu;
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use barewire::chip::mcp251xfd::Oscillator;
 use barewire::controller::{Controller, Limits};
 use barewire_linux::Root;
-use barewire_sim::board::spec::{AdcSpec, BOARDS, CanSpec, CsSpec, FlashSpec};
+use barewire_sim::board::boards;
+use barewire_sim::board::spec::{AdcSpec, CanSpec, ChipSpec, CsSpec};
 use barewire_sim::bring_up::any;
+use barewire_sim::chip::Chip;
+use barewire_sim::model::max7219::Max7219;
 use barewire_sim::model::nor::Part;
+use barewire_sim::model::ssd1306::Ssd1306;
+use barewire_sim::model::tsc2046::{TouchOptions, Tsc2046};
 use barewire_sim::profile::{Figure, Source};
 use barewire_sim::wire::Driver;
-use barewire_sim::{Board, BoardOptions, BoardSpec};
+use barewire_sim::{Board, BoardOptions, BoardSpec, Pad};
 use serde::Serialize;
 
 use machine::Machine;
 
+use crate::shared::bus_name;
 use crate::shared::failure::Failure;
 use crate::shared::output;
 use crate::shared::text::figure;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
+    /// This simulated board alone: its name, or the file of your own
+    #[arg(value_name = "BOARD", conflicts_with_all = ["flash_parts", "versions"])]
+    board: Option<String>,
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
@@ -93,7 +101,28 @@ struct BoardChip {
     channels: Option<u8>,
     /// The oscillator of a CAN controller.
     oscillator_hz: Option<u32>,
+    /// How many chips are in a chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_a_chain: Option<u8>,
+    /// The board's pins at pins of the chip.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pins: Vec<ChipPin>,
     max_speed_hz: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct ChipPin {
+    pin: &'static str,
+    at: String,
+}
+
+/// The pins of a chip that are at pins of the board.
+fn named_pins<const N: usize>(
+    spec: &BoardSpec,
+    pins: [(&'static str, Option<Pad>); N],
+) -> Vec<ChipPin> {
+    let at = |pad: Pad| spec.gpio[usize::from(pad.block)].pad_name(pad.bit);
+    pins.into_iter().filter_map(|(pin, pad)| pad.map(|pad| ChipPin { pin, at: at(pad) })).collect()
 }
 
 #[derive(Serialize)]
@@ -113,7 +142,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.flash_parts {
         return flash_parts::run(args.json);
     }
-    let sim = BOARDS.iter().map(|spec| Bus::Sim(Entry::of(spec)));
+    if let Some(name) = &args.board {
+        return one(name, args);
+    }
+    let sim = boards().map(|spec| Bus::Sim(Entry::of(spec)));
     let mut versions = args.versions.then(qemu::Versions::default);
     let qemu = |spec| Bus::Qemu(qemu::Entry::of(spec, versions.as_mut()));
     let qemu = barewire_qemu::BOARDS.iter().map(qemu);
@@ -133,6 +165,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         texts.push("All costs, each with its source: barewire list --costs\n".into());
     }
     output::text(&texts.join("\n"))
+}
+
+/// Lists one simulated board.
+fn one(name: &str, args: &Args) -> Result<(), Failure> {
+    let name = name.strip_prefix("sim:").unwrap_or(name);
+    let entry = Entry::of(bus_name::sim_board(name).map_err(Failure::Usage)?);
+    if args.json {
+        return output::json(&entry);
+    }
+    output::text(&entry.text(args.costs))
 }
 
 impl Entry {
@@ -169,7 +211,7 @@ impl Entry {
             [self.min_speed_hz, self.max_speed_hz].map(|hz| figure::clock(hz.into()));
         let _ = writeln!(
             text,
-            "  controller    {} at {}, {slowest} to {fastest}, words of {} bits",
+            "  controller    {} at {:#x}, {slowest} to {fastest}, words of {} bits",
             self.controller,
             self.controller_base,
             bits.join(", ")
@@ -222,49 +264,60 @@ impl Cost {
 }
 
 impl BoardChip {
-    /// The board's chip behind a chip select; `None` if there is none, or one that is not listed, such
-    /// as a touch controller.
+    /// The board's chip behind a chip select; `None` if there is none.
     fn behind(chip_select: u8, spec: &BoardSpec) -> Option<Self> {
-        let chip = *spec.chips.iter().find(|chip| chip.cs() == chip_select)? as &dyn Any;
-        let flash = chip.downcast_ref().map(|flash: &FlashSpec| Self::flash(&(flash.part)()));
-        let adc = || chip.downcast_ref().map(|adc: &AdcSpec| Self::adc(*adc));
-        let can = || chip.downcast_ref().map(|can: &CanSpec| Self::can(*can));
-        flash.or_else(adc).or_else(can)
+        Some(match spec.chip_at(chip_select)? {
+            ChipSpec::Flash(row) => Self::flash(&(row.part)()),
+            ChipSpec::Adc(row) => Self::adc(row),
+            ChipSpec::Can(row) => Self::can(spec, row),
+            ChipSpec::Touch(row) => Self {
+                pins: named_pins(spec, [("PENIRQ", row.int)]),
+                ..Self::of("TSC2046", &Tsc2046::new(TouchOptions::default()))
+            },
+            ChipSpec::Display(row) => Self {
+                pins: named_pins(spec, [("D/C#", Some(row.dc)), ("RES#", Some(row.reset))]),
+                ..Self::of("SSD1306", &Ssd1306::new())
+            },
+            ChipSpec::Leds(row) => {
+                Self { in_a_chain: Some(row.chips), ..Self::of("MAX7219", &Max7219::new(1)) }
+            }
+            ChipSpec::Jumper(_) => Self::named("a wire from MOSI to MISO"),
+        })
+    }
+
+    fn of(name: &'static str, chip: &dyn Chip) -> Self {
+        Self { max_speed_hz: Some(chip.limits().max_clock_hz), ..Self::named(name) }
+    }
+
+    fn named(name: &'static str) -> Self {
+        Self {
+            name,
+            size: None,
+            channels: None,
+            oscillator_hz: None,
+            in_a_chain: None,
+            pins: Vec::new(),
+            max_speed_hz: None,
+        }
     }
 
     fn flash(part: &Part) -> Self {
         let max_speed_hz = Some(part.limits.max_clock_hz);
-        Self {
-            name: part.name,
-            size: Some(part.size),
-            channels: None,
-            oscillator_hz: None,
-            max_speed_hz,
-        }
+        Self { size: Some(part.size), max_speed_hz, ..Self::named(part.name) }
     }
 
-    fn adc(spec: AdcSpec) -> Self {
-        let AdcSpec { part, supply_mv, .. } = spec;
-        let max_speed_hz = part.limits(supply_mv).max_clock_hz;
-        Self {
-            name: part.name(),
-            size: None,
-            channels: Some(part.channels()),
-            oscillator_hz: None,
-            max_speed_hz: Some(max_speed_hz),
-        }
+    fn adc(row: &AdcSpec) -> Self {
+        let AdcSpec { part, supply_mv, .. } = *row;
+        let max_speed_hz = Some(part.limits(supply_mv).max_clock_hz);
+        Self { channels: Some(part.channels()), max_speed_hz, ..Self::named(part.name()) }
     }
 
-    fn can(spec: CanSpec) -> Self {
-        let CanSpec { part, oscillator_hz, .. } = spec;
-        let speed_hz = Oscillator::new(oscillator_hz).spi_max_hz();
-        Self {
-            name: part.name(),
-            size: None,
-            channels: None,
-            oscillator_hz: Some(oscillator_hz),
-            max_speed_hz: Some(speed_hz),
-        }
+    fn can(spec: &BoardSpec, row: &CanSpec) -> Self {
+        let CanSpec { part, oscillator_hz, int, .. } = *row;
+        let max_speed_hz = Some(Oscillator::new(oscillator_hz).spi_max_hz());
+        let oscillator_hz = Some(oscillator_hz);
+        let pins = named_pins(spec, [("INT", int)]);
+        Self { oscillator_hz, pins, max_speed_hz, ..Self::named(part.name()) }
     }
 
     fn text(&self) -> String {
@@ -277,6 +330,12 @@ impl BoardChip {
         }
         if let Some(hz) = self.oscillator_hz {
             let _ = write!(text, " at {}", figure::clock(hz.into()));
+        }
+        if let Some(chips) = self.in_a_chain.filter(|&chips| chips > 1) {
+            let _ = write!(text, ", {chips} in a chain");
+        }
+        for ChipPin { pin, at } in &self.pins {
+            let _ = write!(text, ", {pin} at {at}");
         }
         if let Some(hz) = self.max_speed_hz {
             let _ = write!(text, ", up to {}", figure::clock(hz.into()));
@@ -291,6 +350,7 @@ impl ChipSelect {
             chip_select,
             line: cs.name.into(),
             driver: match cs.driver {
+                _ if cs.by_program || spec.no_cs => "the program",
                 Driver::Native(_) => "native",
                 Driver::Gpio { .. } => "gpio",
             },

@@ -92,13 +92,10 @@ fn chip_selects(spec: &BoardSpec) -> Vec<ChipSelect> {
             CsLine::Gpio { bit, active_high } => (format!("GPIO bit {bit}"), "gpio", active_high),
             CsLine::Absent | CsLine::Sleeping => return None,
         };
-        let chip = spec.storage.filter(|_| chip_select == 0).map(|part| BoardChip {
-            name: part.name,
-            size: Some(part.size),
-            channels: None,
-            oscillator_hz: None,
-            max_speed_hz: None,
-        });
+        let chip = spec
+            .storage
+            .filter(|_| chip_select == 0)
+            .map(|part| BoardChip { size: Some(part.size), ..BoardChip::named(part.name) });
         Some(ChipSelect { chip_select, line: line.into(), driver, active_high, chip })
     });
     wired.collect()

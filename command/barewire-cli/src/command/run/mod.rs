@@ -252,7 +252,9 @@ fn serve(
         args.gpio_maps.iter().map(|map| &map.bus).chain(args.maps.iter().map(|map| &map.bus));
     let mut places = mapped.filter_map(|bus| {
         let session = sessions.iter().find(|(name, _)| name == bus)?;
-        Some(session.1.place.bus.as_str())
+        // A board of the user's own is the one that it is like.
+        let board = session.1.open.board().and_then(|board| board.board.spec().like);
+        Some(board.map_or(session.1.place.bus.clone(), |like| format!("sim:{like}")))
     });
     let told = identity::told(args.told_as, places.clone());
     let asked_for = args.told_as.and(told).and_then(Identity::chip);
@@ -261,7 +263,7 @@ fn serve(
     gpio.make_tree(dir.path())?;
     if let Some(told) = told {
         // The header's chip is the first, if that is one of the board that is told.
-        let is_header = asked_for.is_some() || places.next().is_some_and(|bus| told.is(bus));
+        let is_header = asked_for.is_some() || places.next().is_some_and(|bus| told.is(&bus));
         told.make(dir.path(), chips.first().copied().filter(|_| is_header))
             .map_err(|error| Failure::io("write a temporary directory", &error))?;
     }

@@ -108,6 +108,10 @@ fn board(args: &Args) -> Result<Board, Failure> {
         let what = format!("option {option}: with --mmio, chips are named by --chip KIND@CS");
         return Err(Failure::Usage(what));
     }
+    if !options.board.is_shipped() && !options.board.chips.is_empty() {
+        let what = "with --mmio, chips are named by --chip KIND@CS: leave [[chip]] out of the board's file";
+        return Err(Failure::Usage(what.into()));
+    }
     options.costs = args.bus.tell.costs.unwrap_or_default().level();
     Ok(Board::new(options.board, options.board_options()))
 }

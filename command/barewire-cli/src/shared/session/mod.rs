@@ -37,7 +37,7 @@ use measure::{Latencies, MeasuredCosts};
 pub(crate) use progress::BusProgress;
 pub(crate) use request::{BusArgs, ChipRequest, EndState, Place, Request, TellArgs, VCD_LIMIT};
 
-use crate::shared::bus_name::{self, BusName, OledOptions, SimOptions};
+use crate::shared::bus_name::{self, BusName, FileUse, SimOptions};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, NamedFile, Output};
@@ -266,7 +266,9 @@ impl StartedSession {
         request.note_forgotten(&bus_name);
         if let BusName::Sim(options) = &mut bus_name {
             options.costs = tell.costs.unwrap_or_default().level();
-            options.makes_files = !request.only_reads;
+            if request.only_reads {
+                options.file_use = FileUse::There;
+            }
         }
         // The picture of a display is written by the bus.
         for file in bus_name.files().into_iter().filter(|file| is_stdout(file.path)) {
@@ -336,7 +338,7 @@ impl StartedSession {
 }
 
 /// Runs `command` again on another board of the same kind, simulated at other costs, without any output.
-/// The flash's file is neither read nor written: the chip is erased.
+/// No chip's file is read or written: a flash is erased.
 pub(crate) fn rerun<R>(
     request: &Request<'_>,
     costs: Costs,
@@ -346,8 +348,8 @@ pub(crate) fn rerun<R>(
     let BusName::Sim(options) = name else {
         return Err(Failure::Failed(format!("{name} is no simulated board")));
     };
-    let oled = options.oled.clone().map(|oled| OledOptions { picture: None, ..oled });
-    let name = BusName::Sim(SimOptions { costs: costs.level(), flash: None, oled, ..options });
+    let name =
+        BusName::Sim(SimOptions { costs: costs.level(), file_use: FileUse::Unused, ..options });
     let mut session = Session {
         place: Place::of(&name),
         chip_select: request.chip_select(&name),

@@ -7,7 +7,7 @@ use barewire_sim::model::can::BitTimes;
 use serde::Serialize;
 
 use super::{InjectedFault, Selftest};
-use crate::shared::bus_name::{self, BusName, SimOptions};
+use crate::shared::bus_name::{self, BusName};
 use crate::shared::costs::Costs;
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, NamedFile};
@@ -192,7 +192,9 @@ impl<'r> Request<'r> {
     /// The chip select that the user gave; else that of the chip on a simulated board; else 0.
     pub(super) fn chip_select(&self, name: &BusName) -> u8 {
         let of_the_chip = || match (name, self.wanted) {
-            (BusName::Sim(options), Some(ChipRequest::Flash)) => Some(options.board.flash().cs),
+            (BusName::Sim(options), Some(ChipRequest::Flash)) => {
+                options.board.first_flash().map(|flash| flash.cs)
+            }
             _ => None,
         };
         self.chip_select.or_else(of_the_chip).unwrap_or(0)
@@ -216,7 +218,8 @@ impl<'r> Request<'r> {
     pub(super) fn note_forgotten(&self, name: &BusName) {
         if self.changes
             && !self.is_hushed()
-            && let BusName::Sim(SimOptions { flash: None, .. }) = name
+            && let BusName::Sim(options) = name
+            && options.flash_file().is_none()
         {
             note!(
                 "{name} is simulated: without flash=FILE, what is written is gone after the command"
@@ -228,7 +231,16 @@ impl<'r> Request<'r> {
     pub(super) fn check(&self, name: &BusName) -> Result<(), Failure> {
         self.check_files(name)?;
         match name {
-            BusName::Sim(_) => return Ok(()),
+            BusName::Sim(options) => {
+                let flash = self.chip_select.is_some() || options.board.first_flash().is_some();
+                return match self.wanted {
+                    Some(ChipRequest::Flash) if !flash => Err(Failure::Failed(format!(
+                        "{name} has no flash: `barewire list {}` says what it has",
+                        options.board.name
+                    ))),
+                    _ => Ok(()),
+                };
+            }
             BusName::Qemu(name) => self.check_board(name.board)?,
             BusName::Spidev(_) if self.chip_select(name) != 0 => {
                 return Err(Failure::Usage(format!(

@@ -78,14 +78,19 @@ fn note_other_chips(session: &Session, simulated: &SimBoard) {
         simulated.harmful_rules().iter().filter_map(|one| one.first.cs).collect();
     chip_selects.sort_unstable();
     chip_selects.dedup();
-    let flash_cs = simulated.board.spec().flash().cs;
+    let flash_cs = simulated.board.spec().first_flash().map(|flash| flash.cs);
     for cs in chip_selects {
         let Some(chip) = simulated.board.chip_name(cs) else { continue };
-        let instead = match cs == flash_cs {
+        let instead = match Some(cs) == flash_cs {
             true => {
                 "flash-part=PART puts another flash there (`barewire list --flash-parts`)".into()
             }
             false => format!("oled={cs}:DC:RES puts an SSD1306 display there"),
+        };
+        let spec = simulated.board.spec();
+        let instead = match spec.is_shipped() {
+            true => instead,
+            false => format!("{} says which chip is there", spec.name),
         };
         note!(
             "  cs{cs} of {} has the {chip}. If the program is for another chip, change the map: {instead}",
@@ -96,7 +101,7 @@ fn note_other_chips(session: &Session, simulated: &SimBoard) {
 
 /// In what state the flash chip is left, if that is not unselected and write-disabled.
 fn left_open(board: &SimBoard) -> Option<&'static str> {
-    let flash = board.flash.borrow();
+    let flash = board.flash()?.borrow();
     // A busy chip keeps its latch until it is done, and hears no command until then.
     if flash.selected() {
         Some("SELECTED")

@@ -36,7 +36,13 @@ impl Part {
     /// The part called `name`, in capital or small letters.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().find(|part| part.name.eq_ignore_ascii_case(name))
+        Self::maker(name).map(|part| part())
+    }
+
+    /// What makes the part called `name`, in capital or small letters.
+    #[must_use]
+    pub fn maker(name: &str) -> Option<fn() -> Self> {
+        ALL.into_iter().find(|part| part().name.eq_ignore_ascii_case(name))
     }
 
     /// The name in small letters: the value of the option `flash-part=`.

@@ -76,14 +76,14 @@ impl ToldAs {
 const NOTHING: &str = "none";
 
 /// The board that programs are told: that of `--as`, else the first of the `buses` that has a name to be told.
-pub(super) fn told<'b>(
+pub(super) fn told(
     told_as: Option<ToldAs>,
-    mut buses: impl Iterator<Item = &'b str>,
+    mut buses: impl Iterator<Item = String>,
 ) -> Option<&'static Identity> {
     match told_as {
         Some(ToldAs::Nothing) => None,
         Some(ToldAs::Board(identity)) => Some(identity),
-        None => buses.find_map(|bus| IDENTITIES.iter().find(|board| board.buses.contains(&bus))),
+        None => buses.find_map(|bus| IDENTITIES.iter().find(|board| board.is(&bus))),
     }
 }
 
@@ -245,8 +245,9 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_wins() {
-        let name =
-            |told_as, buses: &[&str]| told(told_as, buses.iter().copied()).map(|board| board.name);
+        let name = |told_as, buses: &[&str]| {
+            told(told_as, buses.iter().map(|bus| (*bus).to_owned())).map(|board| board.name)
+        };
         assert_eq!(name(None, &["null:", "sim:rpi5", "sim:rpi3"]), Some("pi5"));
         assert_eq!(name(None, &["null:", "sim:zynq"]), None);
         let named =
