@@ -225,7 +225,7 @@ pub(super) const CLIENTS: &[Client] = &[
     Client {
         name: "blinka-pi4",
         about: "Blinka as on a Raspberry Pi 4: an MCP3008 that it selects itself",
-        maps: &["/dev/spidev0.0=sim:DIR/header.toml"],
+        maps: &["/dev/spidev0.0=sim:DIR/header.toml,cs=1"],
         options: &["--map-gpio", "/dev/gpiochip0=sim:DIR/header.toml", "--as", "pi4"],
         script: "$PYTHON $CLIENTS/blinka_selects_pi4.py",
         judge: "grep -q 'chip BCM2XXX board RASPBERRY_PI_4B Blinka RASPBERRY_PI_4B' log; \
