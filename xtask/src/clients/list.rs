@@ -9,7 +9,8 @@
 pub(super) struct Client {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// `--map`s of `barewire run`, `DIR` for the client's directory; none where the script does without it.
+    /// `--map`s of `barewire run`, `DIR` for the client's directory; none where the script does without it. A board's file
+    /// `DIR/NAME.toml` is copied there from the scripts' folder.
     pub(super) maps: &'static [&'static str],
     /// Other options of `barewire run`, `DIR` likewise.
     pub(super) options: &'static [&'static str],
@@ -190,6 +191,14 @@ pub(super) const CLIENTS: &[Client] = &[
         judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
     },
     Client {
+        name: "luma.oled-alone",
+        about: "the same with nothing else on the board",
+        maps: &["/dev/spidev0.0=sim:DIR/display.toml"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:DIR/display.toml", "--as", "pi4"],
+        script: "$PYTHON $CLIENTS/luma_oled_gpio.py drawn.pbm",
+        judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
+    },
+    Client {
         name: "gpiozero-lines",
         about: "gpiozero's outputs and inputs by lgpio",
         maps: &["/dev/spidev0.0=sim:rpi3"],
@@ -212,6 +221,45 @@ pub(super) const CLIENTS: &[Client] = &[
         options: &["--map-gpio", "/dev/gpiochip0=sim:rpi5,input=2:constant:1234"],
         script: "$PYTHON $CLIENTS/blinka.py",
         judge: "grep -q 'chip BCM2XXX board RASPBERRY_PI_5 Blinka RASPBERRY_PI_5' log; grep -q 'channel 2 has 123. mV' log",
+    },
+    Client {
+        name: "blinka-pi4",
+        about: "Blinka as on a Raspberry Pi 4: an MCP3008 that it selects itself",
+        maps: &["/dev/spidev0.0=sim:DIR/header.toml,cs=1"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:DIR/header.toml", "--as", "pi4"],
+        script: "$PYTHON $CLIENTS/blinka_selects_pi4.py",
+        judge: "grep -q 'chip BCM2XXX board RASPBERRY_PI_4B Blinka RASPBERRY_PI_4B' log; \
+                grep -q 'channel 2 has 123. mV' log; test $(grep -c 'RULES OF THE WIRE' log) = 0",
+    },
+    Client {
+        name: "blinka-oled",
+        about: "Blinka's SSD1306 by D/C, RESET and a select of its own",
+        maps: &["/dev/spidev0.0=sim:rpi3,oled=0:24:25:DIR/seen.pbm,select=0:5"],
+        options: &[
+            "--map-gpio",
+            "/dev/gpiochip0=sim:rpi3,oled=0:24:25:DIR/seen.pbm,select=0:5",
+            "--as",
+            "pi-zero-2w",
+        ],
+        script: "$PYTHON $CLIENTS/blinka_oled.py drawn.pbm",
+        judge: "cmp drawn.pbm seen.pbm; test $(grep -c 'RULES OF THE WIRE' log) = 0",
+    },
+    Client {
+        name: "rpi_ws281x",
+        about: "rpi_ws281x recognises a Raspberry Pi 4",
+        maps: &["/dev/spidev0.0=null:"],
+        options: &["--as", "pi4"],
+        script: "$PYTHON $CLIENTS/rpi_ws281x_board.py",
+        judge: "grep -q 'rpi_ws281x on Pi 4 Model B - 4GB v1.4, registers at 0xfe000000' log; \
+                grep -q 'opens /dev/gpiomem for its pins: that is out of reach' log",
+    },
+    Client {
+        name: "waveshare-epaper",
+        about: "Waveshare's e-paper code recognises a Raspberry Pi 4",
+        maps: &["/dev/spidev0.0=null:"],
+        options: &["--map-gpio", "/dev/gpiochip0=sim:rpi3", "--as", "pi4"],
+        script: "$PYTHON $CLIENTS/waveshare_epaper.py",
+        judge: "grep -q 'Waveshare on RaspberryPi' log; grep -q 'on a Raspberry Pi: True' log",
     },
     Client {
         name: "gpiod-tools",
@@ -246,6 +294,14 @@ pub(super) const CLIENTS: &[Client] = &[
         options: &[],
         script: "$RPPAL_CRATE",
         judge: "grep -q 'Raspberry Pi 3 B, BCM2837' log; grep -q 'the id .ef, 40, 16.' log",
+    },
+    Client {
+        name: "rust-rppal-pi4",
+        about: "the same as on a Raspberry Pi 4",
+        maps: &["/dev/spidev0.1=sim:rpi3"],
+        options: &["--as", "pi4"],
+        script: "$RPPAL_CRATE",
+        judge: "grep -q 'Raspberry Pi 4 B, BCM2711' log; grep -q 'the id .ef, 40, 16.' log",
     },
     Client {
         name: "rust-display",

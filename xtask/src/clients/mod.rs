@@ -135,6 +135,10 @@ fn try_to_run(
     // Otherwise files of an earlier run would be judged.
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    for board in client.maps.iter().filter_map(|map| board_file(map)) {
+        let copied = fs::copy(tools.script(board), dir.join(board));
+        copied.map_err(|e| format!("cannot copy {board}: {e}"))?;
+    }
     let report = dir.join("report.json");
     let mut command = match client.maps {
         [] => tools.shell(dir),
@@ -179,6 +183,12 @@ fn try_to_run(
     Err(format!("its judge `{}`: {}\n{said}", client.judge, judged.status))
 }
 
+/// The board's file that a map names in the client's directory.
+fn board_file(map: &str) -> Option<&str> {
+    let (_, rest) = map.split_once("sim:DIR/")?;
+    rest.split(',').next().filter(|name| name.ends_with(".toml"))
+}
+
 /// The number of a field in a line of JSON, as text.
 fn number(json: &str, field: &str) -> String {
     let found = json.split_once(&format!("\"{field}\":")).map(|(_, rest)| rest);
@@ -201,6 +211,12 @@ mod tests {
             assert!(client.name.len() < 18 && !client.about.is_empty(), "{}", client.name);
             assert!(CLIENTS[..index].iter().all(|before| before.name != client.name));
         }
+    }
+
+    #[test]
+    fn a_boards_file_is_found_in_a_map() {
+        assert_eq!(board_file("/dev/spidev0.0=sim:DIR/own.toml,cs=1"), Some("own.toml"));
+        assert_eq!(board_file("/dev/spidev0.0=sim:rpi3,flash=DIR/chip.bin"), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::programs;
 use crate::tool;
 
 /// Packages from PyPI; the first is pinned, because two of its versions are clients.
-const PYPI: [&str; 13] = [
+const PYPI: [&str; 16] = [
     "spidev==3.8",
     "gpiozero==2.0.1.post3",
     "luma.oled==3.16.0",
@@ -24,7 +24,13 @@ const PYPI: [&str; 13] = [
     "Adafruit-PlatformDetect==3.89.1",
     "adafruit-circuitpython-busdevice==5.2.17",
     "adafruit-circuitpython-mcp3xxx==1.5.2",
+    "adafruit-circuitpython-framebuf==1.6.12",
+    "adafruit-circuitpython-ssd1306==2.12.24",
+    "rpi_ws281x==5.0.0",
 ];
+
+/// A package that asks for RPi.GPIO by its name, in whose place rpi-lgpio is; it imports gpiozero instead.
+const PYPI_ALONE: &str = "waveshare-epaper==1.4.0";
 
 /// Packages from npm.
 const NPM: [&str; 1] = ["spi-device@3.1.2"];
@@ -33,10 +39,17 @@ const NPM: [&str; 1] = ["spi-device@3.1.2"];
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) barewire: PathBuf,
+    /// The scripts' folder.
+    scripts: PathBuf,
     variables: Vec<(&'static str, PathBuf)>,
 }
 
 impl Tools {
+    /// A file of the scripts' folder.
+    pub(super) fn script(&self, name: &str) -> PathBuf {
+        self.scripts.join(name)
+    }
+
     /// A shell in a client's directory.
     pub(super) fn shell(&self, dir: &Path) -> Command {
         let mut command = Command::new("sh");
@@ -74,7 +87,7 @@ pub(super) fn all(dir: &Path, cx: &Context) -> Result<Tools, Stop> {
         ("RPPAL_CRATE", folder.join("examples/rppal_client")),
         ("FLASH_CRATE", folder.join("examples/flash_client")),
     ];
-    Ok(Tools { barewire, variables })
+    Ok(Tools { barewire, scripts: scripts(cx), variables })
 }
 
 /// A Python with the packages of PyPI.
@@ -87,6 +100,9 @@ fn python(dir: &Path) -> Result<PathBuf, String> {
     }
     let mut pip = Command::new(&python);
     tool::run(pip.args(["-m", "pip", "install", "--quiet"]).args(PYPI), &log)?;
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", PYPI_ALONE]);
+    tool::run(&mut pip, &log)?;
     Ok(python)
 }
 

@@ -86,7 +86,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "bindings/barewire-open/src/",
-        line: "barewire-open: any_bus, local_bus > kind, options > sim_board > first_read, oled, wiring > confined, flash_file, \
+        line: "barewire-open: any_bus, local_bus > kind, options > sim_board > display, first_read, wiring > confined, flash_file, \
                layers, name, out_file, owned_message, waiting > files, near, number > error",
     },
     Layers {

@@ -1,13 +1,13 @@
-//! The boards that are shipped: their files, read when they are first asked for.
+//! The boards that are shipped: their files, read when they are first asked for. Also those of users, which may be like them.
 //!
 //! *Read first*: the SoC's reference manual, memory map; the board's schematic or Linux device
 //! tree, for what stands behind each chip select.
 
 use std::fmt;
-use std::path::Path;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::file;
+use super::file::{self, BoardFileError, KnownBoards};
 use super::spec::{BoardSpec, ControllerKind};
 
 /// A board's name and file.
@@ -40,10 +40,14 @@ static SHIPPED: [Shipped; 10] = shipped![
     "zynq",
 ];
 
+/// What a file's `like` can name.
+pub(super) const KNOWN: KnownBoards =
+    KnownBoards { names: || board_names().into(), find: |name| BoardSpec::find(name).ok() };
+
 impl Shipped {
     fn spec(&'static self) -> &'static BoardSpec {
         self.spec.get_or_init(|| {
-            let spec = file::parse(self.name, self.text, Path::new(""));
+            let spec = file::parse(self.name, self.text, Path::new(""), KNOWN);
             spec.unwrap_or_else(|error| panic!("boards/{}.toml: {error}", self.name))
         })
     }
@@ -91,7 +95,33 @@ impl fmt::Display for UnknownBoard {
 
 impl std::error::Error for UnknownBoard {}
 
+/// The boards that were read from files of users: the key is the name, the folder and the text.
+static READ: Mutex<Vec<(String, PathBuf, String, &'static BoardSpec)>> = Mutex::new(Vec::new());
+
 impl BoardSpec {
+    /// The board that `text` describes, under the name that messages give it. Paths in it begin at `folder`. The board
+    /// lives as long as the program; the same arguments give the same one.
+    ///
+    /// # Errors
+    /// [`BoardFileError`] at the first thing that is wrong.
+    pub fn from_toml(
+        name: &str,
+        text: &str,
+        folder: &Path,
+    ) -> Result<&'static Self, BoardFileError> {
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = read.iter().find(|(its_name, its_folder, its_text, _)| {
+            its_name == name && its_folder == folder && its_text == text
+        });
+        if let Some((.., spec)) = known {
+            return Ok(spec);
+        }
+        let spec: &'static Self =
+            Box::leak(Box::new(file::parse(name.to_owned().leak(), text, folder, KNOWN)?));
+        read.push((name.into(), folder.into(), text.into(), spec));
+        Ok(spec)
+    }
+
     /// The shipped board called `name`.
     ///
     /// # Errors

@@ -66,6 +66,8 @@ pub struct LineSpec {
 enum User {
     Nobody,
     Board,
+    /// The line has no pin: it exists only for programs that look at it.
+    NoPin,
     File(OpenId),
 }
 
@@ -118,12 +120,15 @@ pub struct GpioChip<P> {
 }
 
 impl<P: Pins> GpioChip<P> {
-    /// A chip with these pins, none of them requested. Lines without a spec have no name.
+    /// A chip with these pins, none of them requested. Lines without a spec have no name. Lines with a spec and no pin
+    /// are listed, and busy.
     pub fn new(name: ChipName, label: &str, specs: Vec<LineSpec>, pins: P) -> Self {
+        let specified = u32::try_from(specs.len()).unwrap_or(u32::MAX);
         let mut specs = specs.into_iter();
-        let lines = (0..pins.lines().min(LINES_MAX)).map(|_| {
+        let lines = (0..pins.lines().max(specified).min(LINES_MAX)).map(|line| {
             let LineSpec { name, used_as } = specs.next().unwrap_or_default();
             let (user, consumer, flags) = match used_as {
+                _ if line >= pins.lines() => (User::NoPin, b"no pin".to_vec(), flag::INPUT),
                 Some(used_as) => (User::Board, used_as.into_bytes(), flag::OUTPUT),
                 None => (User::Nobody, Vec::new(), flag::INPUT),
             };
@@ -259,6 +264,10 @@ impl<P: Pins> GpioChip<P> {
         let LineState { user, consumer, .. } = &self.lines[line as usize];
         if *user == User::Nobody {
             return Ok(());
+        }
+        if *user == User::NoPin {
+            let why = format!("line {line} has no pin on the mapped board");
+            return Err(GpioError::new(Errno::BUSY, why));
         }
         let used_as = String::from_utf8_lossy(consumer);
         let busy = GpioError::new(Errno::BUSY, format!("line {line} is used as {used_as:?}"));

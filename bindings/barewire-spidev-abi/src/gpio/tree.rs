@@ -14,6 +14,12 @@ use super::ChipName;
 /// The major number of the nodes; the kernel takes any that is free.
 pub const MAJOR: u32 = 254;
 
+/// The directory of a chip below the tree.
+#[must_use]
+pub fn device(chip: ChipName) -> String {
+    format!("sys/devices/platform/barewire-gpio/{}", chip.name())
+}
+
 /// Adds these chips to the tree in `tree`, a directory that exists. A node's minor number is its index.
 ///
 /// # Errors
@@ -32,12 +38,13 @@ pub fn make(tree: &Path, chips: &[ChipName]) -> io::Result<()> {
     for (minor, chip) in chips.iter().enumerate() {
         let name = chip.name();
         let dev = format!("{MAJOR}:{minor}");
-        let below = format!("devices/platform/barewire-gpio/{name}");
+        let device = device(*chip);
+        let below = device.trim_start_matches("sys/");
         file(&format!("dev/{name}"), &dev)?;
-        file(&format!("sys/{below}/dev"), &format!("{dev}\n"))?;
+        file(&format!("{device}/dev"), &format!("{dev}\n"))?;
         let uevent = format!("MAJOR={MAJOR}\nMINOR={minor}\nDEVNAME={name}\n");
-        file(&format!("sys/{below}/uevent"), &uevent)?;
-        link(format!("sys/{below}/subsystem"), "../../../../bus/gpio".into())?;
+        file(&format!("{device}/uevent"), &uevent)?;
+        link(format!("{device}/subsystem"), "../../../../bus/gpio".into())?;
         link(format!("sys/bus/gpio/devices/{name}"), format!("../../../{below}"))?;
         link(format!("sys/dev/char/{dev}"), format!("../../{below}"))?;
     }

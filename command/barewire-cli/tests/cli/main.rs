@@ -23,6 +23,7 @@ mod qemu;
 mod real_time;
 mod regs;
 mod run;
+mod run_as;
 mod run_gpio;
 mod run_identity;
 mod run_notes;

@@ -17,7 +17,7 @@ const VARIABLE: &str = "BAREWIRE_QEMU_ARM";
 const LEN: usize = 64 << 10;
 
 /// Whether there is a QEMU; says so if not.
-fn qemu() -> bool {
+pub(super) fn qemu() -> bool {
     let there = Command::new("qemu-system-arm").arg("--version").output().is_ok();
     if !there {
         println!("SKIPPED: qemu-system-arm is not installed");

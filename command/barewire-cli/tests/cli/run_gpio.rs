@@ -125,7 +125,8 @@ fn what_is_out_of_reach_is_told_once() {
     let ran = served(&["--map-gpio", MAP], &["bash", "-c", script]).ok();
     assert_eq!(ran.text(), "open\n");
     assert_eq!(ran.stderr.matches("Operation not permitted").count(), 5, "{}", ran.stderr);
-    let told = "this program opens /dev/gpiomem for its GPIO lines: that is out of reach of `barewire run`";
+    let told =
+        "this program opens /dev/gpiomem for its pins: that is out of reach of `barewire run`";
     assert_eq!(ran.stderr.matches("out of reach").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     // If neither a GPIO chip is mapped nor a board is told, these files are not touched.

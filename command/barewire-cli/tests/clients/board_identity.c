@@ -27,7 +27,7 @@ int main(void)
 	print_file("/proc/device-tree/model");
 	print_file("/proc/device-tree/compatible");
 	print_file("/sys/firmware/devicetree/base/serial-number");
-	print_file("/proc/device-tree/soc/ranges");
+	print_file("/proc/device-tree/soc/dma-ranges");
 	printf("directory %d\n", stat("/proc/device-tree", &found) == 0 && S_ISDIR(found.st_mode));
 	printf("link %d\n", lstat("/proc/device-tree", &found) == 0 && S_ISLNK(found.st_mode));
 	printf("there %d\n", access("/proc/device-tree/system/linux,revision", R_OK) == 0);

@@ -140,6 +140,10 @@ fn the_model_reports_each_broken_rule() {
     );
     assert_eq!([chip.memory()[1][5], chip.memory()[1][6], chip.memory()[2][5]], [5, 2, 3]);
     assert_eq!(send(&mut chip, false, &[0x02]), [""; 0]);
+    assert!(
+        send(&mut chip, false, &[0xad, 0x30]).is_empty(),
+        "drivers for the SSD1315 too send it"
+    );
     assert_eq!(send(&mut chip, false, &[0x23]), ["no such command: 0x23"]);
     assert_eq!(send(&mut chip, false, &[0x21, 9, 4]), ["columns from 9 to 4"]);
     assert_eq!(send(&mut chip, false, &[0x20, 3]), ["addressing mode 3 is invalid"]);

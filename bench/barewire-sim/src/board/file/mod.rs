@@ -19,8 +19,7 @@ mod tests;
 
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use toml::Spanned;
 
@@ -110,31 +109,11 @@ impl Wrong {
     }
 }
 
-/// The boards that were read from files of users: the key is the name, the folder and the text.
-static READ: Mutex<Vec<(String, PathBuf, String, &'static BoardSpec)>> = Mutex::new(Vec::new());
-
-impl BoardSpec {
-    /// The board that `text` describes, under the name that messages give it. Paths in it begin at `folder`. The board
-    /// lives as long as the program; the same arguments give the same one.
-    ///
-    /// # Errors
-    /// [`BoardFileError`] at the first thing that is wrong.
-    pub fn from_toml(
-        name: &str,
-        text: &str,
-        folder: &Path,
-    ) -> Result<&'static Self, BoardFileError> {
-        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = read.iter().find(|(its_name, its_folder, its_text, _)| {
-            its_name == name && its_folder == folder && its_text == text
-        });
-        if let Some((.., spec)) = known {
-            return Ok(spec);
-        }
-        let spec: &'static Self = Box::leak(Box::new(parse(name.to_owned().leak(), text, folder)?));
-        read.push((name.into(), folder.into(), text.into(), spec));
-        Ok(spec)
-    }
+/// The boards that a file's `like` can name.
+#[derive(Clone, Copy)]
+pub(super) struct KnownBoards {
+    pub(super) names: fn() -> Vec<&'static str>,
+    pub(super) find: fn(&str) -> Option<&'static BoardSpec>,
 }
 
 /// The board that `text` describes.
@@ -142,17 +121,23 @@ pub(super) fn parse(
     name: &'static str,
     text: &str,
     folder: &Path,
+    known: KnownBoards,
 ) -> Result<BoardSpec, BoardFileError> {
     let form = toml::from_str::<BoardForm>(text).map_err(|error| {
         let at = error.span().unwrap_or(0..0);
         Wrong { at, what: error.message().into() }
     });
-    form.and_then(|form| board(name, form, folder)).map_err(|wrong| wrong.in_text(text))
+    form.and_then(|form| board(name, form, folder, known)).map_err(|wrong| wrong.in_text(text))
 }
 
-fn board(name: &'static str, form: BoardForm, folder: &Path) -> Result<BoardSpec, Wrong> {
+fn board(
+    name: &'static str,
+    form: BoardForm,
+    folder: &Path,
+    known: KnownBoards,
+) -> Result<BoardSpec, Wrong> {
     let BoardForm { title, like, costs, controller, gpio, cs, chip, wire } = form;
-    let like = like.as_ref().map(shipped).transpose()?;
+    let like = like.as_ref().map(|name| find_board(name, known)).transpose()?;
     let mut profile = match (&costs, like) {
         (Some(costs), _) => find_profile(costs)?.clone(),
         (None, Some(like)) => like.profile.clone(),
@@ -239,9 +224,9 @@ fn missing(table: Option<Range<usize>>, example: &str) -> Wrong {
     Wrong { at: table.unwrap_or(0..0), what }
 }
 
-fn shipped(name: &Spanned<String>) -> Result<&'static BoardSpec, Wrong> {
-    let known = super::board_names();
-    BoardSpec::find(name.get_ref()).map_err(|_| unknown("shipped board", name, &known))
+fn find_board(name: &Spanned<String>, known: KnownBoards) -> Result<&'static BoardSpec, Wrong> {
+    let found = (known.find)(name.get_ref());
+    found.ok_or_else(|| unknown("shipped board", name, &(known.names)()))
 }
 
 fn find_profile(name: &Spanned<String>) -> Result<&'static Profile, Wrong> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 
 use super::*;
+use crate::board::shipped::KNOWN;
 use crate::board::spec::{ChipSpec, CsSpec};
 use crate::board::{Board, BoardOptions, Pad, board_names, boards};
 use crate::bring_up;
@@ -296,7 +297,7 @@ proptest! {
     /// Any text is a board that its driver starts on, or an error inside the text.
     #[test]
     fn a_changed_file_is_a_board_or_an_error(text in changed()) {
-        match parse("mine.toml", &text, Path::new("")) {
+        match parse("mine.toml", &text, Path::new(""), KNOWN) {
             Ok(spec) => {
                 let board = Board::new(Box::leak(Box::new(spec)), BoardOptions::default());
                 prop_assert!(bring_up::any(&board).limits().max_speed_hz > 0);

@@ -201,6 +201,17 @@ fn lines_are_requested_by_one_file_or_not_at_all() {
 }
 
 #[test]
+fn a_line_without_a_pin_is_listed_and_busy() {
+    let spec = |line| LineSpec { name: format!("L{line}"), used_as: None };
+    let mut bench = Bench::new();
+    bench.chip = GpioChip::new(ChipName(3), "", (0..10).map(spec).collect(), Memory::default());
+    assert_eq!(bench.info(9), ("L9".into(), "no pin".into(), INPUT | USED, 0));
+    assert_eq!(bench.lines(&[7, 8], OUTPUT, 0), Err(Errno::BUSY));
+    assert_eq!(bench.lines(&[10], INPUT, 0), Err(Errno::INVAL));
+    assert_eq!(bench.info(7).1, "", "none of the lines was taken");
+}
+
+#[test]
 fn values_are_set_and_got_by_their_places() {
     let mut bench = Bench::new();
     let file = bench.lines(&[7, 2, 5], OUTPUT, 0b101).expect("free");

@@ -5,7 +5,7 @@
 //! 2. The program is looked at: the library must be loadable into it ([`program`]). Nodes of the same name
 //!    that the kernel has are hidden from it ([`hide`]), so that calls that bypass the library reach no
 //!    chip. GPIO chips of `--map-gpio` are handled alike.
-//! 3. Files are made that tell the program which board is mapped ([`identity`]).
+//! 3. Files are made that tell the program which board it runs on ([`identity`]).
 //! 4. The program is started with `libbarewire_spidev.so` loaded. Its calls on the nodes come here
 //!    ([`server`]), one at a time, and run on the bus ([`nodes`]) or the board's pins ([`gpio`]).
 //! 5. When the program has ended, the buses are closed and its exit code is this command's.
@@ -46,6 +46,7 @@ use crate::shared::session::{
 use crate::shared::text::number;
 use clock::Clock;
 use gpio::{Gpio, GpioMap};
+use identity::{Identity, ToldAs};
 use map::Map;
 use nodes::Nodes;
 use server::Server;
@@ -63,7 +64,8 @@ it cannot be run; 1 and 2 as for every command.
 
 Examples:
   barewire run --map /dev/spidev0.0=sim:rpi3,cs=1 -- flashrom -p linux_spi:dev=/dev/spidev0.0 -r chip.bin
-  barewire run --map /dev/spidev0.0=sim:rpi3 -- python3 read_adc.py")]
+  barewire run --map /dev/spidev0.0=sim:rpi3 -- python3 read_adc.py
+  barewire run --as pi4 --map /dev/spidev0.0=null: -- python3 which_board.py")]
 pub(crate) struct Args {
     /// A node that the program sees, and the bus that it is, with a chip select (unless told, the node's
     /// own): /dev/spidevB.C=BUS[,cs=N]; buses are those of --bus
@@ -73,6 +75,9 @@ pub(crate) struct Args {
     /// /dev/gpiochipN=sim:BOARD; a bus of --map by the same text is the same board
     #[arg(long = "map-gpio", value_name = "CHIP=BUS")]
     gpio_maps: Vec<GpioMap>,
+    /// The board that the program is told it runs on [default: the mapped board]
+    #[arg(long = "as", value_name = "BOARD", value_parser = ToldAs::parser())]
+    told_as: Option<ToldAs>,
     /// The clock until the program sets one, like a device tree's spi-max-frequency (k and M: by 1000)
     #[arg(long, value_name = "HZ", default_value = "1M", value_parser = number::hertz)]
     speed_hz: u32,
@@ -242,19 +247,26 @@ fn serve(
     let tree = (!served).then(|| dir.path());
     let clocks = Clock::of_all(sessions);
     let nodes = Nodes::open(&args.maps, sessions, &clocks, &setup, args.verbose, tree)?;
-    let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, (args.verbose, args.quiet))?;
-    gpio.make_tree(dir.path())?;
     // The board of the pins comes first: programs ask for the board to find their pins.
     let mapped =
         args.gpio_maps.iter().map(|map| &map.bus).chain(args.maps.iter().map(|map| &map.bus));
-    let places = mapped.filter_map(|bus| {
+    let mut places = mapped.filter_map(|bus| {
         let session = sessions.iter().find(|(name, _)| name == bus)?;
         // A board of the user's own is the one that it is like.
         let board = session.1.open.board().and_then(|board| board.board.spec().like);
         Some(board.map_or(session.1.place.bus.clone(), |like| format!("sim:{like}")))
     });
-    identity::make(dir.path(), places)
-        .map_err(|error| Failure::io("write a temporary directory", &error))?;
+    let told = identity::told(args.told_as, places.clone());
+    let asked_for = args.told_as.and(told).and_then(Identity::chip);
+    let verbosity = (args.verbose, args.quiet);
+    let gpio = Gpio::open(&args.gpio_maps, sessions, &clocks, asked_for, verbosity)?;
+    gpio.make_tree(dir.path())?;
+    if let Some(told) = told {
+        // The header's chip is the first, if that is one of the board that is told.
+        let is_header = asked_for.is_some() || places.next().is_some_and(|bus| told.is(&bus));
+        told.make(dir.path(), chips.first().copied().filter(|_| is_header))
+            .map_err(|error| Failure::io("write a temporary directory", &error))?;
+    }
     let mut server = Server::new(nodes, gpio)?;
     let nodes = names.iter().map(|node| node.path());
     hide::hide(&nodes.chain(chips.iter().map(|chip| chip.path())).collect::<Vec<_>>(), dir.path())?;

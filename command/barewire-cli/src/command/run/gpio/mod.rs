@@ -13,9 +13,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::rc::Rc;
 
+use barewire_sim::board::spec::GpioSpec;
 use barewire_sim::{Board, Pad};
 use barewire_spidev_abi::Errno;
-use barewire_spidev_abi::gpio::{ChipName, GpioChip, GpioError, LineSpec, Now, tree};
+use barewire_spidev_abi::gpio::{ChipName, GpioChip, GpioError, LineSpec, Now, Pins as _, tree};
 use barewire_spidev_abi::protocol::OpenId;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -23,6 +24,7 @@ pub(crate) use map::{GpioMap, check, likely_slip};
 use pins::BoardPins;
 
 use super::clock::Clock;
+use super::identity::ToldChip;
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
 use crate::shared::session::Session;
@@ -41,12 +43,14 @@ pub(super) struct Gpio<'s> {
 }
 
 impl<'s> Gpio<'s> {
-    /// The chips of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`. `verbose` tells
-    /// why calls fail; `quiet` leaves out the advice for a program that wants a chip select's line.
+    /// The chips of `maps` on `sessions`, each with its bus's name, whose clocks are `clocks`. The first looks to programs
+    /// like `told`. `verbose` tells why calls fail; `quiet` leaves out the advice for a program that wants a chip select's
+    /// line.
     pub(super) fn open(
         maps: &[GpioMap],
         sessions: &[(&str, &'s Session)],
         clocks: &[Rc<Clock<'s>>],
+        mut told: Option<&ToldChip>,
         (verbose, quiet): (bool, bool),
     ) -> Result<Self, Failure> {
         let mut chips = Vec::with_capacity(maps.len());
@@ -64,9 +68,10 @@ impl<'s> Gpio<'s> {
                 connected.map_err(|error| Failure::Failed(format!("{}: {error}", map.bus)))?;
             }
             let pins = BoardPins::new(board)?;
-            let label =
-                board.spec().gpio.first().map_or_else(String::new, |gpio| gpio.linux_label());
-            let chip = GpioChip::new(map.chip, &label, specs(board), pins);
+            let told = told.take();
+            let own = || board.spec().gpio.first().map_or_else(String::new, GpioSpec::linux_label);
+            let label = told.map_or_else(own, |told| told.label.into());
+            let chip = GpioChip::new(map.chip, &label, specs(board, pins.lines(), told), pins);
             chips.push(MappedChip { chip, clock: clock.clone() });
         }
         Ok(Self { chips, verbose, quiet, told: HashSet::new() })
@@ -148,15 +153,19 @@ impl<'s> Gpio<'s> {
     }
 }
 
-/// A board's lines, with their names and its own uses.
-fn specs(board: &Board) -> Vec<LineSpec> {
-    let spec = board.spec();
-    let lines = board.pads_of(0).unwrap_or(0);
+/// The lines of a board that has `pins`, with their names and its own uses. A chip that is told to be another board's has that
+/// board's names, and its number of lines: those that are more than the pins have none.
+fn specs(board: &Board, pins: u32, told: Option<&ToldChip>) -> Vec<LineSpec> {
+    let lines = told.map_or(0, |told| told.lines).max(pins);
+    let own = |bit| board.spec().gpio.first().map_or_else(String::new, |gpio| gpio.pad_name(bit));
     let of_line = |bit| LineSpec {
-        name: spec.gpio.first().map_or_else(String::new, |gpio| gpio.pad_name(bit)),
+        name: match told {
+            Some(told) => told.names.get(usize::from(bit)).copied().unwrap_or_default().into(),
+            None => own(bit),
+        },
         used_as: board.line_at(Pad { block: 0, bit }).map(|cs| format!("spi0 CS{cs}")),
     };
-    (0..lines).map(of_line).collect()
+    (0..).take(lines as usize).map(of_line).collect()
 }
 
 fn now() -> Now {
