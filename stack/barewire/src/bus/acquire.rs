@@ -432,10 +432,10 @@ impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
     /// [`WireRight::release`]; panics of what is served meanwhile are kept in `panics`.
     pub(super) fn release_quietly(self, panics: &mut Panics) {
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
-        if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err()
-            && let Some(held) = self.unpark()
-        {
-            held.release_quietly(SERVE_MAX, panics);
+        if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err() {
+            if let Some(held) = self.unpark() {
+                held.release_quietly(SERVE_MAX, panics);
+            }
         }
     }
 
