@@ -26,6 +26,8 @@ pub(crate) enum Need {
     Target(&'static str),
     /// The oldest compiler that the workspace promises to build with.
     OldestCompiler,
+    /// The one that the library promises, which is older.
+    LibraryCompiler,
     /// [`NIGHTLY`], with Miri.
     Miri,
     /// A program of crates.io's; the version that is installed if there is none.
@@ -50,6 +52,7 @@ impl Need {
             Self::Qemu(program) => format!("{program} of QEMU 10 or later"),
             Self::Target(target) => format!("standard library for {target}"),
             Self::OldestCompiler => "Rust of the oldest version promised".into(),
+            Self::LibraryCompiler => "Rust of the oldest version promised for the library".into(),
             Self::Miri => format!("{NIGHTLY} with Miri"),
         }
     }
@@ -61,10 +64,8 @@ impl Need {
             Self::Package { proof, .. } => tool::on_path(proof).is_some(),
             Self::Qemu(program) => backports::is_new_enough(&cx.root, program),
             Self::Target(target) => has_target(cx, target),
-            Self::OldestCompiler => {
-                let version = format!("+{}", oldest_compiler(cx));
-                Task::new("cargo", &[&version, "--version"]).answer(&cx.root).is_some()
-            }
+            Self::OldestCompiler => has_toolchain(cx, &oldest_compiler(cx)),
+            Self::LibraryCompiler => has_toolchain(cx, &library_compiler(cx)),
             Self::Miri => {
                 let version = ["miri", "--version"];
                 nightly(&version).answer(&cx.root).is_some()
@@ -154,6 +155,7 @@ fn tasks(needs: &[Need], cx: &Context) -> Vec<How> {
             Need::Target(target) => targets.push(target),
             Need::Qemu(_) => qemu = true,
             Need::OldestCompiler => tasks.push(toolchain(&oldest_compiler(cx), &[])),
+            Need::LibraryCompiler => tasks.push(toolchain(&library_compiler(cx), &[])),
             Need::Miri => tasks.push(toolchain(NIGHTLY, &["--component", "miri,rust-src"])),
             Need::Crate { name, version } => {
                 // Unoptimised: it is built much longer than it runs.
@@ -212,9 +214,22 @@ pub(crate) fn has_target(cx: &Context, target: &str) -> bool {
         .is_some_and(|dir| Path::new(dir.trim()).is_dir())
 }
 
+fn has_toolchain(cx: &Context, version: &str) -> bool {
+    Task::new("cargo", &[&format!("+{version}"), "--version"]).answer(&cx.root).is_some()
+}
+
 /// The oldest compiler the workspace promises to build with: its manifest's `rust-version`.
 pub(crate) fn oldest_compiler(cx: &Context) -> String {
-    let manifest = std::fs::read_to_string(cx.root.join("Cargo.toml")).unwrap_or_default();
+    promised(cx, "Cargo.toml")
+}
+
+/// The oldest compiler that the library promises: that of its crates' manifests.
+pub(crate) fn library_compiler(cx: &Context) -> String {
+    promised(cx, "stack/barewire/Cargo.toml")
+}
+
+fn promised(cx: &Context, manifest: &str) -> String {
+    let manifest = std::fs::read_to_string(cx.root.join(manifest)).unwrap_or_default();
     let line = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
     format!("{}.0", line.unwrap_or_default().trim_matches('"'))
 }
@@ -272,5 +287,7 @@ mod tests {
     fn the_oldest_compiler_is_the_manifests() {
         let version = oldest_compiler(&context());
         assert!(version.starts_with("1.") && version.ends_with(".0"), "{version}");
+        let library = library_compiler(&context());
+        assert!(library.starts_with("1.") && library < version, "{library}");
     }
 }

@@ -82,10 +82,10 @@ pub(super) const NO_STD: Step = Step {
 
 pub(super) const MSRV: Step = Step {
     name: "msrv",
-    about: "the oldest compiler promised builds it",
+    about: "the oldest compilers promised build it: the library's, and the workspace's",
     lane: Lane::Own,
     minutes: 1,
-    needs: &[Need::OldestCompiler],
+    needs: &[Need::OldestCompiler, Need::LibraryCompiler],
     paths: LIBRARIES,
     run: msrv,
 };
@@ -165,10 +165,25 @@ fn linux32(cx: &Context) -> Outcome {
     cx.run(&Task::new("cargo", &args).env("RUSTFLAGS", "-Dwarnings"))
 }
 
+/// The core's features that its oldest compiler has: `embassy`'s dependencies want a newer one.
+const OLD_FEATURES: &str = "defmt,embedded-storage-async,portable-atomic,words16";
+
+/// The library alone, without its tests, by its own oldest compiler, and the whole workspace by the workspace's.
 fn msrv(cx: &Context) -> Outcome {
-    let (compiler, dir) = (format!("+{}", needs::oldest_compiler(cx)), cx.target_dir("msrv"));
-    let args = [&compiler, "check", "--workspace", "--target-dir", &dir];
-    cx.run(&Task::new("cargo", &[&args[..], &PROFILE].concat()))
+    let dir = cx.target_dir("msrv");
+    let checked = |version: String, what: &[&str]| {
+        let compiler = format!("+{version}");
+        let args = [&[&*compiler, "check", "--locked", "--target-dir", &dir], what].concat();
+        cx.run(&Task::new("cargo", &[&args[..], &PROFILE].concat()))
+    };
+    let library = ["-p", "barewire", "-p", "barewire-linux"];
+    // Without barewire-linux, whose atomics are the standard library's.
+    let with_features = ["-p", "barewire", "--features", OLD_FEATURES];
+    Outcome::of_all(vec![
+        checked(needs::library_compiler(cx), &library),
+        checked(needs::library_compiler(cx), &with_features),
+        checked(needs::oldest_compiler(cx), &["--workspace"]),
+    ])
 }
 
 /// Programs apart from libraries: the command and the core are both called `barewire`, and in one

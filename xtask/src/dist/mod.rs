@@ -9,6 +9,8 @@ mod arch;
 mod check;
 mod documents;
 mod package;
+#[cfg(test)]
+mod recipes;
 mod stage;
 
 use std::fs;

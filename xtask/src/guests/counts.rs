@@ -23,6 +23,9 @@ const FLUTTER: f64 = 6.0;
 /// The suffix of rows of register accesses; the other rows count instructions.
 const ACCESSES: &str = "-accesses";
 
+/// The suffix of rows that are counted on the newer kernel.
+const NEWER: &str = "-6.12";
+
 /// Whether a path's count only informs: paths of the kernel, and register accesses, which are counted in another boot
 /// than instructions.
 fn informs(path: &str) -> bool {
@@ -109,7 +112,7 @@ pub(super) fn judge(board: &str, counted: &Counts, reviewed: &Counts) -> Check {
 
 /// The reviewed table with one board's counts, of instructions or accesses, replaced by those counted now.
 pub(super) fn blessed(reviewed: &Counts, counted: &Counts) -> Counts {
-    let kind = |path: &String| path.ends_with(ACCESSES);
+    let kind = |path: &String| (path.ends_with(ACCESSES), path.ends_with(NEWER));
     let is_new = |(board, path): &(String, String)| {
         counted.keys().any(|(name, other)| name == board && kind(other) == kind(path))
     };
@@ -173,6 +176,11 @@ mod tests {
             blessed(&reviewed, &now),
             counts(&[("evk", "sync", 330.0), accesses, ("sab", "sync", 400.0)])
         );
+        // What is counted on the newer kernel alone leaves the others.
+        let newer = counts(&[("evk", "spidev-4-6.12", 5_967.0)]);
+        let all = blessed(&reviewed, &newer);
+        assert_eq!(all.len(), reviewed.len() + 1);
+        assert_eq!(blessed(&all, &newer), all);
         let now = counts(&[("evk", "mtd-1024-accesses", 805.0)]);
         assert_eq!(
             blessed(&reviewed, &now),

@@ -33,7 +33,7 @@ use crate::report::End;
 use crate::static_build;
 use crate::step::{Lane, Step};
 use crate::tally::Tally;
-use board::{Arch, BOARDS, Board, Boot};
+use board::{Arch, BOARDS, Board, Boot, Flavour};
 use build::Dirs;
 use counts::Counts;
 use packages::Packages;
@@ -369,7 +369,9 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
         let blessed = counts::table(&counts::blessed(&reviewed, &results.counts));
         std::fs::write(&path, blessed).map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
     }
-    for (board, _) in jobs.iter().filter(|(_, boot)| boot.counted) {
+    // Only paths of the kernel are counted on other kernels: they inform.
+    let gates = |(_, boot): &&Job| boot.counted && boot.kernel == Flavour::Stock;
+    for (board, _) in jobs.iter().filter(gates) {
         let check = if is_blessing() {
             Check::new("instructions", Verdict::Failed, "snapshot written: review and run again")
         } else {

@@ -65,6 +65,15 @@ impl Costs {
         }
     }
 
+    /// Which costs these are, in two words.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Low => "costs lowest",
+            Self::Used => "costs used",
+            Self::High => "costs highest",
+        }
+    }
+
     /// The failure of a run at these costs.
     fn explain(self, failure: Failure) -> Failure {
         match failure {
@@ -154,6 +163,12 @@ impl Ranges {
         }
     }
 
+    /// A figure at the low, the used and the high costs.
+    pub(crate) fn values(&self, name: &str) -> Option<[f64; 3]> {
+        let Range { value, low, high } = *self.0.get(name)?;
+        Some([low, value, high])
+    }
+
     /// "0.35–1.16", the range alone; `None` where as shown there is none.
     pub(crate) fn ends(&self, name: &str, show: impl Fn(f64) -> String) -> Option<String> {
         let Range { value, low, high } = *self.0.get(name)?;
@@ -175,6 +190,7 @@ mod tests {
         assert_eq!(ranges.text("us", 0.41, two), "0.41 (0.35–1.16)");
         assert_eq!(ranges.text("us", 0.41, |us| format!("{us:.0}")), "0 (0–1)");
         assert_eq!(ranges.text("none", 0.41, two), "0.41");
+        assert_eq!((ranges.values("us"), ranges.values("none")), (Some([0.35, 0.41, 1.16]), None));
         // A rate falls with the costs, and figures in steps may not follow them at all.
         let ranges = Ranges::of(&5.0, &6.0, &4.0, &headlines);
         assert_eq!(ranges.text("us", 5.0, two), "5.00 (4.00–6.00)");

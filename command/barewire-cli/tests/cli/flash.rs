@@ -283,8 +283,19 @@ fn list_and_demo_speak_json() {
     let access = &low["access"];
     assert_eq!(access["ns_per_access"], demo["access"]["ranges"]["ns_per_access"]["low"]);
     assert!(access.get("ranges").is_none() && low["read"]["costs"] == json!("low"), "{low}");
+    let counted = demo["counted"].as_array().expect("counts");
+    let shared = counted.iter().find(|row| row["what"] == json!("barewire, shared"));
+    assert!(
+        shared
+            .is_some_and(|row| row["instructions"].as_u64() < counted[0]["instructions"].as_u64())
+    );
     let lines = run(&["demo"]).ok().text();
     assert!(lines.contains("0.47 (0."), "{lines}");
+    let picture = run(&["demo", "--picture"]).ok().text();
+    assert!(lines.contains(&picture) && picture.lines().count() < 24, "{picture}");
+    run(&["demo", "--picture", "--json"]).misused("cannot be used with");
+    let once = run(&["demo", "--picture", "--costs", "high"]).ok().text();
+    assert!(once.contains("costs highest") && !once.contains("costs used"), "{once}");
     assert!(lines.lines().count() <= 30, "one screen: {lines}");
     assert!(lines.lines().all(|line| line.chars().count() <= 100), "{lines}");
 }

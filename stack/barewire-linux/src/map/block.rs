@@ -145,7 +145,7 @@ mod tests {
             let facts = block.facts();
             assert!(Block::ALL[..index].iter().all(|other| other.name() != block.name()));
             for len in [facts.registers_len, facts.bank_len] {
-                assert!(len > 0 && len.is_multiple_of(4), "{block}: {len} bytes");
+                assert!(len > 0 && len % 4 == 0, "{block}: {len} bytes");
             }
             assert!(facts.first_read.1 < facts.registers_len, "{block}: {:?}", facts.first_read);
             assert!(facts.bank_first_read.1 < facts.bank_len, "{block}");

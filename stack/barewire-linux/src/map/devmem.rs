@@ -57,7 +57,7 @@ impl DevMem {
     /// As [`DevMem::map_controller`], without [`MapError::Bound`].
     pub fn map_shared(&self, address: u64, len: u32) -> Result<MappedRegisters, MapError> {
         let range = || MapError::Range { address, len, available: None };
-        if !address.is_multiple_of(4) || !len.is_multiple_of(4) {
+        if address % 4 != 0 || len % 4 != 0 {
             return Err(range());
         }
         let window = Window::around(address, len, crate::sys::page_size()).ok_or_else(range)?;

@@ -102,7 +102,7 @@ use crate::root::Root;
 /// Opens a device for mapping: for reading and writing, with O_SYNC, without which `/dev/mem` would
 /// be mapped as cached memory.
 fn open_device(root: &Root, path: &str) -> Result<File, Errno> {
-    let flags = rustix::fs::OFlags::SYNC.bits().cast_signed();
+    let flags = rustix::fs::OFlags::SYNC.bits() as i32;
     let opened =
         OpenOptions::new().read(true).write(true).custom_flags(flags).open(root.path(path));
     opened.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))

@@ -347,10 +347,10 @@ impl MapSpec {
     /// Replaces the bank address `from` by `to`.
     pub(super) fn move_bank(&mut self, from: u64, to: u64) {
         for pin in self.chip_selects.iter_mut().flatten() {
-            if let CsLineAt::Gpio { address, .. } = &mut pin.at
-                && *address == from
-            {
-                *address = to;
+            if let CsLineAt::Gpio { address, .. } = &mut pin.at {
+                if *address == from {
+                    *address = to;
+                }
             }
         }
     }

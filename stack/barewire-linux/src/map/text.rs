@@ -58,10 +58,10 @@ pub fn text(spec: &MapSpec) -> String {
     option(REFERENCE_HZ, &hertz(spec.reference_hz));
     let lines: Vec<String> = spec.chip_selects.iter().flatten().map(line).collect();
     option(CS, &lines.join("+"));
-    if let Some(pipe) = spec.pipe
-        && let Some((name, _)) = PIPES.iter().find(|(_, other)| *other == pipe)
-    {
-        option(PIPE, name);
+    if let Some(pipe) = spec.pipe {
+        if let Some((name, _)) = PIPES.iter().find(|(_, other)| *other == pipe) {
+            option(PIPE, name);
+        }
     }
     if spec.ignore_clock {
         option(IGNORE_CLOCK, "");
@@ -88,8 +88,8 @@ pub fn text(spec: &MapSpec) -> String {
 fn hertz(hz: u32) -> String {
     match hz {
         0 => "0".into(),
-        _ if hz.is_multiple_of(1_000_000) => format!("{}M", hz / 1_000_000),
-        _ if hz.is_multiple_of(1_000) => format!("{}k", hz / 1_000),
+        _ if hz % 1_000_000 == 0 => format!("{}M", hz / 1_000_000),
+        _ if hz % 1_000 == 0 => format!("{}k", hz / 1_000),
         _ => hz.to_string(),
     }
 }

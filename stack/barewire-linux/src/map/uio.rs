@@ -166,7 +166,7 @@ impl Uio {
             len,
             available: (u64::from(len) > available).then_some(available),
         };
-        let whole = map.offset.is_multiple_of(4) && len.is_multiple_of(4);
+        let whole = map.offset % 4 == 0 && len % 4 == 0;
         if !whole || u64::from(len) > available || map.offset >= page_size as u64 {
             return Err(range());
         }

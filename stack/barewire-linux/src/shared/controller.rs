@@ -155,11 +155,11 @@ impl Opener {
         }
         let reclaimed = reclaim();
         lock.last_user().store(self.user, Ordering::Relaxed);
-        if found == MutexState::OwnerDied
-            && let Some(tell) = &mut self.on_recovered
-        {
-            let times = self.times.load(Ordering::Relaxed);
-            tell(Recovered { times, total: lock.deaths().load(Ordering::Relaxed) });
+        if found == MutexState::OwnerDied {
+            if let Some(tell) = &mut self.on_recovered {
+                let times = self.times.load(Ordering::Relaxed);
+                tell(Recovered { times, total: lock.deaths().load(Ordering::Relaxed) });
+            }
         }
         Ok(reclaimed)
     }

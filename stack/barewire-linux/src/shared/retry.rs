@@ -23,10 +23,10 @@ pub(super) fn until_free(
             done => return done,
         }
         let begun = *begun.get_or_insert_with(Instant::now);
-        if let Some(tell) = on_wait
-            && tell(begun.elapsed()).is_break()
-        {
-            return Err(Errno::INTR);
+        if let Some(tell) = on_wait {
+            if tell(begun.elapsed()).is_break() {
+                return Err(Errno::INTR);
+            }
         }
         thread::sleep(pause);
         pause = (pause * 2).min(longest);

@@ -270,7 +270,7 @@ impl Spidev {
         // A terminal, FIFO or watchdog named by mistake must not block us or become our controlling
         // terminal.
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-        let flags = flags.bits().cast_signed();
+        let flags = flags.bits() as i32;
         let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&real);
         let file = opened.map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);

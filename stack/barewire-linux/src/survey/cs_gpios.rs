@@ -43,7 +43,7 @@ pub(super) fn lines(root: &Root, of_node: &str) -> Result<Vec<Option<SelectAt>>,
         lines.push(Some(line_at(root, *phandle, &provider, offset)));
         rest = after;
     }
-    match bytes.is_multiple_of(4) {
+    match bytes % 4 == 0 {
         true => Ok(lines),
         false => Err(Fault::CsGpios { entry: lines.len(), why: BadEntry::CutOff }),
     }

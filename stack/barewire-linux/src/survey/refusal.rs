@@ -138,7 +138,7 @@ impl<'a> Rules<'a> {
         let [first, others @ ..] = reg.as_slice() else {
             return Err(if bytes == 0 { Refusal::NoReg } else { Refusal::CutOff { bytes } });
         };
-        if !bytes.is_multiple_of(4) {
+        if bytes % 4 != 0 {
             return Err(Refusal::CutOff { bytes });
         }
         if !others.is_empty() {

@@ -48,7 +48,7 @@ static COUNTED: KnownProcess = KnownProcess { number: AtomicU32::new(1), id: Ato
 
 /// The calling process's id.
 fn id() -> u32 {
-    getpid().as_raw_nonzero().get().cast_unsigned()
+    getpid().as_raw_nonzero().get() as u32
 }
 
 extern "C" fn in_the_child() {

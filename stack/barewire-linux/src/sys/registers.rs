@@ -55,7 +55,7 @@ impl MappedRegisters {
         let end = window.block_offset.checked_add(window.block_len as usize);
         let inside = end.is_some_and(|end| end <= window.map_len);
         // Otherwise the last register would be partly outside.
-        let whole = window.block_offset.is_multiple_of(4) && window.block_len.is_multiple_of(4);
+        let whole = window.block_offset % 4 == 0 && window.block_len % 4 == 0;
         if !inside || !whole || window.block_len == 0 {
             return Err(Errno::INVAL);
         }

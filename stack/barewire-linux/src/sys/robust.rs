@@ -85,7 +85,7 @@ const HAS_PREVIOUS: bool = cfg!(target_env = "musl") || POINTER == 8;
 const INHERITS: usize = if cfg!(target_env = "musl") { 0 } else { 1 };
 
 /// Whether an entry's pointers are aligned, as its page is: all but those of musl's 64 bits.
-const ENTRIES_ALIGNED: bool = (ENTRY_BEHIND - FROM_END * 4).is_multiple_of(POINTER);
+const ENTRIES_ALIGNED: bool = (ENTRY_BEHIND - FROM_END * 4) % POINTER == 0;
 
 const _: () = assert!(ENTRY_BEHIND >= FROM_END * 4 + POINTER, "an entry is not in the file");
 
@@ -155,7 +155,7 @@ impl OwnList {
         if futex_offset != -(ENTRY_BEHIND as c_long) {
             return Err(Errno::NOSYS);
         }
-        let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let own = Self { head, thread, process: process_number() };
         OWN.set(Some(own));
         Ok(own)

@@ -42,7 +42,7 @@ impl Registers for Slow {
             0x00 => self.come.pop_front().expect("only what has come is read"),
             0x18 => {
                 self.looks += 1;
-                if self.looks.is_multiple_of(3) {
+                if self.looks % 3 == 0 {
                     self.come.append(&mut self.sent);
                 }
                 u32::from(self.sent.is_empty())

@@ -432,10 +432,10 @@ impl<C: Controller + ?Sized, U: Uses> WireRight<'_, C, U> {
     /// [`WireRight::release`]; if messages that are served meanwhile panic, `panics` keeps that.
     pub(super) fn release_quietly(self, panics: &mut Panics) {
         let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
-        if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err()
-            && let Some(held) = self.unpark()
-        {
-            held.release_quietly(SERVE_MAX, panics);
+        if self.bus.word.compare_exchange(LOCK, IDLE, release, relaxed).is_err() {
+            if let Some(held) = self.unpark() {
+                held.release_quietly(SERVE_MAX, panics);
+            }
         }
     }
 

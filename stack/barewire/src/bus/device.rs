@@ -151,12 +151,12 @@ impl<'b, C: Controller + ?Sized, U: Uses> Device<'b, C, U> {
         };
         // The buffers as values, with the device's plan: the driver would load them from a transfer in
         // memory again after each store to a register.
-        if let [transfer] = &mut *message
-            && let Some((tx, rx)) = plain_exchange(&self.preset, transfer)
-        {
-            let ran = held.wire.run_exchange(&self.preset, tx, rx);
-            held.release_for(|| self.priority_waited_for());
-            return ran.map_err(|unfinished| unfinished.explain(&[]));
+        if let [transfer] = &mut *message {
+            if let Some((tx, rx)) = plain_exchange(&self.preset, transfer) {
+                let ran = held.wire.run_exchange(&self.preset, tx, rx);
+                held.release_for(|| self.priority_waited_for());
+                return ran.map_err(|unfinished| unfinished.explain(&[]));
+            }
         }
         self.run_several(held, message)
     }

@@ -244,10 +244,10 @@ impl<'b, C: Controller + ?Sized, U: Uses, P> Queued<'b, C, P, U> {
     /// the message stays submitted.
     pub fn wait(self: Pin<&mut Self>) -> Option<Result<usize, MessageError>> {
         let this = self.as_ref().get_ref();
-        if this.node.stage() == Stage::Queued
-            && let Err(error) = this.device.bus().wait_for(&this.node)
-        {
-            return Some(Err(MessageError::refused(error, 0)));
+        if this.node.stage() == Stage::Queued {
+            if let Err(error) = this.device.bus().wait_for(&this.node) {
+                return Some(Err(MessageError::refused(error, 0)));
+            }
         }
         this.fetch()
     }

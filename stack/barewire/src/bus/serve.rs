@@ -355,14 +355,14 @@ impl<'b, 'p, C: Controller + ?Sized, U: Uses> Server<'b, 'p, C, U> {
     #[inline]
     pub(super) fn end(&mut self) {
         let Some(mut entry) = self.entry.take() else { return };
-        if let Some(callback) = entry.with_task(|task| task.callback)
-            && self.call_back(&mut entry, callback)
-        {
-            // SAFETY: type `Entry`: the node is queued, hence alive, and in no list.
-            let node = unsafe { &*entry.into_node() };
-            // SAFETY: the owner keeps the node and its message until it is settled.
-            unsafe { self.bus.push(node, false) };
-            return;
+        if let Some(callback) = entry.with_task(|task| task.callback) {
+            if self.call_back(&mut entry, callback) {
+                // SAFETY: type `Entry`: the node is queued, hence alive, and in no list.
+                let node = unsafe { &*entry.into_node() };
+                // SAFETY: the owner keeps the node and its message until it is settled.
+                unsafe { self.bus.push(node, false) };
+                return;
+            }
         }
         let wakeup = entry.settle_done();
         self.wake(wakeup);

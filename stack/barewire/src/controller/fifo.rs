@@ -29,6 +29,7 @@ use super::deadline::{Deadline, HasTimer, Patience, poll};
 use super::pace::{Singly, pace};
 use super::words::{pack, put_frame, unpack, word_of};
 use super::{Plan, Stopped, Wire};
+use crate::reg::chunks::{chunks, chunks_mut};
 use crate::spi::Data;
 use crate::time::divide;
 
@@ -305,10 +306,10 @@ pub(super) fn exchange_short<B: Fifo, const N: usize>(
 ) -> bool {
     let words = len / N;
     match tx {
-        Some(tx) => put_frames::<B, N>(block, tx.as_chunks().0),
+        Some(tx) => put_frames::<B, N>(block, chunks(tx)),
         None => block.put((0..words).map(|_| 0)),
     }
-    let rx = rx.map(|rx| rx.as_chunks_mut().0);
+    let rx = rx.map(chunks_mut);
     let received = match B::ONE_A_LOOK {
         true => take_singly::<B, N>(block, words, rx),
         false => take_short::<B, N>(block, words, rx),
@@ -461,19 +462,14 @@ impl<'d, const N: usize> Frames<'d, N> {
     /// A transfer of `len` bytes, of which nothing was sent.
     #[inline(always)]
     fn whole(len: usize, tx: Option<&'d [u8]>, rx: Option<&'d mut [u8]>) -> Self {
-        Self {
-            tx: tx.map(|tx| tx.as_chunks().0),
-            rx: rx.map(|rx| rx.as_chunks_mut().0),
-            unsent: len / N,
-            in_flight: 0,
-        }
+        Self { tx: tx.map(chunks), rx: rx.map(chunks_mut), unsent: len / N, in_flight: 0 }
     }
 
     /// The rest of a transfer after `flow`.
     fn rest(flow: &Flow, tx: Option<&'d [u8]>, rx: Option<&'d mut [u8]>) -> Self {
         Self {
-            tx: tx.map(|tx| &tx.as_chunks().0[flow.sent..]),
-            rx: rx.map(|rx| &mut rx.as_chunks_mut().0[flow.received..]),
+            tx: tx.map(|tx| &chunks(tx)[flow.sent..]),
+            rx: rx.map(|rx| &mut chunks_mut(rx)[flow.received..]),
             unsent: flow.unsent(),
             in_flight: flow.in_flight(),
         }

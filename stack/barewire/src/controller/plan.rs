@@ -162,11 +162,10 @@ pub(super) fn may_all_be_short(message: &[Transfer<'_>]) -> bool {
 
 /// Remembers in a planned message, where it is prepared, that its transfers [may all be short](may_all_be_short).
 pub(crate) fn mark_all_short(message: &mut [Transfer<'_>]) {
-    if message.len() > 1
-        && may_all_be_short(message)
-        && let Some(first) = message.first_mut()
-    {
-        first.plan = first.plan.with_all_short();
+    if message.len() > 1 && may_all_be_short(message) {
+        if let Some(first) = message.first_mut() {
+            first.plan = first.plan.with_all_short();
+        }
     }
 }
 

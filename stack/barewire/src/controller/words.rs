@@ -35,11 +35,11 @@ pub(super) fn pack(bytes: &[u8], word_bytes: u8) -> u32 {
 /// The reverse of [`pack`], into `bytes`.
 #[inline(always)]
 pub(super) fn unpack(word: u32, bytes: &mut [u8], word_bytes: u8) {
-    if let Ok(bytes) = <&mut [u8; 4]>::try_from(&mut *bytes)
-        && word_bytes == 1
-    {
-        *bytes = word.to_be_bytes();
-        return;
+    if let Ok(bytes) = <&mut [u8; 4]>::try_from(&mut *bytes) {
+        if word_bytes == 1 {
+            *bytes = word.to_be_bytes();
+            return;
+        }
     }
     match (bytes.len(), word_bytes) {
         (4, 2) => {

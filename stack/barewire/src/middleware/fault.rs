@@ -54,7 +54,7 @@ impl When {
                     seed.wrapping_add((transfer + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
                 mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
                 mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-                (mixed ^ mixed >> 31).is_multiple_of(u64::from(one_in.max(1)))
+                (mixed ^ mixed >> 31) % u64::from(one_in.max(1)) == 0
             }
         }
     }
@@ -127,11 +127,11 @@ impl<C: Controller> Layer for FaultInjector<C> {
         let (first, when) = (self.transfers, self.when);
         self.transfers += message.len() as u64;
         let chosen = move |index: &usize| when.chooses(first + *index as u64);
-        if self.fault == Fault::Timeout
-            && let Some(index) = (0..message.len()).find(chosen)
-        {
-            self.injected += 1;
-            return self.time_out(preset, message, index);
+        if self.fault == Fault::Timeout {
+            if let Some(index) = (0..message.len()).find(chosen) {
+                self.injected += 1;
+                return self.time_out(preset, message, index);
+            }
         }
         let ran = self.inner.run(preset, message)?;
         for index in (0..message.len()).filter(chosen) {

@@ -40,7 +40,7 @@ impl Mmio {
     fn register(&self, offset: u32) -> *mut u32 {
         // Checked in release builds too: `read` and `write` are safe functions. The check costs
         // little compared with the access.
-        if offset as usize >= self.len || !offset.is_multiple_of(4) {
+        if offset as usize >= self.len || offset % 4 != 0 {
             no_such_register(offset);
         }
         self.base.wrapping_byte_add(offset as usize)
@@ -90,7 +90,7 @@ impl<const LEN: u32> MmioBlock<LEN> {
 
     #[inline(always)]
     fn register(&self, offset: u32) -> *mut u32 {
-        if offset >= LEN || !offset.is_multiple_of(4) {
+        if offset >= LEN || offset % 4 != 0 {
             no_such_register(offset);
         }
         self.base.wrapping_byte_add(offset as usize)

@@ -15,6 +15,7 @@
 //!    engine needs an explicit barrier.
 
 mod barrier;
+pub(crate) mod chunks;
 #[cfg(target_arch = "aarch64")]
 mod cntvct;
 mod counter;

@@ -85,7 +85,7 @@ impl Format {
     #[must_use]
     pub const fn has_bulk(&self) -> bool {
         let header_bits = self.reg_bits as u32 + self.pad_bits as u32;
-        self.increments && header_bits.is_multiple_of(8) && self.val_bits.is_multiple_of(8)
+        self.increments && header_bits % 8 == 0 && self.val_bits % 8 == 0
     }
 
     /// # Panics
@@ -95,13 +95,13 @@ impl Format {
         assert!(self.val_bits >= 1 && self.val_bits <= 32, "val_bits: 1 to 32");
         let bits = self.reg_bits as u32 + self.pad_bits as u32 + self.val_bits as u32;
         assert!(bits <= 64, "an exchange is at most 64 bits");
-        assert!(bits.is_multiple_of(8), "an exchange is whole bytes: adjust pad_bits");
+        assert!(bits % 8 == 0, "an exchange is whole bytes: adjust pad_bits");
         let header = u32::MAX >> (32 - self.reg_bits);
         assert!(self.read_flag_mask & !header == 0, "read_flag_mask is wider than reg_bits");
         assert!(self.write_flag_mask & !header == 0, "write_flag_mask is wider than reg_bits");
         assert!(self.reg_shift < self.reg_bits, "no bit of an address is left");
         assert!(self.reg_stride >= 1, "registers at the same address");
-        let whole = self.val_bits.is_multiple_of(8);
+        let whole = self.val_bits % 8 == 0;
         assert!(
             whole || matches!(self.val_format_endian, Endian::Big),
             "a value that is no whole bytes has no byte order"

@@ -39,9 +39,9 @@ impl Map {
             let register = &registers[at];
             let stride = format.reg_stride as u32;
             assert!(register.end() <= format.address_max(), "an address is wider than reg_bits");
-            assert!(register.address.is_multiple_of(stride), "an address between two registers");
+            assert!(register.address % stride == 0, "an address between two registers");
             assert!(
-                (register.step as u32).is_multiple_of(stride),
+                (register.step as u32) % stride == 0,
                 "an array's step is no multiple of reg_stride"
             );
             if let Some(reset) = register.reset {

@@ -10,6 +10,7 @@
 //!
 //! All of it runs three times, at the costs used and at both ends of their ranges ([`crate::shared::costs`]).
 
+mod picture;
 mod text;
 mod timeline;
 
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
+    /// Print only the picture: an access to scale, and published and counted figures beside it
+    #[arg(long, conflicts_with = "json")]
+    picture: bool,
     /// Run once, at the lowest, the used or the highest costs that their sources allow [default: all
     /// three, and each figure with its range]
     #[arg(long, value_name = "WHICH", value_enum)]
@@ -65,6 +69,10 @@ struct Report {
     access: Access,
     can_traffic: CanTraffic,
     published: &'static [PublishedTime],
+    counted: &'static [Counted],
+    /// Whether the text is the picture alone.
+    #[serde(skip)]
+    picture: bool,
 }
 
 /// A stretch of data.
@@ -212,10 +220,32 @@ const fn published(
     PublishedTime { what, text, cs_to_first_clock_ns, source: JANDER }
 }
 
+/// Instructions of a message of 4 bytes, counted before.
+#[derive(Serialize)]
+struct Counted {
+    what: &'static str,
+    instructions: u64,
+    source: &'static str,
+}
+
+/// `shared`: under the lock between processes, as a bus is opened unless told otherwise; `alone`: with `exclusive`.
+const COUNTED: &[Counted] = &[
+    counted("spidev, Linux 6.12", 5_967),
+    counted("spidev, Linux 6.1", 5_301),
+    counted("barewire, shared", 246),
+    counted("barewire, alone", 112),
+];
+
+const fn counted(what: &'static str, instructions: u64) -> Counted {
+    const SOURCE: &str = "counted in a guest on QEMU's imx8mp-evk, where a register access counts \
+        as one instruction: cargo xtask guests imx8mp-evk/count imx8mp-evk/count-newer";
+    Counted { what, instructions, source: SOURCE }
+}
+
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // The text already contains the summary's figures at their places.
-    let Args { json, costs } = *args;
+    let Args { json, picture, costs } = *args;
     let tell = TellArgs {
         json,
         vcd: None,
@@ -228,11 +258,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let request = Request::named(BUS, &tell);
     session::run(&request, |session| {
         if costs.is_some() {
-            return demo(session);
+            return Ok(Report { picture, ..demo(session)? });
         }
         let other = |costs| session::rerun(&request, costs, demo);
         let (report, ends) = low_and_high(other, || demo(session))?;
-        Ok(report.ranged(&ends))
+        Ok(Report { picture, ..report.ranged(&ends) })
     })
 }
 
@@ -311,6 +341,8 @@ fn demo(session: &Session) -> Result<Report, Failure> {
         },
         can_traffic,
         published: PUBLISHED,
+        counted: COUNTED,
+        picture: false,
     })
 }
 
@@ -320,4 +352,25 @@ fn pattern() -> Vec<u8> {
         .step_by(16)
         .flat_map(|at| format!("barewire {at:06x}\n").into_bytes())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_the_reviewed_table() {
+        let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guests/instructions.txt");
+        let table = std::fs::read_to_string(table).expect("the reviewed table");
+        let rows = ["spidev-4-6.12", "spidev-4", "locked-prepared-4", "prepared-4"];
+        assert_eq!(rows.len(), COUNTED.len());
+        for (Counted { instructions, .. }, row) in COUNTED.iter().zip(rows) {
+            let line = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let mut found = line.filter(|words| words[..2] == ["imx8mp-evk", row]);
+            let count = found.next().map(|words| words[2].to_owned());
+            assert_eq!(count, Some(instructions.to_string()), "{row}");
+        }
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Access, CanTraffic, DataStretch, PUBLISHED, PublishedTime, Report};
+use super::{
+    Access, COUNTED, CanTraffic, Counted, DataStretch, PUBLISHED, PublishedTime, Report, picture,
+};
+use crate::shared::costs::Costs;
 use crate::shared::session::{self, Figures};
 use crate::shared::text::figure::{self, Unit};
-
-/// Characters of the longest bar.
-const BAR: u64 = 28;
 
 impl session::Report for Report {
     const FIGURES: bool = false;
@@ -15,7 +15,7 @@ impl session::Report for Report {
     fn text(&self, _: Option<&Figures>) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write(&mut text);
+        let _ = if self.picture { self.draw(&mut text) } else { self.write(&mut text) };
         text
     }
 }
@@ -27,13 +27,10 @@ impl Report {
         writeln!(out, "The shipped driver on a SIMULATED board: {} ({}).", self.board, self.bus)?;
         writeln!(
             out,
-            "Times are virtual: each register access and instruction costs what profile"
-        )?;
-        writeln!(
-            out,
-            "{profile} says{}, each bit one clock, each flash operation its datasheet's time.",
+            "Times are virtual: each register access and instruction costs what profile {profile} says{},",
             costs.suffix()
         )?;
+        writeln!(out, "each bit one clock, each flash operation its datasheet's time.")?;
         if !self.access.ranges.is_empty() {
             writeln!(
                 out,
@@ -50,36 +47,61 @@ impl Report {
         let inside = self.read.figures.bus_use_in_transfers;
         let inside = self.read.ranges.text("bus_use_in_transfers", inside, figure::percent_number);
         writeln!(out, "          bus use inside transfers: {inside} %\n")?;
-        self.access.write(out, self.speed_hz)?;
-        self.compare(out)?;
+        self.draw(out)?;
         writeln!(
             out,
             "\nnext: barewire list; barewire flash id --bus sim:imx8mp; barewire flash --help"
         )
     }
 
+    /// The picture: an access to scale, and other figures beside ours.
+    fn draw(&self, out: &mut String) -> std::fmt::Result {
+        let clock = figure::clock(self.speed_hz.into());
+        writeln!(
+            out,
+            "One prepared access of {} bytes at {clock}, SIMULATED: {} ({}), to scale",
+            self.access.bytes, self.board, self.bus
+        )?;
+        self.access.draw(out, self.speed_hz, self.read.figures.costs)?;
+        self.compare(out)
+    }
+
     fn compare(&self, out: &mut String) -> std::fmt::Result {
         let CanTraffic { cs_to_first_clock_ns_p50: ours, ranges, .. } = &self.can_traffic;
-        let us = |ns: f64| format!("{:.2}", ns / 1e3);
-        let ours_us = ranges.text("cs_to_first_clock_ns_p50", *ours, us);
-        writeln!(out, "\nCS active to first clock on the i.MX 8M Plus, frames of an MCP2518FD")?;
-        let longest = PUBLISHED.iter().map(|row| row.cs_to_first_clock_ns).max().unwrap_or(1);
-        let mut row = |what: &str, time: &str, ns: u64, how: &str| {
-            let bar = "#".repeat((ns * BAR).div_ceil(longest) as usize);
-            writeln!(out, "  {what:<23}  {time:>19}  {bar:<28}  {how}")
-        };
-        for PublishedTime { what, text, cs_to_first_clock_ns, .. } in PUBLISHED {
-            row(what, text, *cs_to_first_clock_ns, "published, on silicon")?;
+        fn row(
+            out: &mut String,
+            what: &str,
+            figure: &str,
+            bar: &str,
+            how: &str,
+        ) -> std::fmt::Result {
+            writeln!(out, "  {what:<23}  {figure:>19}  {bar:<width$}  {how}", width = picture::BAR)
         }
-        row("barewire, a process", &format!("{ours_us} us"), *ours as u64, "simulated, this run")?;
         writeln!(
             out,
-            "  Published: David Jander, \"A new SPI API for fast, low-latency regmap peripheral"
+            "CS falls to first clock, frames of an MCP2518FD (# lowest costs, = used, - highest)"
         )?;
+        let longest =
+            PUBLISHED.iter().map(|row| row.cs_to_first_clock_ns).max().unwrap_or(1) as f64;
+        for PublishedTime { what, text, cs_to_first_clock_ns, .. } in PUBLISHED {
+            let bar = picture::figure([*cs_to_first_clock_ns as f64; 3], longest);
+            row(out, what, text, &bar, "published, on silicon")?;
+        }
+        let ours_us =
+            ranges.text("cs_to_first_clock_ns_p50", *ours, |ns| format!("{:.2}", ns / 1e3));
+        let values = ranges.values("cs_to_first_clock_ns_p50").unwrap_or([*ours; 3]);
+        let bar = picture::figure(values, longest);
+        row(out, "barewire, a process", &format!("{ours_us} us"), &bar, "simulated, this run")?;
         writeln!(
             out,
-            "  access\", linux-spi, May 2022. Each cost's source and range: `barewire list --costs`."
-        )
+            "Instructions of a 4-byte message on that board, emulated (a register access is one)"
+        )?;
+        let longest = COUNTED.iter().map(|row| row.instructions).max().unwrap_or(1) as f64;
+        for Counted { what, instructions, .. } in COUNTED {
+            let bar = picture::figure([*instructions as f64; 3], longest);
+            row(out, what, &figure::grouped(*instructions), &bar, "counted, in QEMU")?;
+        }
+        Ok(())
     }
 }
 
@@ -100,40 +122,54 @@ fn moved(out: &mut String, what: &str, moved: &DataStretch, note: &str) -> std::
 }
 
 impl Access {
-    fn write(&self, out: &mut String, speed_hz: u32) -> std::fmt::Result {
-        let Access { bytes, times, .. } = self;
-        let id = "the JEDEC id";
-        writeln!(
-            out,
-            "One register access: {bytes} bytes ({id}) by the prepared path, {times} times\n"
-        )?;
+    /// The parts of the timeline that are drawn.
+    const DRAWN: [(&str, &str); 4] = [
+        ("call_to_cs_ns", "call to CS falls"),
+        ("cs_to_first_clock_ns", "to the first clock"),
+        ("clocks_ns", "to the last clock"),
+        ("last_clock_to_cs_ns", "to CS rises"),
+    ];
+
+    fn draw(&self, out: &mut String, speed_hz: u32, costs: Costs) -> std::fmt::Result {
         let [call, lead, clocks, lag, _] = self.timeline.spans().unwrap_or_default();
-        writeln!(
-            out,
-            "  call         CS falls       first clock        last clock     CS rises, return"
-        )?;
-        writeln!(
-            out,
-            "   |{}|{}|{}|{}|",
-            span(call, 14),
-            span(lead, 16),
-            span(clocks, 19),
-            span(lag, 14)
-        )?;
-        self.write_ends(out)?;
+        let spans = [call, lead, clocks, lag].map(|ns| ns as f64);
+        let value = |name, used: f64| self.ranges.values(name).unwrap_or([used; 3]);
+        let totals = value("ns_per_access", self.ns_per_access);
+        let longest = totals.into_iter().fold(0.0, f64::max);
+        let rows = match self.ranges.is_empty() {
+            true => vec![(costs.describe(), 1)],
+            false => [Costs::Low, Costs::Used, Costs::High]
+                .map(Costs::describe)
+                .into_iter()
+                .zip(0..)
+                .collect(),
+        };
+        for (costs, level) in rows {
+            let mut parts = spans;
+            for (part, (name, _)) in parts.iter_mut().zip(Self::DRAWN) {
+                *part = value(name, *part)[level];
+            }
+            let bar = picture::access(parts, longest);
+            writeln!(out, "  {costs:<13}  {bar:<56}  {:>7}", figure::time(totals[level]))?;
+        }
+        for (index, (name, what)) in Self::DRAWN.into_iter().enumerate() {
+            let unit = Unit::of_time(spans[index]);
+            let text = self.ranges.text(name, spans[index], |ns| unit.number(ns));
+            let entry = format!("  {} {what} {text} {}", picture::PARTS[index], unit.name);
+            if index % 2 == 0 { write!(out, "{entry:<45}")? } else { writeln!(out, "{entry}")? }
+        }
         let (reads, writes) = (self.register_reads_per_access, self.register_writes_per_access);
         let bits = self.bytes * 8;
         let unit = Unit::of_time(self.ns_per_access);
-        let wire_ns = bits as f64 * 1e9 / f64::from(speed_hz);
+        let count = |count: f64| format!("{count}");
         writeln!(
             out,
-            "  {} {} from call to return, {} of it the {bits} clocks: bus use {} %",
+            "  {} {} from call to return, {} of it the {bits} clocks: bus use {} %;",
             self.ranges.text("ns_per_access", self.ns_per_access, |ns| unit.number(ns)),
             unit.name,
-            figure::time(wire_ns),
+            figure::time(bits as f64 * 1e9 / f64::from(speed_hz)),
             self.ranges.text("bus_use", self.bus_use, figure::percent_number)
         )?;
-        let count = |count: f64| format!("{count}");
         writeln!(
             out,
             "  {} register accesses: {} writes, {} reads (most await the last clock)",
@@ -142,33 +178,4 @@ impl Access {
             self.ranges.text("register_reads_per_access", reads, count)
         )
     }
-
-    /// Under each dimension line its range.
-    fn write_ends(&self, out: &mut String) -> std::fmt::Result {
-        if self.ranges.is_empty() {
-            return writeln!(out);
-        }
-        let spans = self.timeline.spans().unwrap_or_default();
-        let parts = [
-            ("call_to_cs_ns", 14),
-            ("cs_to_first_clock_ns", 16),
-            ("clocks_ns", 19),
-            ("last_clock_to_cs_ns", 14),
-        ];
-        write!(out, "   ")?;
-        for ((name, width), ns) in parts.into_iter().zip(spans) {
-            let unit = Unit::of_time(ns as f64);
-            let ends = self.ranges.ends(name, |ns| unit.number(ns));
-            let ends = ends.map_or(String::new(), |ends| format!("({ends})"));
-            write!(out, " {ends:^width$}")?;
-        }
-        let end = out.trim_end().len();
-        out.truncate(end);
-        writeln!(out, "\n")
-    }
-}
-
-/// A dimension line of `width` characters.
-fn span(ns: u64, width: usize) -> String {
-    format!("{:-^width$}", format!(" {} ", figure::time(ns as f64)))
 }

@@ -9,12 +9,15 @@
 //!
 //! A remark behind a command says how it ends: `# exits 3`, `# must fail`. Names in capitals are filled in by a table.
 //!
+//! A block behind `<!-- output: COMMAND -->` must be what the command prints, to the letter ([`output`]).
+//!
 //! # Not checked
-//! The output of commands. Pages of `iommu/`, whose workspace checks them itself.
+//! The output of other commands. Pages of `iommu/`, whose workspace checks them itself.
 
 mod barewire;
 mod cargo;
 mod lists;
+mod output;
 mod shell;
 mod text;
 

@@ -246,7 +246,10 @@ impl Geometry {
             let sector = self.sector_at(region.start)?;
             let first = region.start.next_multiple_of(size);
             let aligned = u64::from(sector.erase.size);
-            Some(first >= region.end || size.is_multiple_of(aligned) && self.is_boundary(first))
+            Some(
+                first >= region.end
+                    || size.checked_rem(aligned) == Some(0) && self.is_boundary(first),
+            )
         };
         size > 0 && self.regions().all(|region| inside(region) == Some(true))
     }

@@ -101,10 +101,10 @@ impl Notes {
     }
 
     pub(super) fn add(&mut self, note: Note) {
-        if !self.iter().any(|had| had == note)
-            && let Some(free) = self.0.iter_mut().find(|slot| slot.is_none())
-        {
-            *free = Some(note);
+        if !self.iter().any(|had| had == note) {
+            if let Some(free) = self.0.iter_mut().find(|slot| slot.is_none()) {
+                *free = Some(note);
+            }
         }
     }
 }

@@ -118,10 +118,10 @@ fn to_three_byte_mode(
     if !late {
         // Some parts read SFDP with three address bytes in either mode. With opcodes of their own it does not
         // matter, and in 4-byte mode the driver enters it anyway.
-        if geometry.addressing == Addressing::ThreeByte
-            && let Some(way) = geometry.exit.filter(|way| way.is_harmless())
-        {
-            exit(port, timer, way)?;
+        if geometry.addressing == Addressing::ThreeByte {
+            if let Some(way) = geometry.exit.filter(|way| way.is_harmless()) {
+                exit(port, timer, way)?;
+            }
         }
         return Ok(geometry);
     }

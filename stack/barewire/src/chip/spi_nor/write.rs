@@ -308,16 +308,16 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
                 Some(old) => old[*index] != new[*index],
                 None => new[*index] != ERASED,
             };
-            if let Some(first) = page.clone().find(differs)
-                && let Some(last) = page.clone().rfind(differs)
-            {
-                let bytes = &new[first..=last];
-                let (begin, sent) = (address + first as u64, bytes.len() as u64);
-                written.programs += self.program(begin, bytes)?;
-                let end = (begin + sent).min(wanted.end);
-                let inside = end.saturating_sub(begin.max(wanted.start));
-                written.programmed_bytes += inside;
-                written.restored_bytes += sent - inside;
+            if let Some(first) = page.clone().find(differs) {
+                if let Some(last) = page.clone().rfind(differs) {
+                    let bytes = &new[first..=last];
+                    let (begin, sent) = (address + first as u64, bytes.len() as u64);
+                    written.programs += self.program(begin, bytes)?;
+                    let end = (begin + sent).min(wanted.end);
+                    let inside = end.saturating_sub(begin.max(wanted.start));
+                    written.programmed_bytes += inside;
+                    written.restored_bytes += sent - inside;
+                }
             }
             at = page_end;
         }

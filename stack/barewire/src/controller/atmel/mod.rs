@@ -264,7 +264,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
 /// How many bytes go in a word, for a transfer of `len` bytes in 8-bit words without delays.
 #[inline(always)]
 fn frame_bytes(len: usize) -> u8 {
-    if len.is_multiple_of(2) { 2 } else { 1 }
+    if len % 2 == 0 { 2 } else { 1 }
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, I> {
@@ -410,10 +410,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Atmel<R,
     ) -> Result<(), Stopped> {
         let cut = self.shape(plan, data.len());
         let len = data.len();
-        if cut.frame_of_bytes() == Some(2)
-            && let Some((tx, rx)) = data.apart()
-        {
-            return fifo::exchange_frames::<_, 2>(self, len, tx, rx);
+        if cut.frame_of_bytes() == Some(2) {
+            if let Some((tx, rx)) = data.apart() {
+                return fifo::exchange_frames::<_, 2>(self, len, tx, rx);
+            }
         }
         fifo::exchange(self, cut, plan, data)
     }

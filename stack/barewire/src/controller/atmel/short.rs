@@ -10,6 +10,7 @@ use crate::controller::pace::{Singly, pace};
 use crate::controller::words::word_of;
 use crate::controller::{Interrupt, Preset, Stopped};
 use crate::reg::Registers;
+use crate::reg::chunks::{chunks, chunks_mut};
 use crate::time::Timer;
 
 /// The registers while every look succeeds, with SR as last read. Kept apart from the driver: the compiler must assume that
@@ -59,8 +60,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         self.state.overrun = false;
         self.set_csr(self.state.channel, csr);
         let words = len / N;
-        let mut tx = tx.map(|tx| tx.as_chunks::<N>().0);
-        let rx = rx.map(|rx| rx.as_chunks_mut::<N>().0);
+        let mut tx = tx.map(chunks::<N>);
+        let rx = rx.map(chunks_mut::<N>);
         let mut next = || match tx.and_then(<[_]>::split_first) {
             Some((first, rest)) => {
                 tx = Some(rest);

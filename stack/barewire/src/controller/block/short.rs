@@ -127,10 +127,10 @@ where
         for (transfer_index, transfer) in message.iter_mut().enumerate() {
             let len = transfer.data.len();
             let (tx, rx) = transfer.data.apart()?;
-            if !selected.wire.exchange_short(control, len, tx, rx)
-                && let Err(stopped) = selected.wire.finish_short(control, transfer)
-            {
-                return Some(Err(Unfinished::stopped(transfer_index, stopped)));
+            if !selected.wire.exchange_short(control, len, tx, rx) {
+                if let Err(stopped) = selected.wire.finish_short(control, transfer) {
+                    return Some(Err(Unfinished::stopped(transfer_index, stopped)));
+                }
             }
             actual_length += len;
         }

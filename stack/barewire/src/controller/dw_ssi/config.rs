@@ -212,9 +212,9 @@ pub(super) fn frame_bytes(plan: &Plan, len: usize, size: Size) -> u8 {
 #[inline(always)]
 pub(super) fn frame_of_bytes(len: usize, size: Size) -> u8 {
     match (size.wide, len) {
-        (true, _) if len.is_multiple_of(4) => 4,
+        (true, _) if len % 4 == 0 => 4,
         (true, 1 | 2) => len as u8,
-        (true, ..=THIRDS_MAX) if len.is_multiple_of(3) => 3,
+        (true, ..=THIRDS_MAX) if len % 3 == 0 => 3,
         (true, _) => 4,
         (false, 1 | 3) => 1,
         (false, _) => 2,
@@ -233,8 +233,7 @@ fn equal_frames(len: usize, word: u8, widest: u8) -> Option<u8> {
 
 /// Frames of whole words that divide `len`, the widest first.
 fn divisors(len: usize, word: u8, widest: u8) -> impl Iterator<Item = u8> {
-    let whole =
-        move |bytes: &u8| bytes.is_multiple_of(word) && len.is_multiple_of(usize::from(*bytes));
+    let whole = move |bytes: &u8| bytes % word == 0 && len % usize::from(*bytes) == 0;
     (word..=widest).rev().filter(whole)
 }
 

@@ -258,10 +258,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     #[inline]
     fn exchange_body(&mut self, cut: Cut, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let len = data.len();
-        if cut.frame_of_bytes() == Some(4)
-            && let Some((tx, rx)) = data.apart()
-        {
-            return fifo::exchange_frames::<_, 4>(self, len, tx, rx);
+        if cut.frame_of_bytes() == Some(4) {
+            if let Some((tx, rx)) = data.apart() {
+                return fifo::exchange_frames::<_, 4>(self, len, tx, rx);
+            }
         }
         fifo::exchange(self, cut, plan, data)
     }

@@ -13,6 +13,7 @@ use crate::controller::gpio::GpioBank;
 use crate::controller::words::{put_frame, word_of};
 use crate::controller::{Interrupt, Stopped};
 use crate::reg::Registers;
+use crate::reg::chunks::{chunks, chunks_mut};
 use crate::time::Timer;
 
 /// The number of bytes that remain of `len` after whole frames of `frame` bytes. With frames of 3 bytes all frames are
@@ -45,10 +46,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
         let frames = len / N;
         self.state.rested = false;
         match tx {
-            Some(tx) => self.regs.write_each(DR, tx.as_chunks::<N>().0.iter().map(word_of)),
+            Some(tx) => self.regs.write_each(DR, chunks::<N>(tx).iter().map(word_of)),
             None => self.regs.write_each(DR, repeat_n(0, frames)),
         }
-        let mut rx = rx.map(|rx| rx.as_chunks_mut::<N>().0);
+        let mut rx = rx.map(chunks_mut::<N>);
         let mut in_flight = frames;
         while in_flight > 0 {
             let ready = self.ready_of(in_flight);

@@ -107,6 +107,7 @@ use super::gpio::GpioBank;
 use super::words::{first_word_bytes, pack, unpack};
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped, Wire};
 use crate::reg::Registers;
+use crate::reg::chunks::{rchunks, rchunks_mut};
 use crate::spi::Data;
 use crate::time::{NS_PER_S, Timer, mul_div};
 use flight::Flight;
@@ -375,7 +376,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             // Fill TXFIFO before starting the burst again: it runs as far as TXFIFO reaches.
             top_up = sent < words && sent - received < FIFO_WORDS;
             if !top_up {
-                if status & TE == 0 && looks_in_vain.is_multiple_of(LOOKS_PER_XCH) {
+                if status & TE == 0 && looks_in_vain % LOOKS_PER_XCH == 0 {
                     self.restart_if_dry();
                 }
                 looks_in_vain = looks_in_vain.wrapping_add(1);
@@ -416,7 +417,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     #[inline(always)]
     fn drain_bytes(&mut self, bytes: &mut [u8], mut look: u32) -> usize {
         // Only the burst's first word may be short.
-        let (short, mut words) = bytes.as_rchunks_mut::<4>();
+        let (short, mut words) = rchunks_mut::<4>(bytes);
         if !short.is_empty() {
             unpack(self.regs.read(RXDATA), short, 1);
             look = self.regs.read(STATREG);
@@ -452,7 +453,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let Some(tx) = tx else {
             return self.regs.write_each(TXDATA, words.map(|_| 0));
         };
-        let (short, whole) = tx[span.bytes(words)].as_rchunks::<4>();
+        let (short, whole) = rchunks::<4>(&tx[span.bytes(words)]);
         let word_bytes = plan.word_bytes();
         if !short.is_empty() {
             self.regs.write(TXDATA, pack(short, word_bytes));
@@ -476,7 +477,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let Some(rx) = data.rx_mut() else {
             return self.regs.discard_n(RXDATA, words.len());
         };
-        let (short, whole) = rx[span.bytes(words)].as_rchunks_mut::<4>();
+        let (short, whole) = rchunks_mut::<4>(&mut rx[span.bytes(words)]);
         let word_bytes = plan.word_bytes();
         if !short.is_empty() {
             unpack(self.regs.read(RXDATA), short, word_bytes);

@@ -11,6 +11,7 @@ use super::{BATCH_WORDS, CONREG, Ecspi, Flight, PREFILL_WORDS, Span, pack};
 use crate::controller::gpio::GpioBank;
 use crate::controller::{Interrupt, Plan, Stopped};
 use crate::reg::Registers;
+use crate::reg::chunks::rchunks;
 use crate::spi::Transfer;
 use crate::time::Timer;
 
@@ -103,7 +104,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
             return self.regs.write_each(TXDATA, (early..words).map(|_| 0));
         };
         // Only the burst's first word may be short.
-        let (short, words) = tx.as_rchunks::<4>();
+        let (short, words) = rchunks::<4>(tx);
         let mut early = PREFILL_WORDS;
         if !short.is_empty() {
             self.regs.write(TXDATA, pack(short, 1));

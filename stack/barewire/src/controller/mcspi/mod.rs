@@ -206,7 +206,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Mcspi<R, G, T, I> {
         let wide = plan.word_bytes() == 1
             && plan.word_delay_ticks == 0
             && len > FIFO_BYTES
-            && len.is_multiple_of(WIDE.into());
+            && len % usize::from(WIDE) == 0;
         if wide {
             return (Cut::new(plan, WIDE), in_words(plan.control, WIDE));
         }
@@ -378,10 +378,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
         if self.state.control != control || self.state.level != 0 {
             self.restart(preset, control, 0);
         }
-        if cut.frame_of_bytes() == Some(WIDE)
-            && let Some((tx, rx)) = data.apart()
-        {
-            return fifo::exchange_frames::<_, 4>(self, len, tx, rx);
+        if cut.frame_of_bytes() == Some(WIDE) {
+            if let Some((tx, rx)) = data.apart() {
+                return fifo::exchange_frames::<_, 4>(self, len, tx, rx);
+            }
         }
         fifo::exchange(self, cut, plan, data)
     }

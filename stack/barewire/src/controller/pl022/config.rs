@@ -188,7 +188,7 @@ fn check_native_delays(settings: &Settings) -> Result<(), Error> {
 #[inline]
 pub(super) fn in_pairs(preset: &Preset, message: &[Transfer<'_>]) -> bool {
     let fits = |transfer: &Transfer<'_>| {
-        transfer.data.len().is_multiple_of(2)
+        transfer.data.len() % 2 == 0
             && (transfer.plan.word_delay_ticks == 0 || transfer.plan.word_bytes() == 2)
     };
     preset.regs[P_FLAGS] & PAIRS != 0 && message.iter().all(fits)

@@ -180,7 +180,7 @@ impl<P: Port, T: Timer> SpiNor<P, T> {
         let blocks = (size / (64 * KIB)) as usize;
         let bits = blocks + LOCKS_OF_ENDS;
         // The family has 2 to 8 MiB. Of another size the register's form is not known.
-        if !size.is_multiple_of(64 * KIB) || blocks < 2 || bits > 8 * BPR_MAX {
+        if size % (64 * KIB) != 0 || blocks < 2 || bits > 8 * BPR_MAX {
             return Ok(None);
         }
         let register = &mut register[..bits.div_ceil(8)];

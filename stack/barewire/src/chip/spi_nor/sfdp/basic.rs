@@ -66,10 +66,10 @@ impl Basic<'_> {
     ) -> Result<Geometry, SfdpError> {
         let mut notes = Notes::default();
         let width = self.width(size, assume);
-        if assume.size.is_none()
-            && let Some(id) = self.id.size().filter(|id| *id != size)
-        {
-            notes.add(Note::Density { sfdp: size, id });
+        if assume.size.is_none() {
+            if let Some(id) = self.id.size().filter(|id| *id != size) {
+                notes.add(Note::Density { sfdp: size, id });
+            }
         }
         if width.reach < size {
             notes.add(Note::Reach { reach: width.reach });

@@ -86,7 +86,7 @@ fn command(first: u32, address: u32) -> Option<Ask> {
         2 => Some(4),
         _ => None,
     };
-    let whole = clocks.is_multiple_of(8);
+    let whole = clocks % 8 == 0;
     (whole && READS.contains(&opcode)).then_some(Ask::Register {
         opcode,
         address,

@@ -1,0 +1,74 @@
+//! Blocks of pages that show what a command prints: `<!-- output: barewire … -->` stands before them.
+
+use std::fs;
+
+use super::Findings;
+use crate::command::run;
+
+/// The commands of a page's marks, each with the block behind it. The errors are marks without a block.
+fn marked(page: &str) -> Vec<Result<(Vec<&str>, &str), String>> {
+    let parts = page.split("<!-- output: ").skip(1);
+    parts
+        .map(|part| {
+            let (command, rest) = part.split_once(" -->\n").ok_or("a mark has no end")?;
+            let block = rest.strip_prefix("```text\n").and_then(|rest| rest.split_once("```\n"));
+            let (block, _) = block.ok_or_else(|| format!("no block behind {command:?}"))?;
+            let words =
+                command.strip_prefix("barewire ").ok_or_else(|| format!("not ours: {command}"))?;
+            Ok((words.split(' ').collect(), block))
+        })
+        .collect()
+}
+
+#[test]
+fn a_marked_block_is_what_its_command_prints() {
+    let findings = Findings::new();
+    let mut seen = 0;
+    for page in findings.pages() {
+        let text = fs::read_to_string(findings.root.join(&page)).expect("a page");
+        for found in marked(&text) {
+            let (words, block) = found.unwrap_or_else(|why| panic!("{page}: {why}"));
+            let printed = run(&words).ok().text();
+            assert_eq!(block, printed, "{page}: barewire {}", words.join(" "));
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "README.md has one");
+}
+
+#[test]
+fn a_mark_has_a_command_of_ours_and_a_block() {
+    let page = "a\n<!-- output: barewire demo -->\n```text\nx\ny\n```\nb\n";
+    assert_eq!(marked(page), [Ok((vec!["demo"], "x\ny\n"))]);
+    for wrong in [
+        page.replace("```text", "```"),
+        page.replace("barewire demo", "ls"),
+        page.replace(" -->", ""),
+    ] {
+        assert!(matches!(marked(&wrong)[..], [Err(_)]), "{wrong}");
+    }
+}
+
+/// A reader decides on the first screen.
+#[test]
+fn the_first_screen_of_the_readme_ends_with_the_status() {
+    let root = Findings::new().root;
+    let readme = fs::read_to_string(root.join("README.md")).expect("a page");
+    let screen = readme.lines().take(60).collect::<Vec<_>>();
+    let at = |begin: &str| screen.iter().position(|line| line.starts_with(begin));
+    let places = [
+        "```\ncargo install",
+        "**Use it if**",
+        "**Not if**",
+        "## Two commands",
+        "**Not on silicon yet.**",
+    ];
+    let places = places.map(|begin| at(begin.trim_start_matches("```\n")));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    assert!(
+        readme.lines().nth(60).is_some_and(|line| line.starts_with("## ")),
+        "line 61 begins the rest"
+    );
+    let long = readme.lines().find(|line| !line.starts_with('|') && line.chars().count() > 125);
+    assert_eq!(long, None);
+}
