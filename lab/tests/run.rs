@@ -55,6 +55,16 @@ fn table(outcome: &Outcome) -> String {
             one.thread, one.effects, one.lab, strongest.score, strongest.name
         );
     }
+    let _ = writeln!(
+        text,
+        "out of sample {:.3}; a polling processor is busy {:.3}; random costs {:.3}",
+        score.leave_one_out, score.busy, score.random
+    );
+    let _ = writeln!(
+        text,
+        "bands widened {:.2}, {:.3} covered out of sample",
+        score.bands_widened, score.covered_left_out
+    );
     let (covered, checks) = (&score.coverage, &outcome.checks);
     let _ = writeln!(text, "\ncovered {} of {}", covered.covered, covered.of);
     let _ = writeln!(

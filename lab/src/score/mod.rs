@@ -26,6 +26,7 @@ pub(crate) use simple::batch_rate;
 pub use simple::{Simple, simple_predictions};
 
 use crate::band::{Band, Kind, Replays};
+use crate::cost::Checks;
 use crate::figure::Figure;
 use crate::rules::{Class, Pair, Rules};
 use simple::Values;
@@ -33,8 +34,21 @@ use simple::Values;
 /// The score.
 #[derive(Clone, Debug, Serialize)]
 pub struct Score {
-    /// The score that [`all`](Self::all) should reach.
+    /// The score that [`leave_one_out`](Self::leave_one_out) should reach.
     pub goal: f64,
+    /// The score over all predicted effects where each thread's figures are predicted by the fit that leaves the thread
+    /// out; not a number if that was not computed.
+    pub leave_one_out: f64,
+    /// The score over all predicted effects of a simple predictor that knows that a polling processor is busy: `constant`,
+    /// but a share of the processor is 100 % where the driver polls.
+    pub busy: f64,
+    /// How many times the bands of the fit's costs are widened, as logarithms, so that four of five predicted figures are
+    /// in the band of the fit that leaves their thread out; 1 without bands.
+    pub bands_widened: f64,
+    /// The part of the predicted figures that are in it then; 0 without bands.
+    pub covered_left_out: f64,
+    /// The median score of costs drawn at random from their assumed ranges; not a number if that was not computed.
+    pub random: f64,
     /// The threads, in the order of the figures.
     pub threads: Vec<ThreadScore>,
     /// The predicted threads together. Its strongest predictor is each thread's strongest.
@@ -137,6 +151,9 @@ pub struct NullCheck {
     pub bound: f64,
     /// Whether it is no further.
     pub within: bool,
+    /// Whether the lab's paths cannot predict anything else, so that it proves nothing: a processor that polls is busy in
+    /// each of them. Such a null is listed and not counted.
+    pub by_construction: bool,
 }
 
 /// How well bands contain the published values.
@@ -205,6 +222,11 @@ pub fn score(rules: &Rules, figures: &[Figure], replays: &Replays) -> Score {
     let coverage_of = |thread: Option<&str>| coverage(rules, figures, replays, thread);
     Score {
         goal: rules.goal,
+        leave_one_out: f64::NAN,
+        busy: busy(&pairs, &predicted),
+        random: f64::NAN,
+        bands_widened: 1.0,
+        covered_left_out: 0.0,
         all: together(&pairs, &predicted, Kind::Predicted),
         with_fitted: together(&pairs, &threads, Kind::Fitted),
         beaten: beaten(&threads),
@@ -229,6 +251,38 @@ pub fn score(rules: &Rules, figures: &[Figure], replays: &Replays) -> Score {
         threads,
         pairs,
     }
+}
+
+impl Score {
+    /// The same, with what the checks of the fit say of figures that were not seen.
+    #[must_use]
+    pub(crate) fn left_out(self, rules: &Rules, figures: &[Figure], checks: &Checks) -> Self {
+        let alone = |(id, &used): (&String, &f64)| (id.clone(), Band { used, low: used, high: used });
+        let replays: Replays = checks.left_out.iter().map(alone).collect();
+        let leave_one_out = match replays.is_empty() {
+            true => f64::NAN,
+            false => score(rules, figures, &replays).all.lab,
+        };
+        Self { leave_one_out, random: checks.random_median(), ..self }
+    }
+}
+
+/// Whether a pair's change makes a share of the processor that of one that polls.
+fn ends_polling(pair: &PairScore) -> bool {
+    pair.unit == "%" && pair.after.ends_with("-poll")
+}
+
+/// [`Score::busy`] over the `threads`' pairs.
+fn busy(pairs: &[PairScore], threads: &[ThreadScore]) -> f64 {
+    let of_threads = |pair: &&PairScore| {
+        pair.counted && threads.iter().any(|thread| thread.thread == pair.thread)
+    };
+    let pairs: Vec<_> = pairs.iter().filter(of_threads).collect();
+    let predicted = |pair: &PairScore| match ends_polling(pair) {
+        true => 100.0 - pair.published_before,
+        false => pair.simple.constant,
+    };
+    relative(&pairs, predicted).score
 }
 
 /// The replayed figure `id`. A band with a part that is no number is no replay.
@@ -369,6 +423,7 @@ fn null_check(rule: &Pair, pair: &PairScore) -> Option<NullCheck> {
         predicted,
         bound,
         within: predicted.is_some_and(|predicted| predicted.abs() <= bound),
+        by_construction: ends_polling(pair),
     })
 }
 
