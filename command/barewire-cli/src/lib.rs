@@ -114,9 +114,9 @@ none.
 Examples:
   barewire demo
   barewire doctor
-  barewire board new mine.toml --like rpi3
-  barewire list mine.toml
-  barewire xfer --bus sim:mine.toml --cs 1 9f000000
+  barewire board new board.toml --like rpi3
+  barewire list board.toml
+  barewire xfer --bus sim:board.toml --cs 1 9f000000
   barewire flash id --bus sim:imx8mp --json
   barewire flash write --bus sim:imx8mp --stats --latency firmware.bin
   barewire flash write --bus sim:imx8mp,flash=chip.bin firmware.bin

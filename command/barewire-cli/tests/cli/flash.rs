@@ -257,7 +257,7 @@ fn list_and_demo_speak_json() {
         assert!(list["machine"][kind].is_array(), "{kind}");
     }
     let text = run(&["list"]).ok().text();
-    assert!(text.contains("MCP2518FD at 40 MHz, up to 17 MHz"), "{text}");
+    assert!(text.contains("MCP2518FD at 40 MHz, INT at GPIO5_IO12, up to 17 MHz"), "{text}");
     assert!(text.contains("\nqemu:sabrelite  ") && text.contains("\nThis machine\n"), "{text}");
     run(&["list", "--costs"]).ok();
     let demo = run(&["demo", "--json"]).ok();

@@ -168,7 +168,7 @@ const PARTS: &[WrongFile] = &[
     ("[[chip]]\npart = \"W25Q32JV\"\ncs = 1\nfile = \"x\"\n[[chip]]\npart = \"MCP3002\"\ncs = 0\ninputs = [\"file:x:1\"]", 8, 11, "the board writes this file"),
     ("[[chip]]\npart = \"MCP3008\"\ncs = 0\nsupply_mv = 12000", 4, 13, "works from 2700 to 5500 mV"),
     ("[[chip]]\npart = \"MCP3008\"\ncs = 0\nvref_mv = 5000", 4, 11, "reference"),
-    ("[[chip]]\npart = \"MCP3002\"\ncs = 0\ninputs = [\"constant:1\", \"constant:1\", \"constant:1\"]", 4, 40, "channels 0 to 1"),
+    ("[[chip]]\npart = \"MCP3002\"\ncs = 0\ninputs = [\"constant:1\", \"constant:1\", \"constant:1\"]", 4, 39, "channels 0 to 1"),
     ("[[chip]]\npart = \"MCP3002\"\ncs = 0\ninputs = [\"saw:1\"]", 4, 11, "no such signal"),
     ("[[chip]]\npart = \"MCP2518FD\"\ncs = 0\noscillator_hz = 8", 4, 17, "2 to 40 MHz"),
     ("[[chip]]\npart = \"MCP2518FD\"\ncs = 0\nint = 8", 4, 7, "GPIO8 is chip select 0 already"),

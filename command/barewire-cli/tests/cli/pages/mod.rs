@@ -106,7 +106,9 @@ impl Findings {
         // A command in a sentence that lacks arguments is only named, not to be run.
         let is_whole = !simple.piped && barewire::check(&filled, false).is_ok();
         // Once, unless it depends on what a page's commands did before.
-        let is_new = self.seen.insert(filled.clone()) || filled.join(" ").contains(".bin");
+        let line = filled.join(" ");
+        let depends = [".bin", "board.toml"].iter().any(|file| line.contains(file));
+        let is_new = self.seen.insert(filled.clone()) || depends;
         if is_whole && is_new && barewire::runs(&filled) {
             let (place, code) = (place.into(), barewire::code(&simple.comment));
             self.runs.last_mut().expect("a page").push(Run { place, words: filled, code });
