@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barewire_sim::profile::CostLevel;
 
-use crate::band::{self, Band, Kind, Replays};
+use crate::band::{self, Band, Kind, LeftOut, Replays};
 use crate::cost::{Checks, Costs};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Question, Workload};
@@ -199,12 +199,22 @@ impl Lab {
         };
         let checks = Checks::kept();
         let mut replays = self.bands(&self.draws, &mut tick);
-        let predicted = self.figures.iter().filter(|one| self.rules.kind(&one.id) == Kind::Predicted);
+        let predicted =
+            self.figures.iter().filter(|one| self.rules.kind(&one.id) == Kind::Predicted);
         let left_out = predicted.filter_map(|figure| {
-            Some((figure.id.as_str(), figure.value, *checks.left_out.get(&figure.id)?))
+            Some(LeftOut {
+                id: &figure.id,
+                unit: &figure.unit,
+                published: figure.value,
+                simulated: *checks.left_out.get(&figure.id)?,
+            })
         });
         let (by, covered) = band::widening(&replays, &left_out.collect::<Vec<_>>());
-        replays.values_mut().for_each(|band| *band = band.widened(by));
+        for figure in &self.figures {
+            if let Some(band) = replays.get_mut(&figure.id) {
+                *band = band.widened(by, &figure.unit);
+            }
+        }
         let mut rows = Vec::new();
         for figure in &self.figures {
             let asked = self.asked(&figure.id);
@@ -390,9 +400,10 @@ impl Lab {
             let replays = with(&moved).bands(&[], &mut || ());
             let score = score::score(&self.rules, &self.figures, &replays);
             let of_thread = self.figures.iter().filter(|figure| figure.thread == thread);
-            left_out.extend(of_thread.filter_map(|figure| {
-                Some((figure.id.clone(), replays.get(&figure.id)?.used))
-            }));
+            left_out.extend(
+                of_thread
+                    .filter_map(|figure| Some((figure.id.clone(), replays.get(&figure.id)?.used))),
+            );
             let score = score
                 .threads
                 .iter()
@@ -411,7 +422,8 @@ impl Lab {
             progress(2 + threads.len() + seed, all);
         }
         let random = fit::random(&assumed, extent.random).into_iter();
-        let random = random.map(|costs| Self::with_costs(costs, Vec::new()).score().all.lab).collect();
+        let random =
+            random.map(|costs| Self::with_costs(costs, Vec::new()).score().all.lab).collect();
         Ok(Fit {
             costs,
             residuals,

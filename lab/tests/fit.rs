@@ -27,7 +27,8 @@ fn the_kept_fit_is_that_of_the_fit_set() {
     }
     let bless = std::env::var_os("BAREWIRE_BLESS").is_some();
     let extent = if bless { Extent::WHOLE } else { SOME };
-    let fit = Lab::new().refit(extent, &mut |_, _| ()).expect("every figure of the fit set replays");
+    let fit =
+        Lab::new().refit(extent, &mut |_, _| ()).expect("every figure of the fit set replays");
     let Fit { costs, residuals, draws, .. } = fit;
     // What was not computed again is as it is kept.
     let kept = if bless { Checks::default() } else { Checks::kept() };
@@ -38,7 +39,11 @@ fn the_kept_fit_is_that_of_the_fit_set() {
     let across = fit.across_boards.into_iter().map(|one| (one.id, fit::rounded(one.replayed)));
     let checks = Checks {
         unfitted: fit.unfitted.map_or(f64::NAN, digits),
-        leave_one_out: fit.leave_one_out.into_iter().map(|(thread, it)| (thread, digits(it))).collect(),
+        leave_one_out: fit
+            .leave_one_out
+            .into_iter()
+            .map(|(thread, it)| (thread, digits(it)))
+            .collect(),
         shuffled: rest(fit.shuffled, &kept.shuffled),
         random: rest(fit.random, &kept.random),
         left_out: fit.left_out.into_iter().map(|(id, value)| (id, fit::rounded(value))).collect(),

@@ -57,8 +57,8 @@ fn table(outcome: &Outcome) -> String {
     }
     let _ = writeln!(
         text,
-        "out of sample {:.3}; a polling processor is busy {:.3}; random costs {:.3}",
-        score.leave_one_out, score.busy, score.random
+        "out of sample {:.3}; random costs {:.3}",
+        score.leave_one_out, score.random
     );
     let _ = writeln!(
         text,
@@ -82,11 +82,17 @@ fn table(outcome: &Outcome) -> String {
     text
 }
 
-/// The figures that the lab does not explain: outside their bands, or the end of a change of which more than half is
-/// missing or too much.
+/// The figures that the lab does not explain: outside the bands of the fit's own costs, before these are widened, or the
+/// end of a change of which more than half is missing or too much.
 fn not_explained(outcome: &Outcome, lab: &Lab) -> BTreeSet<String> {
     let judged = |row: &&Row| matches!(row.kind, Kind::Predicted | Kind::Fitted);
-    let outside = |row: &&Row| !(row.low <= Some(row.published) && Some(row.published) <= row.high);
+    let outside = |row: &&Row| {
+        let (Some(low), Some(high)) = (row.low, row.high) else {
+            return true;
+        };
+        let by = outcome.score.bands_widened;
+        !(low * by..=high / by).contains(&row.published)
+    };
     let figures = outcome.figures.iter().filter(judged).filter(outside).map(|row| row.id.clone());
     let value =
         |id: &str| outcome.figures.iter().find(|row| row.id == id).expect("a pair's figure");

@@ -109,15 +109,15 @@ fn verdict(score: &Score) -> String {
     let beaten: Vec<String> = beaten.into_iter().map(Into::into).collect();
     format!(
         "Out of sample, each thread by a fit that leaves it out, the lab’s score over the {} predicted effects is {:.3}, where 0 \
-         is perfect and 1 is “nothing changes”; the goal is {}. In sample it is {:.3}; the median of random costs {:.3}; a simple \
-         predictor that knows that a polling processor is busy {:.3}. In sample it beats the strongest simple predictor in: {}. It \
+         is perfect and 1 is “nothing changes”; the goal is {}. In sample it is {:.3}; the median of random costs {:.3}; the \
+         strongest simple predictor of each thread {:.3}. In sample it beats the strongest simple predictor in: {}. It \
          does not in: {}.",
         score.all.effects,
         score.leave_one_out,
         score.goal,
         score.all.lab,
         score.random,
-        score.busy,
+        score.all.strongest.score,
         list(&beaten),
         list(&not)
     )

@@ -29,7 +29,7 @@ use crate::band::{Band, Kind, Replays};
 use crate::cost::Checks;
 use crate::figure::Figure;
 use crate::rules::{Class, Pair, Rules};
-use simple::Values;
+use simple::{Values, is_polling_share};
 
 /// The score.
 #[derive(Clone, Debug, Serialize)]
@@ -39,11 +39,8 @@ pub struct Score {
     /// The score over all predicted effects where each thread's figures are predicted by the fit that leaves the thread
     /// out; not a number if that was not computed.
     pub leave_one_out: f64,
-    /// The score over all predicted effects of a simple predictor that knows that a polling processor is busy: `constant`,
-    /// but a share of the processor is 100 % where the driver polls.
-    pub busy: f64,
-    /// How many times the bands of the fit's costs are widened, as logarithms, so that four of five predicted figures are
-    /// in the band of the fit that leaves their thread out; 1 without bands.
+    /// The factor by which both ends of each band are moved outwards, so that four of five predicted figures are in the band
+    /// around what the fit that leaves their thread out makes of them; 1 without bands.
     pub bands_widened: f64,
     /// The part of the predicted figures that are in it then; 0 without bands.
     pub covered_left_out: f64,
@@ -88,6 +85,8 @@ pub struct ThreadScore {
     pub ratio: f64,
     /// The score of constant time a message or MiB.
     pub constant: f64,
+    /// The score of constant time a message where a processor that polls is known to be busy.
+    pub busy: f64,
     /// The score of the author's own formula, where the thread has one.
     pub formula: Option<f64>,
     /// The simple predictor with the lowest score.
@@ -103,7 +102,7 @@ pub struct ThreadScore {
 /// The simple predictor that is hardest to beat.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Strongest {
-    /// `ratio`, `constant`, `formula`; `each thread's strongest` of several threads.
+    /// `ratio`, `constant`, `busy`, `formula`; `each thread's strongest` of several threads.
     pub name: &'static str,
     /// Its score.
     pub score: f64,
@@ -223,7 +222,6 @@ pub fn score(rules: &Rules, figures: &[Figure], replays: &Replays) -> Score {
     Score {
         goal: rules.goal,
         leave_one_out: f64::NAN,
-        busy: busy(&pairs, &predicted),
         random: f64::NAN,
         bands_widened: 1.0,
         covered_left_out: 0.0,
@@ -257,7 +255,8 @@ impl Score {
     /// The same, with what the checks of the fit say of figures that were not seen.
     #[must_use]
     pub(crate) fn left_out(self, rules: &Rules, figures: &[Figure], checks: &Checks) -> Self {
-        let alone = |(id, &used): (&String, &f64)| (id.clone(), Band { used, low: used, high: used });
+        let alone =
+            |(id, &used): (&String, &f64)| (id.clone(), Band { used, low: used, high: used });
         let replays: Replays = checks.left_out.iter().map(alone).collect();
         let leave_one_out = match replays.is_empty() {
             true => f64::NAN,
@@ -265,24 +264,6 @@ impl Score {
         };
         Self { leave_one_out, random: checks.random_median(), ..self }
     }
-}
-
-/// Whether a pair's change makes a share of the processor that of one that polls.
-fn ends_polling(pair: &PairScore) -> bool {
-    pair.unit == "%" && pair.after.ends_with("-poll")
-}
-
-/// [`Score::busy`] over the `threads`' pairs.
-fn busy(pairs: &[PairScore], threads: &[ThreadScore]) -> f64 {
-    let of_threads = |pair: &&PairScore| {
-        pair.counted && threads.iter().any(|thread| thread.thread == pair.thread)
-    };
-    let pairs: Vec<_> = pairs.iter().filter(of_threads).collect();
-    let predicted = |pair: &PairScore| match ends_polling(pair) {
-        true => 100.0 - pair.published_before,
-        false => pair.simple.constant,
-    };
-    relative(&pairs, predicted).score
 }
 
 /// The replayed figure `id`. A band with a part that is no number is no replay.
@@ -340,6 +321,7 @@ fn of_thread(rules: &Rules, pairs: &[PairScore], thread: &str) -> ThreadScore {
     let simple = [
         ("ratio", Some(total.ratio)),
         ("constant", Some(total.constant)),
+        ("busy", Some(total.busy).filter(|busy| *busy < total.constant)),
         ("formula", total.formula),
     ];
     let strongest =
@@ -363,6 +345,7 @@ fn together(pairs: &[PairScore], threads: &[ThreadScore], kind: Kind) -> ThreadS
         match thread.strongest.name {
             "ratio" => pair.simple.ratio,
             "constant" => pair.simple.constant,
+            "busy" => pair.simple.busy,
             _ => pair.simple.formula.unwrap_or(0.0),
         }
     };
@@ -397,6 +380,7 @@ fn total(thread: &str, kind: Kind, pairs: &[&PairScore]) -> ThreadScore {
         lab: relative(pairs, |pair| pair.predicted).score,
         ratio: relative(pairs, |pair| pair.simple.ratio).score,
         constant: relative(pairs, |pair| pair.simple.constant).score,
+        busy: relative(pairs, |pair| pair.simple.busy).score,
         formula: None,
         strongest: Strongest { name: "", score: f64::NAN },
         beats: false,
@@ -423,7 +407,7 @@ fn null_check(rule: &Pair, pair: &PairScore) -> Option<NullCheck> {
         predicted,
         bound,
         within: predicted.is_some_and(|predicted| predicted.abs() <= bound),
-        by_construction: ends_polling(pair),
+        by_construction: is_polling_share(&pair.unit, &pair.after),
     })
 }
 

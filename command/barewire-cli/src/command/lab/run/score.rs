@@ -25,15 +25,13 @@ pub(super) fn text(score: &Score, whole: bool) -> String {
         let _ = writeln!(
             text,
             "\nOut of sample, the score over all {} predicted effects is {:.3} (goal {:.2}): each thread by a fit that leaves \
-             it out.\nIn sample {:.3}; the median of random costs {:.3}; the strongest simple predictor of each thread {:.3}; \
-             one that knows\nthat a polling processor is busy {:.3}.",
+             it out.\nIn sample {:.3}; the median of random costs {:.3}; the strongest simple predictor of each thread {:.3}.",
             score.all.effects,
             score.leave_one_out,
             score.goal,
             score.all.lab,
             score.random,
-            score.all.strongest.score,
-            score.busy
+            score.all.strongest.score
         );
     }
     let _ = write!(
@@ -73,8 +71,8 @@ pub(super) fn text(score: &Score, whole: bool) -> String {
     let _ = writeln!(
         text,
         "covered: predicted figures whose published value is from low to high; width: the median of (high - low) / \
-         simulated.\nBands are {:.2} times as wide as the fit's costs make them: {:.0} % of the predicted figures are in the \
-         bands of\nfits that leave their thread out.",
+         simulated.\nEach end of a band is {:.2} times as far out as the fit's costs make it: {:.0} % of the predicted figures are in \
+         it around\nwhat the fit that leaves their thread out says.",
         score.bands_widened,
         100.0 * score.covered_left_out
     );
