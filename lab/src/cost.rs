@@ -115,6 +115,12 @@ pub struct Checks {
     /// The total scores of fits to shuffled figures.
     #[serde(default)]
     pub shuffled: Vec<f64>,
+    /// The scores in all of costs drawn at random from their assumed ranges, without any fit.
+    #[serde(default)]
+    pub random: Vec<f64>,
+    /// By id, a figure by the costs of the fit that leaves its thread out, in its unit.
+    #[serde(default)]
+    pub left_out: BTreeMap<String, f64>,
     /// By id, a figure of another board by costs that were fitted to the RFC's board alone, in its unit.
     #[serde(default)]
     pub across_boards: BTreeMap<String, f64>,
@@ -130,6 +136,17 @@ impl Checks {
         toml::from_str::<FittedFile>(FITTED).expect("fitted.toml").check
     }
 
+    /// The median of [`random`](Self::random); not a number of none.
+    #[must_use]
+    pub fn random_median(&self) -> f64 {
+        let mut sorted = self.random.clone();
+        sorted.sort_by(f64::total_cmp);
+        match sorted.len() {
+            0 => f64::NAN,
+            n => f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
+        }
+    }
+
     /// The lowest and the highest score of fits to shuffled figures.
     #[must_use]
     pub fn shuffled_range(&self) -> (f64, f64) {
@@ -139,7 +156,7 @@ impl Checks {
 
     /// The threads with their scores if they take no part in the fit, as a list in words.
     #[must_use]
-    pub fn left_out(&self) -> String {
+    pub fn without_each(&self) -> String {
         let one = |(thread, score): (&String, &f64)| format!("{thread} {score:.3}");
         self.leave_one_out.iter().map(one).collect::<Vec<_>>().join(", ")
     }
@@ -155,20 +172,23 @@ pub fn fitted_text(
     let mut text = String::from(
         "# Made by `BAREWIRE_BLESS=1 cargo test --profile models -p barewire-lab --test fit`: costs.toml moved to the fit set of\n\
          # scoring.toml. cost: the value and what is left of its range. draw: whole sets of costs, for bands. check: the\n\
-         # score of each thread's effects if it takes no part in the fit, and of all if the figures are dealt out anew; and\n\
-         # figures of other boards by costs fitted to the RFC's board alone.\n\n",
+         # score of each thread's effects if it takes no part in the fit, its figures then (left_out), the score of all if the\n\
+         # figures are dealt out anew or the costs are random, and figures of other boards by costs fitted to the RFC's alone.\n\n",
     );
     let _ = writeln!(
         text,
-        "[check]\nunfitted = {}\nshuffled = {:?}\n\n[check.leave_one_out]",
-        checks.unfitted, checks.shuffled
+        "[check]\nunfitted = {}\nshuffled = {:?}\nrandom = {:?}\n\n[check.leave_one_out]",
+        checks.unfitted, checks.shuffled, checks.random
     );
     for (thread, score) in &checks.leave_one_out {
         let _ = writeln!(text, "{thread} = {score}");
     }
-    text.push_str("\n[check.across_boards]\n");
-    for (id, value) in &checks.across_boards {
-        let _ = writeln!(text, "{id} = {value:?}");
+    let tables = [("left_out", &checks.left_out), ("across_boards", &checks.across_boards)];
+    for (name, values) in tables {
+        let _ = writeln!(text, "\n[check.{name}]");
+        for (id, value) in values {
+            let _ = writeln!(text, "{id} = {value:?}");
+        }
     }
     for FittedValue { name, value, low, high } in moved {
         let _ = writeln!(

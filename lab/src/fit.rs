@@ -36,6 +36,8 @@ const ENOUGH: f64 = 1e-3;
 const DRAWS: usize = 16;
 /// Fits to shuffled figures.
 const SHUFFLES: usize = 6;
+/// Sets of costs drawn at random, without any fit.
+const RANDOM: usize = 40;
 /// How often a step is halved.
 const HALVINGS: i32 = 6;
 
@@ -90,6 +92,10 @@ pub struct Fit {
     pub across_boards: Vec<Residual>,
     /// The scores, on all predicted effects, of fits to shuffled figures.
     pub shuffled: Vec<f64>,
+    /// The scores on all predicted effects of costs drawn at random from their assumed ranges.
+    pub random: Vec<f64>,
+    /// Each thread's figures by the fit that leaves the thread out, by id.
+    pub left_out: Vec<(String, f64)>,
 }
 
 /// How much of a fit's validation is repeated. Each takes as long as the fit itself.
@@ -99,11 +105,13 @@ pub struct Extent {
     pub draws: usize,
     /// Fits to shuffled figures.
     pub shuffles: usize,
+    /// Sets of costs drawn at random, without any fit.
+    pub random: usize,
 }
 
 impl Extent {
     /// All that `fitted.toml` has.
-    pub const WHOLE: Self = Self { draws: DRAWS, shuffles: SHUFFLES };
+    pub const WHOLE: Self = Self { draws: DRAWS, shuffles: SHUFFLES, random: RANDOM };
 }
 
 /// A figure to fit to.
@@ -232,6 +240,21 @@ pub fn draws(
         all.push(free.iter().zip(x).map(value).collect());
     }
     Ok(all)
+}
+
+/// That many sets of costs, each cost drawn evenly over the logarithms of its assumed range.
+#[must_use]
+pub fn random(costs: &Costs, count: usize) -> Vec<Costs> {
+    let mut random = SplitMix64::new(2);
+    let mut draw = || {
+        let mut drawn = costs.fresh();
+        for Free { cost, low, high, .. } in free(costs) {
+            let part = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            drawn.set(&cost.name, low * (high / low).powf(part));
+        }
+        drawn
+    };
+    (0..count).map(|_| draw()).collect()
 }
 
 /// Returns the most probable costs, in standard deviations from the assumed ones, with `centre` as the middle of the

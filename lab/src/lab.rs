@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barewire_sim::profile::CostLevel;
 
-use crate::band::{Band, Kind, Replays};
+use crate::band::{self, Band, Kind, LeftOut, Replays};
 use crate::cost::{Checks, Costs};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Question, Workload};
@@ -198,7 +198,24 @@ impl Lab {
             done += 1;
             progress(done, all);
         };
-        let replays = self.bands(&self.draws, &mut tick);
+        let checks = Checks::kept();
+        let mut replays = self.bands(&self.draws, &mut tick);
+        let predicted =
+            self.figures.iter().filter(|one| self.rules.kind(&one.id) == Kind::Predicted);
+        let left_out = predicted.filter_map(|figure| {
+            Some(LeftOut {
+                id: &figure.id,
+                unit: &figure.unit,
+                published: figure.value,
+                simulated: *checks.left_out.get(&figure.id)?,
+            })
+        });
+        let (by, covered) = band::widening(&replays, &left_out.collect::<Vec<_>>());
+        for figure in &self.figures {
+            if let Some(band) = replays.get_mut(&figure.id) {
+                *band = band.widened(by, &figure.unit);
+            }
+        }
         let mut rows = Vec::new();
         for figure in &self.figures {
             let asked = self.asked(&figure.id);
@@ -231,7 +248,9 @@ impl Lab {
             });
         }
         let score = score::score(&self.rules, &self.figures, &replays);
-        Outcome { figures: rows, told: self.told(), score, checks: Checks::kept() }
+        let score = score.left_out(&self.rules, &self.figures, &checks);
+        let score = Score { bands_widened: by, covered_left_out: covered, ..score };
+        Outcome { figures: rows, told: self.told(), score, checks }
     }
 
     /// The results of experiments without figures, each on its paths.
@@ -373,12 +392,19 @@ impl Lab {
         let draws = fit::draws(&assumed, &targets, extent.draws)?;
         let across_boards = self.across_boards()?;
         progress(1, all);
-        let scored = |fitted: &[FittedCost]| Self::with_costs(moved_to(fitted), Vec::new()).score();
+        let with = |fitted: &[FittedCost]| Self::with_costs(moved_to(fitted), Vec::new());
+        let scored = |fitted: &[FittedCost]| with(fitted).score();
         let unfitted = Some(scored(&[]).all.lab);
-        let mut leave_one_out = Vec::new();
+        let (mut leave_one_out, mut left_out) = (Vec::new(), Vec::new());
         for (place, &thread) in threads.iter().enumerate() {
             let (moved, _) = fit::fit(&assumed, &self.targets(|one| one != thread))?;
-            let score = scored(&moved);
+            let replays = with(&moved).bands(&[], &mut || ());
+            let score = score::score(&self.rules, &self.figures, &replays);
+            let of_thread = self.figures.iter().filter(|figure| figure.thread == thread);
+            left_out.extend(
+                of_thread
+                    .filter_map(|figure| Some((figure.id.clone(), replays.get(&figure.id)?.used))),
+            );
             let score = score
                 .threads
                 .iter()
@@ -396,7 +422,20 @@ impl Lab {
             shuffled.push(scored(&moved).all.lab);
             progress(2 + threads.len() + seed, all);
         }
-        Ok(Fit { costs, residuals, draws, unfitted, leave_one_out, across_boards, shuffled })
+        let random = fit::random(&assumed, extent.random).into_iter();
+        let random =
+            random.map(|costs| Self::with_costs(costs, Vec::new()).score().all.lab).collect();
+        Ok(Fit {
+            costs,
+            residuals,
+            draws,
+            unfitted,
+            leave_one_out,
+            across_boards,
+            shuffled,
+            random,
+            left_out,
+        })
     }
 
     /// A figure over a parameter.

@@ -55,6 +55,16 @@ fn table(outcome: &Outcome) -> String {
             one.thread, one.effects, one.lab, strongest.score, strongest.name
         );
     }
+    let _ = writeln!(
+        text,
+        "out of sample {:.3}; random costs {:.3}",
+        score.leave_one_out, score.random
+    );
+    let _ = writeln!(
+        text,
+        "bands widened {:.2}, {:.3} covered out of sample",
+        score.bands_widened, score.covered_left_out
+    );
     let (covered, checks) = (&score.coverage, &outcome.checks);
     let _ = writeln!(text, "\ncovered {} of {}", covered.covered, covered.of);
     let _ = writeln!(
@@ -72,11 +82,19 @@ fn table(outcome: &Outcome) -> String {
     text
 }
 
-/// The figures that the lab does not explain: outside their bands, or the end of a change of which
-/// more than half is missing, or half of it too much.
+/// The figures that the lab does not explain: outside the bands of the fit's own costs, before these are widened, or the
+/// end of a change of which more than half is missing, or half of it too much.
 fn not_explained(outcome: &Outcome, lab: &Lab) -> BTreeSet<String> {
     let judged = |row: &&Row| matches!(row.kind, Kind::Predicted | Kind::Fitted);
-    let outside = |row: &&Row| !(row.low <= Some(row.published) && Some(row.published) <= row.high);
+    let outside = |row: &&Row| {
+        let (Some(low), Some(high)) = (row.low, row.high) else {
+            return true;
+        };
+        let by = outcome.score.bands_widened;
+        // A share of a processor ends at 100 %, however wide its band is.
+        let high = if row.unit == "%" && high >= 100.0 { high } else { high / by };
+        !(low * by..=high).contains(&row.published)
+    };
     let figures = outcome.figures.iter().filter(judged).filter(outside).map(|row| row.id.clone());
     let value =
         |id: &str| outcome.figures.iter().find(|row| row.id == id).expect("a pair's figure");

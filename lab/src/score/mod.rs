@@ -26,15 +26,26 @@ pub(crate) use simple::batch_rate;
 pub use simple::{Simple, simple_predictions};
 
 use crate::band::{Band, Kind, Replays};
+use crate::cost::Checks;
 use crate::figure::Figure;
 use crate::rules::{Class, Pair, Rules};
-use simple::Values;
+use simple::{Values, is_polling_share};
 
 /// The score.
 #[derive(Clone, Debug, Serialize)]
 pub struct Score {
-    /// The score that [`all`](Self::all) should reach.
+    /// The score that [`leave_one_out`](Self::leave_one_out) should reach.
     pub goal: f64,
+    /// The score over all predicted effects where each thread's figures are predicted by the fit that leaves the thread
+    /// out; not a number if that was not computed.
+    pub leave_one_out: f64,
+    /// The factor by which both ends of each band are moved outwards, so that four of five predicted figures are in the band
+    /// around what the fit that leaves their thread out makes of them; 1 without bands.
+    pub bands_widened: f64,
+    /// The part of the predicted figures that are in it then; 0 without bands.
+    pub covered_left_out: f64,
+    /// The median score of costs drawn at random from their assumed ranges; not a number if that was not computed.
+    pub random: f64,
     /// The threads, in the order of the figures.
     pub threads: Vec<ThreadScore>,
     /// The predicted threads together. Its strongest predictor is the strongest of each thread.
@@ -74,6 +85,8 @@ pub struct ThreadScore {
     pub ratio: f64,
     /// The score of constant time a message or MiB.
     pub constant: f64,
+    /// The score of constant time a message where a processor that polls is known to be busy.
+    pub busy: f64,
     /// The score of the author's own formula, where the thread has one.
     pub formula: Option<f64>,
     /// The simple predictor with the lowest score.
@@ -89,7 +102,7 @@ pub struct ThreadScore {
 /// The simple predictor that is hardest to beat.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Strongest {
-    /// `ratio`, `constant`, `formula`; `each thread's strongest` of several threads.
+    /// `ratio`, `constant`, `busy`, `formula`; `each thread's strongest` of several threads.
     pub name: &'static str,
     /// Its score.
     pub score: f64,
@@ -137,6 +150,9 @@ pub struct NullCheck {
     pub bound: f64,
     /// Whether it is no further.
     pub within: bool,
+    /// Whether the lab's paths cannot predict anything else, so that it proves nothing: a processor that polls is busy in
+    /// each of them. Such a null is listed and not counted.
+    pub by_construction: bool,
 }
 
 /// How well bands contain the published values.
@@ -205,6 +221,10 @@ pub fn score(rules: &Rules, figures: &[Figure], replays: &Replays) -> Score {
     let coverage_of = |thread: Option<&str>| coverage(rules, figures, replays, thread);
     Score {
         goal: rules.goal,
+        leave_one_out: f64::NAN,
+        random: f64::NAN,
+        bands_widened: 1.0,
+        covered_left_out: 0.0,
         all: together(&pairs, &predicted, Kind::Predicted),
         with_fitted: together(&pairs, &threads, Kind::Fitted),
         beaten: beaten(&threads),
@@ -228,6 +248,21 @@ pub fn score(rules: &Rules, figures: &[Figure], replays: &Replays) -> Score {
             .collect(),
         threads,
         pairs,
+    }
+}
+
+impl Score {
+    /// The same, with what the checks of the fit say of figures that were not seen.
+    #[must_use]
+    pub(crate) fn left_out(self, rules: &Rules, figures: &[Figure], checks: &Checks) -> Self {
+        let alone =
+            |(id, &used): (&String, &f64)| (id.clone(), Band { used, low: used, high: used });
+        let replays: Replays = checks.left_out.iter().map(alone).collect();
+        let leave_one_out = match replays.is_empty() {
+            true => f64::NAN,
+            false => score(rules, figures, &replays).all.lab,
+        };
+        Self { leave_one_out, random: checks.random_median(), ..self }
     }
 }
 
@@ -286,6 +321,7 @@ fn of_thread(rules: &Rules, pairs: &[PairScore], thread: &str) -> ThreadScore {
     let simple = [
         ("ratio", Some(total.ratio)),
         ("constant", Some(total.constant)),
+        ("busy", Some(total.busy).filter(|busy| *busy < total.constant)),
         ("formula", total.formula),
     ];
     let strongest =
@@ -309,6 +345,7 @@ fn together(pairs: &[PairScore], threads: &[ThreadScore], kind: Kind) -> ThreadS
         match thread.strongest.name {
             "ratio" => pair.simple.ratio,
             "constant" => pair.simple.constant,
+            "busy" => pair.simple.busy,
             _ => pair.simple.formula.unwrap_or(0.0),
         }
     };
@@ -343,6 +380,7 @@ fn total(thread: &str, kind: Kind, pairs: &[&PairScore]) -> ThreadScore {
         lab: relative(pairs, |pair| pair.predicted).score,
         ratio: relative(pairs, |pair| pair.simple.ratio).score,
         constant: relative(pairs, |pair| pair.simple.constant).score,
+        busy: relative(pairs, |pair| pair.simple.busy).score,
         formula: None,
         strongest: Strongest { name: "", score: f64::NAN },
         beats: false,
@@ -369,6 +407,7 @@ fn null_check(rule: &Pair, pair: &PairScore) -> Option<NullCheck> {
         predicted,
         bound,
         within: predicted.is_some_and(|predicted| predicted.abs() <= bound),
+        by_construction: is_polling_share(&pair.unit, &pair.after),
     })
 }
 

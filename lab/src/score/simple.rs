@@ -1,4 +1,5 @@
-//! Simple predictors: a difference by a constant ratio, by constant time a message, or by the author's own formula.
+//! Simple predictors: a difference by a constant ratio, by constant time a message, by the same with the knowledge that a
+//! processor that polls is busy, or by the author's own formula.
 //!
 //! *Read first*: the comments at the top of `lab/scoring.toml`. Where the lab predicts no better than these, its steps
 //! explain nothing. Ratio and constant know the published figure before the change and the fit set, and no more. The
@@ -25,8 +26,15 @@ pub struct Simple {
     pub ratio: f64,
     /// By constant time a message or a MiB.
     pub constant: f64,
+    /// The same, but a processor that polls is busy: its share is 100 %.
+    pub busy: f64,
     /// By the author's own formula, where the thread has one.
     pub formula: Option<f64>,
+}
+
+/// Whether a figure in `unit` is the share of a processor that polls.
+pub(super) fn is_polling_share(unit: &str, id: &str) -> bool {
+    unit == "%" && id.ends_with("-poll")
 }
 
 /// Published values by id.
@@ -64,9 +72,14 @@ pub fn simple_predictions(rules: &Rules, figures: &[Figure]) -> Vec<Simple> {
     let predict = |pair: &Pair| {
         let none = Fit { ratio: 1.0, constant: 0.0 };
         let fit = fits.get(&(pair.thread.as_str(), pair.change.as_str())).copied().unwrap_or(none);
+        let constant = fit.constant * pair.units.unwrap_or(0.0);
+        let unit =
+            figures.iter().find(|figure| figure.id == pair.after).map(|figure| &*figure.unit);
+        let polls = is_polling_share(unit.unwrap_or_default(), &pair.after);
         Simple {
             ratio: values.of(&pair.before) * (fit.ratio - 1.0),
-            constant: fit.constant * pair.units.unwrap_or(0.0),
+            constant,
+            busy: if polls { 100.0 - values.of(&pair.before) } else { constant },
             formula: ellis_rate(&values, &pair.after)
                 .zip(ellis_rate(&values, &pair.before))
                 .map(|(after, before)| after - before),

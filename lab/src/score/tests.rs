@@ -258,6 +258,7 @@ fn the_strongest_is_the_lowest_of_what_a_thread_has() {
         let simple = [
             ("ratio", Some(thread.ratio)),
             ("constant", Some(thread.constant)),
+            ("busy", Some(thread.busy)),
             ("formula", thread.formula),
         ];
         assert!(
@@ -311,10 +312,10 @@ fn the_simple_predictors_of_the_published_figures() {
         "jander-rfc 10 0.566 0.943 - ratio: 0.566
 ellis 7 1.000 1.000 0.031 formula: 0.031
 ranjan 4 0.029 0.008 - constant: 0.008
-jander-v2 19 1.033 0.886 - constant: 0.886
+jander-v2 19 1.033 0.886 - busy: 0.631
 pitchen 1 0.214 0.149 - constant: 0.149
-all 37 0.928 0.914 - each thread's strongest: 0.642
-all 41 0.774 0.758 - each thread's strongest: 0.534
+all 37 0.928 0.914 - each thread's strongest: 0.491
+all 41 0.774 0.758 - each thread's strongest: 0.408
 "
     );
 }

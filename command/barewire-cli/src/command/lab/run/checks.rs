@@ -15,7 +15,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
          Scores of threads whose own figures are not fitted to:\n{}.\n\n\
          Other boards, by clock alone, when only jander-rfc's board is fitted to:\n",
         checks.unfitted,
-        checks.left_out()
+        checks.without_each()
     );
     for (row, value, error) in outcome.across_boards() {
         let _ = writeln!(

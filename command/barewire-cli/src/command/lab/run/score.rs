@@ -20,11 +20,25 @@ pub(super) fn retain(score: &mut Score, thread: &str) {
 
 /// The score as text; with `whole`, that of all threads together too.
 pub(super) fn text(score: &Score, whole: bool) -> String {
-    let mut text = format!(
+    let mut text = String::new();
+    if whole {
+        let _ = writeln!(
+            text,
+            "\nOut of sample, the score over all {} predicted effects is {:.3} (goal {:.2}): each thread by a fit that leaves \
+             it out.\nIn sample {:.3}; the median of random costs {:.3}; the strongest simple predictor of each thread {:.3}.",
+            score.all.effects,
+            score.leave_one_out,
+            score.goal,
+            score.all.lab,
+            score.random,
+            score.all.strongest.score
+        );
+    }
+    let _ = write!(
+        text,
         "\nScore of the differences: sum of |predicted - published| by sum of |published|; 0 is perfect, 1 is what \
-         'nothing\nchanges' gets. Goal {:.2}. The simple predictors know the same fit set.\n\n\
+         'nothing\nchanges' gets. The simple predictors know the same fit set.\n\n\
          {:<13}{:<10}{:>8}{:>7}{:>8}{:>10}{:>9}  {:<12}{:>12}{:>8}\n",
-        score.goal,
         "thread",
         "kind",
         "effects",
@@ -54,9 +68,13 @@ pub(super) fn text(score: &Score, whole: bool) -> String {
             score.beaten_predicted
         );
     }
-    text.push_str(
+    let _ = writeln!(
+        text,
         "covered: predicted figures whose published value is from low to high; width: the median of (high - low) / \
-         simulated\n",
+         simulated.\nEach end of a band is {:.2} times as far out as the fit's costs make it: {:.0} % of the predicted figures are in \
+         it around\nwhat the fit that leaves their thread out says.",
+        score.bands_widened,
+        100.0 * score.covered_left_out
     );
     nulls(&mut text, score);
     if !score.not_replayed.is_empty() {
@@ -102,11 +120,15 @@ fn nulls(text: &mut String, score: &Score) {
     if score.nulls.is_empty() {
         return;
     }
-    let within = score.nulls.iter().filter(|null| null.within).count();
+    let (trivial, counted): (Vec<_>, Vec<_>) =
+        score.nulls.iter().partition(|null| null.by_construction);
+    let within = counted.iter().filter(|null| null.within).count();
     let _ = writeln!(
         text,
-        "\nnulls: {within} of {} changes that should do nothing do nothing",
-        score.nulls.len()
+        "\nnulls: {within} of {} changes that should do nothing do nothing; {} more cannot do anything, since the \
+         processor polls",
+        counted.len(),
+        trivial.len()
     );
     for null in score.nulls.iter().filter(|null| !null.within) {
         let predicted = null.predicted.map_or("not replayed".into(), number);
