@@ -1,6 +1,6 @@
 //! A simulated board: processor time, a controller, GPIO blocks, a wire with chips, and the ways in.
 //!
-//! *Read first*: [`file`] for the boards, [`crate::profile`] for their costs.
+//! *Read first*: [`mod@file`] for the boards, [`crate::profile`] for their costs.
 //!
 //! # How it works
 //! [`Board::new`] builds the board of a [`BoardSpec`]; nothing is on its wire until a chip is

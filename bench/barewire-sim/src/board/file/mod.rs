@@ -3,8 +3,8 @@
 //! *Read first*: docs/simulation.md, *A board of your own*, for the format.
 //!
 //! # How it works
-//! 1. [`form`] has the keys; TOML's reader refuses what is no key or has another type, and says where.
-//! 2. [`lines`] makes the chip selects and pins of it, [`chips`] the chips. Whatever the board could not be is refused
+//! 1. `form` has the keys; TOML's reader refuses what is no key or has another type, and says where.
+//! 2. `lines` makes the chip selects and pins of it, `chips` the chips. Whatever the board could not be is refused
 //!    there, at the place in the file that says it.
 //! 3. A [`BoardSpec`] lives as long as the program. [`BoardSpec::from_toml`] keeps one for each text, so a program
 //!    that opens a board again and again needs no more memory.
