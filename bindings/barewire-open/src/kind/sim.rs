@@ -29,10 +29,10 @@ pub(crate) fn open(
 
 impl Backing for SimBoard {
     fn mode(&self, chip_select: u8) -> Mode {
-        let exists = usize::from(chip_select) < self.board.spec().cs.len();
-        match exists && !self.board.has_line(chip_select) {
-            true => Mode::NO_CS,
-            false => Mode::default(),
+        match self.board.spec().cs.get(usize::from(chip_select)) {
+            Some(_) if !self.board.has_line(chip_select) => Mode::NO_CS,
+            Some(cs) if cs.active_high => Mode::CS_HIGH,
+            _ => Mode::default(),
         }
     }
 

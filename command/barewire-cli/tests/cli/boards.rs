@@ -150,6 +150,30 @@ fn chips_are_found_where_the_file_has_them() {
 }
 
 #[test]
+fn what_a_chip_needs_is_taken_from_the_board() {
+    let file = "costs = \"highbank\"\n[controller]\nkind = \"pl022\"\nbase = 0x1000\n[gpio]\nbase = 0x2000\n\
+                [[cs]]\ngpio = 0\n[[cs]]\ngpio = 1\nactive_high = true\n[[cs]]\ngpio = 2\nactive_high = true\n\
+                [[chip]]\npart = \"MCP2517FD\"\ncs = 0\noscillator_hz = 20_000_000\n\
+                [[chip]]\npart = \"MCP2518FD\"\ncs = 1\nint = 5\n[[chip]]\npart = \"W25Q32JV\"\ncs = 2\n";
+    let (_dir, path) = board(file);
+    let bus = format!("sim:{path}");
+    // The oscillator, the clock that goes with it, and the select's polarity.
+    for (cs, chip, hz) in [("0", "MCP2517FD", 8_500_000), ("1", "MCP2518FD", 16_000_000)] {
+        let dump = ["can", "dump", "--json", "--bus", &bus, "--cs", cs, "-n", "5", "-g", "1"];
+        let report = run(&dump).ok().last_json();
+        assert_eq!((&report["chip"], &report["speed_hz"]), (&chip.into(), &hz.into()), "{report}");
+    }
+    let echo = run(&["can", "echo", "--json", "--bus", &bus, "--frames", "20"]).ok().json();
+    assert_eq!(echo["speed_hz"], 8_500_000, "{echo}");
+    let read =
+        |chip: &str| run(&["regs", "read", "--bus", &bus, "--chip", chip, "OSC"]).ok().text();
+    assert!(
+        read("mcp2517fd").contains("OSC at 0xe00") && read("mcp2518fd").contains("OSC at 0xe00")
+    );
+    assert_eq!(run(&["flash", "id", "--json", "--bus", &bus]).ok().json()["jedec_id"], "ef4016");
+}
+
+#[test]
 fn a_board_without_a_flash_says_so() {
     let (_dir, path) = board("like = \"rpi3\"\n");
     let bus = format!("sim:{path}");

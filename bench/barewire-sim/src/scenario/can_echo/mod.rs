@@ -39,7 +39,7 @@ use std::num::NonZeroU64;
 
 use barewire::bus::Bus;
 use barewire::chip::mcp251xfd::{BitRate, CanError, Config, Mcp251xfd, Oscillator};
-use barewire::spi::Settings;
+use barewire::spi::{Mode, Settings};
 
 use crate::bring_up::{Charged, any};
 use crate::chip::{PS_PER_S, Ps};
@@ -227,7 +227,10 @@ pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<EchoFi
         charged = charged.for_linux_process();
     }
     let spi = Bus::with_platform(charged, &SimPlatform);
-    let device = spi.device(&Settings::new(spec.cs, setup.speed_hz)).map_err(EchoError::Spi)?;
+    let high = setup.board.cs.get(usize::from(spec.cs)).is_some_and(|cs| cs.active_high);
+    let mode = if high { Mode::CS_HIGH } else { Mode::default() };
+    let settings = Settings::new(spec.cs, setup.speed_hz).with_mode(mode);
+    let device = spi.device(&settings).map_err(EchoError::Spi)?;
     let speed_hz = device.effective().speed_hz;
     let mut driver = Mcp251xfd::new(device, board.timer(), setup.config)?;
     driver.start()?;

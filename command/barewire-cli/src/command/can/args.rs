@@ -25,12 +25,12 @@ pub(super) struct CanArgs {
     #[arg(long = "cs", value_name = "N", value_parser = number::count::<u8>)]
     pub(super) chip_select: Option<u8>,
     /// The fastest SPI clock allowed; 17 MHz is the most that the chip takes at 40 MHz (k and M: by
-    /// 1000)
-    #[arg(long, value_name = "HZ", default_value = "16000000", value_parser = number::hertz)]
-    pub(super) speed_hz: u32,
-    /// The chip's crystal or clock (k and M: by 1000); simulated boards have 40 MHz
-    #[arg(long, value_name = "HZ", default_value = "40000000", value_parser = number::hertz)]
-    pub(super) oscillator_hz: u32,
+    /// 1000) [default: 16 MHz, or less if the chip takes less]
+    #[arg(long, value_name = "HZ", value_parser = number::hertz)]
+    speed_hz: Option<u32>,
+    /// The chip's crystal or clock (k and M: by 1000) [default: a simulated board's, else 40 MHz]
+    #[arg(long, value_name = "HZ", value_parser = number::hertz)]
+    oscillator_hz: Option<u32>,
     /// The CAN bus's bit rate (k and M: by 1000)
     #[arg(long, value_name = "HZ", default_value = "250000", value_parser = number::hertz)]
     pub(super) bitrate: u32,
@@ -178,7 +178,7 @@ impl CanArgs {
 
     fn timings(&self) -> Result<(BitTiming, Option<BitTiming>), Failure> {
         let sysclk_hz = self.oscillator().sysclk_hz();
-        if !OSCILLATOR_HZ.contains(&self.oscillator_hz) {
+        if !OSCILLATOR_HZ.contains(&self.oscillator_hz()) {
             // Checked before the bit rates, which would be blamed instead.
             return Err(CanError::Oscillator { sysclk_hz }.into());
         }
@@ -190,7 +190,24 @@ impl CanArgs {
     }
 
     pub(super) fn oscillator(&self) -> Oscillator {
-        Oscillator::new(self.oscillator_hz)
+        Oscillator::new(self.oscillator_hz())
+    }
+
+    /// The chip's clock of the options, else that of a simulated board's chip at that chip select.
+    pub(super) fn oscillator_hz(&self) -> u32 {
+        let of_board = || match bus_name::parse(&self.bus) {
+            Ok(BusName::Sim(options)) => {
+                let chip = options.board.chip_at(self.chip_select().ok()?)?;
+                chip.can().map(|can| can.oscillator_hz)
+            }
+            _ => None,
+        };
+        self.oscillator_hz.or_else(of_board).unwrap_or(40_000_000)
+    }
+
+    /// The fastest SPI clock allowed.
+    pub(super) fn speed_hz(&self) -> u32 {
+        self.speed_hz.unwrap_or_else(|| self.oscillator().spi_max_hz().min(16_000_000))
     }
 
     pub(super) fn nominal(&self) -> BitRate {
@@ -210,7 +227,8 @@ impl CanArgs {
             None => Config::classic(self.oscillator(), self.nominal()),
         };
         // A tick of the time stamps is a microsecond.
-        let timestamp_prescaler = u16::try_from(self.oscillator_hz / 1_000_000).unwrap_or(1).max(1);
+        let timestamp_prescaler =
+            u16::try_from(self.oscillator_hz() / 1_000_000).unwrap_or(1).max(1);
         Config { crc: self.crc, timestamp_prescaler, ..config }
     }
 }

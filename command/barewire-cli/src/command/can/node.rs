@@ -136,16 +136,16 @@ impl CanArgs {
         let chip_select = self.chip_select()?;
         let waiter = Waiter::open(self, session)?;
         let chip_lock = session.keep_chip(chip_select)?;
-        let settings = Settings::new(chip_select, self.speed_hz);
+        let settings = Settings::new(chip_select, self.speed_hz());
         let settings = settings.with_mode(session.mode(chip_select));
         let device: Device<'s, dyn Controller + 's> = session.open.bus().device(&settings)?;
         let effective_speed_hz = device.effective().speed_hz;
-        session.note_clock(self.speed_hz, effective_speed_hz);
+        session.note_clock(self.speed_hz(), effective_speed_hz);
         // The speed asked, not the controller's next slower one: on another board it would be what
         // the chip gets.
         let max_hz = self.oscillator().spi_max_hz();
-        if self.speed_hz > max_hz {
-            return Err(CanError::SpiTooFast { speed_hz: self.speed_hz, max_hz }.into());
+        if self.speed_hz() > max_hz {
+            return Err(CanError::SpiTooFast { speed_hz: self.speed_hz(), max_hz }.into());
         }
         let chip = Mcp251xfd::new(device, BoxedTimer(session.open.timer()), config)?;
         let which = Which {
@@ -155,7 +155,7 @@ impl CanArgs {
                 Part::Mcp2517fd => "MCP2517FD",
                 Part::Mcp2518fd => "MCP2518FD",
             },
-            speed_hz: self.speed_hz,
+            speed_hz: self.speed_hz(),
             effective_speed_hz,
             rates: self.rates()?,
         };

@@ -9,7 +9,7 @@ mod value;
 mod write;
 
 use barewire::spi::Settings;
-use barewire_sim::board::spec::CanSpec;
+use barewire_sim::board::spec::{CanSpec, ChipSpec};
 use serde::Serialize;
 
 use crate::shared::bus_name::{self, BusName};
@@ -87,7 +87,11 @@ impl RegsArgs {
         let chip = self.chip;
         let bus_name = bus_name::parse(&self.bus).map_err(Failure::Usage)?;
         let on_board = match &bus_name {
-            BusName::Sim(options) => options.board.can().filter(|can| is(can, chip)),
+            BusName::Sim(options) => {
+                let at = |can: &CanSpec| self.chip_select.is_none_or(|cs| cs == can.cs);
+                let mut all = options.board.chips.iter().filter_map(ChipSpec::can);
+                all.find(|can| is(can, chip) && at(can))
+            }
             _ => None,
         };
         let chip_select = match (self.chip_select, on_board, &bus_name) {
