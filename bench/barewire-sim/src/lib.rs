@@ -13,6 +13,7 @@
 //! - [`wire`] joins them: chip selects, SCK, MOSI, MISO. [`check`] watches it, [`vcd`] writes it.
 //! - [`board`] puts one of each together and hands out bodies of `barewire`'s `Registers` and
 //!   `Timer`, so that the shipped driver runs on it unchanged. [`mod@line`] is a chip's INT pin.
+//! - [`near`] finds the name that a mistyped one meant.
 //! - [`scenario`] runs small programs on a board whose times are worth printing.
 //!
 //! Nothing here reads a clock, a random source or a file: the same options give the same trace,
@@ -30,6 +31,7 @@ pub mod chip;
 pub mod engine;
 pub mod line;
 pub mod model;
+pub mod near;
 pub mod platform;
 pub mod profile;
 pub mod random;

@@ -19,23 +19,17 @@ pub(crate) struct Display {
     picture: Option<OutFile>,
 }
 
-/// Why a display cannot be on the board.
-pub(crate) enum DisplayError {
-    /// Its pins.
-    Line(LineError),
-    /// Its picture's file.
-    File(OpenError),
-}
-
 impl Display {
-    /// Puts the display on the board. Its picture is written to that file when the bus is closed.
+    /// Puts the display on the board. Its picture is written to that file when the bus is closed. `refused` makes the error
+    /// of pins that it cannot have.
     pub(crate) fn attach(
         board: &Board,
         row: &DisplaySpec,
         picture: Option<&Path>,
-    ) -> Result<Self, DisplayError> {
-        let picture = picture.map(OutFile::create).transpose().map_err(DisplayError::File)?;
-        let chip = board.attach_display_of(row).map_err(DisplayError::Line)?;
+        refused: impl FnOnce(LineError) -> OpenError,
+    ) -> Result<Self, OpenError> {
+        let picture = picture.map(OutFile::create).transpose()?;
+        let chip = board.attach_display_of(row).map_err(refused)?;
         Ok(Self { chip, picture })
     }
 
@@ -52,10 +46,7 @@ impl Display {
         }
         let [dc, reset] = [*dc, *reset].map(|bit| Pad { block: 0, bit });
         let row = DisplaySpec { cs: *cs, dc, reset, picture: None };
-        Self::attach(board, &row, picture).map_err(|error| match error {
-            DisplayError::Line(error) => refused(error.to_string()),
-            DisplayError::File(error) => error,
-        })
+        Self::attach(board, &row, picture, |error| refused(error.to_string()))
     }
 
     /// Writes the picture: the display's memory, dark while it is off, as a PBM file.

@@ -57,7 +57,6 @@ mod kind;
 mod layers;
 mod local_bus;
 pub mod name;
-pub mod near;
 pub mod number;
 mod options;
 mod out_file;
@@ -67,6 +66,7 @@ mod waiting;
 mod wiring;
 
 pub use any_bus::{AnyBus, AnyDevice, AnyTimer, DynController, Steady};
+pub use barewire_sim::near;
 pub use error::OpenError;
 pub use flash_file::FlashFile;
 pub use kind::Backing;

@@ -17,7 +17,7 @@ use barewire_sim::model::tsc2046::TouchOptions;
 use barewire_sim::profile::CostLevel;
 use barewire_sim::{Board, BrokenRule, IntLine, Violation};
 
-use crate::display::{Display, DisplayError};
+use crate::display::Display;
 use crate::name::{FileUse, SimOptions};
 use crate::{FlashFile, OpenError, files, wiring};
 
@@ -185,11 +185,10 @@ impl SimBoard {
                     }
                 }
                 ChipSpec::Display(row) => {
-                    let display = Display::attach(board, row, options.picture(row.picture));
-                    self.displays.push(display.map_err(|error| match error {
-                        DisplayError::Line(error) => failed(row.cs, error),
-                        DisplayError::File(error) => error,
-                    })?);
+                    let picture = options.picture(row.picture);
+                    let display =
+                        Display::attach(board, row, picture, |error| failed(row.cs, error))?;
+                    self.displays.push(display);
                 }
                 ChipSpec::Leds(row) => {
                     board.attach_leds_of(row);

@@ -38,7 +38,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "bench/barewire-sim/src/",
         line: "barewire-sim: bound, scenario > bring_up > board > model > wire > line, platform, profile, vcd > \
-               check, engine, run, selection > chip, random",
+               check, engine, run, selection > chip, near, random",
     },
     Layers {
         folder: "bench/barewire-mmio/src/",
@@ -87,7 +87,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "bindings/barewire-open/src/",
         line: "barewire-open: any_bus, local_bus > kind, options > sim_board > display, first_read, wiring > confined, flash_file, \
-               layers, name, out_file, owned_message, waiting > files, near, number > error",
+               layers, name, out_file, owned_message, waiting > files, number > error",
     },
     Layers {
         folder: "bindings/c/src/",

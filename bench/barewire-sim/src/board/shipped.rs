@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::file::{self, BoardFileError, KnownBoards};
 use super::spec::{BoardSpec, ControllerKind};
+use crate::near;
 
 /// A board's name and file.
 struct Shipped {
@@ -130,7 +131,7 @@ impl BoardSpec {
         match SHIPPED.iter().find(|shipped| shipped.name == name) {
             Some(shipped) => Ok(shipped.spec()),
             None => {
-                let near = file::nearest(name, board_names());
+                let near = near::nearest(name, &board_names());
                 Err(UnknownBoard { name: name.into(), near })
             }
         }

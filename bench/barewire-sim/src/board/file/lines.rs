@@ -3,10 +3,11 @@
 use toml::Spanned;
 
 use super::form::{CsForm, Pin, WireForm};
-use super::{Kind, Wrong, nearest, text};
+use super::{Kind, Wrong, text};
 use crate::board::Pad;
 use crate::board::spec::{CsSpec, GpioSpec};
 use crate::model::BlockOptions;
+use crate::near;
 use crate::wire::Driver;
 
 /// How many chip selects a controller's driver moves.
@@ -192,8 +193,9 @@ impl Pins {
             Pin::Name(name) => match (0..).zip(names()).find(|(_, known)| known == name) {
                 Some((bit, _)) => Ok(bit),
                 None => {
-                    let known: Vec<&'static str> = names().map(|name| &*name.leak()).collect();
-                    let meant = match nearest(name, known.iter().copied()) {
+                    let known: Vec<String> = names().collect();
+                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                    let meant = match near::nearest(name, &known) {
                         Some(near) => format!("did you mean {near:?}? "),
                         None => String::new(),
                     };

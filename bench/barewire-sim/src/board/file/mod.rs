@@ -28,6 +28,7 @@ use self::lines::Pins;
 use super::spec::{BoardSpec, ControllerKind, GpioKind, GpioSpec};
 use crate::model::gpio;
 use crate::model::{atmel, bcm2835, cadence, dw_ssi, ecspi, mcspi, pl022, sifive};
+use crate::near;
 use crate::profile::{Profile, figure};
 
 /// A controller that a file can name.
@@ -247,25 +248,8 @@ fn kind_of(controller: &ControllerKind) -> &'static Kind {
 }
 
 /// The error for a `what` of a name that there is not.
-fn unknown(what: &str, name: &Spanned<String>, known: &[&'static str]) -> Wrong {
-    let word = name.get_ref();
-    let meant = match nearest(word, known.iter().copied()) {
-        Some(near) => format!("did you mean {near:?}? "),
-        None => String::new(),
-    };
-    Wrong::at(name, format!("there is no {what} {word:?}: {meant}(known: {})", known.join(", ")))
-}
-
-/// The known word nearest to `word`; `None` if even that is nothing like it.
-pub(super) fn nearest(
-    word: &str,
-    known: impl IntoIterator<Item = &'static str>,
-) -> Option<&'static str> {
-    let word = word.to_lowercase();
-    let likeness =
-        |known: &'static str| (strsim::jaro_winkler(&word, &known.to_lowercase()), known);
-    let alike = known.into_iter().map(likeness).filter(|&(likeness, _)| likeness > 0.75);
-    alike.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, known)| known)
+fn unknown(what: &str, name: &Spanned<String>, known: &[&str]) -> Wrong {
+    Wrong::at(name, near::unknown(what, name.get_ref(), known))
 }
 
 /// A name or a title, which lives as long as the board.
