@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use barewire_sim::profile::CostLevel;
-
 use crate::band::{self, Band, Kind, LeftOut, Replays};
 use crate::cost::{Checks, Costs};
 use crate::error::LabError;
@@ -13,6 +11,7 @@ use crate::fit::{self, Extent, Fit, FittedCost, Residual, Target};
 use crate::limits;
 use crate::ours;
 use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, UnpublishedResult};
+use crate::regime::Regime;
 use crate::replay::Runner;
 use crate::rules::Rules;
 use crate::score::{self, Score};
@@ -222,10 +221,15 @@ impl Lab {
             let band = replays.get(&figure.id).copied();
             let kind = self.rules.kind(&figure.id);
             let ours = asked.and_then(|(experiment, asked)| {
-                let [low, used, high] =
-                    CostLevel::ALL.map(|level| ours::ours(experiment, asked, level, &self.costs));
-                let (low, used, high) = (low?, used?, high?);
-                Some(Band { used, low: low.min(used).min(high), high: low.max(used).max(high) })
+                let used = ours::ours(experiment, asked, &self.costs)?;
+                let of = |costs: &Costs| ours::ours(experiment, asked, costs);
+                let drawn = self.draws.iter().filter_map(of);
+                let band = drawn.fold(Band { used, low: used, high: used }, |band, value| Band {
+                    low: band.low.min(value),
+                    high: band.high.max(value),
+                    ..band
+                });
+                Some(band.widened(by, &figure.unit))
             });
             if asked.is_some() {
                 tick();
@@ -243,6 +247,7 @@ impl Lab {
                 high: band.map(|band| band.high),
                 error: band.map(|band| (band.used - figure.value) / figure.value),
                 barewire: ours,
+                regime: asked.and_then(|(experiment, _)| Regime::of(experiment.workload)),
                 experiment: asked.map(|(experiment, _)| experiment.name.clone()),
                 unexplained: asked.and_then(|(_, asked)| asked.unexplained.clone()),
             });

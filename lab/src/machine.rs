@@ -26,6 +26,7 @@ use barewire_sim::engine;
 use barewire_sim::{Board, Selection};
 
 use crate::cost::{Amount, Costs};
+use crate::regime::Regime;
 
 /// How a span takes part in the attribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,8 +256,8 @@ pub struct Machine {
     costs: Rc<Costs>,
     off: Rc<BTreeSet<String>>,
     record: Rc<RefCell<Vec<Span>>>,
-    /// The time of an instruction besides its clocks, in picoseconds.
-    cold_ps: Rc<Cell<f64>>,
+    /// Whether the code that runs now is cold.
+    regime: Rc<Cell<Regime>>,
     /// The background spans that the running thread has open.
     background: Rc<RefCell<BTreeSet<Rc<str>>>>,
 }
@@ -271,7 +272,7 @@ impl Machine {
             costs,
             off,
             record: Rc::default(),
-            cold_ps: Rc::default(),
+            regime: Rc::default(),
             background: Rc::default(),
         };
         machine.set_cold(false);
@@ -306,7 +307,7 @@ impl Machine {
     /// From now on code runs that was not run a moment ago: see the cost `cold`. A switch of threads costs what it does
     /// when the engine's run begins.
     pub fn set_cold(&self, cold: bool) {
-        self.cold_ps.set(if cold { self.costs.get("cold") * 1e3 } else { 0.0 });
+        self.regime.set(if cold { Regime::AfterIdle } else { Regime::InALoop });
         self.board.engine().set_costs(self.threads());
     }
 
@@ -387,9 +388,7 @@ impl Machine {
     }
 
     fn instructions_ps(&self, count: f64) -> Ps {
-        let profile = self.board.profile();
-        let rate = profile.cpu_hz.value as f64 * profile.ipc_milli.value as f64 / 1e3;
-        (count * (self.costs.get("clocks") / rate * 1e12 + self.cold_ps.get())).round() as Ps
+        (count * self.costs.instruction_ps(&self.board.profile(), self.regime.get())).round() as Ps
     }
 
     /// Work that must happen.

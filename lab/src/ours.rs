@@ -1,6 +1,7 @@
-//! barewire on the experiments' own workloads, with the same way of waiting: simulated on the board's profile.
+//! barewire on the experiments' own workloads, with the same way of waiting and by the same costs: simulated on the
+//! bench's boards.
 //!
-//! *Read first*: `barewire_sim::scenario`, whose scenarios these are where there is one.
+//! *Read first*: `barewire_sim::scenario`, whose scenarios these are where there is one; [`crate::regime`].
 
 use std::num::NonZeroU64;
 
@@ -10,7 +11,7 @@ use barewire::controller::ALWAYS_POLL;
 use barewire::spi::Settings;
 use barewire_sim::bring_up::{Charged, SimInterrupt, any, any_interrupt};
 use barewire_sim::chip::Ps;
-use barewire_sim::profile::{CostLevel, Profile};
+use barewire_sim::profile::Profile;
 use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Who};
 use barewire_sim::scenario::sampling;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
@@ -18,33 +19,29 @@ use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
 use crate::cost::Costs;
 use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::{Path, Waiting};
+use crate::regime::Regime;
 use crate::replay::Runner;
 
 /// The clock of the thread's echo.
 const ECHO_HZ: u32 = 16_000_000;
 
-/// barewire's figure beside that of `asked`, in the same unit, with the bench's own costs at `level`; an unmap has
-/// those of `kernel`, the lab's. `None` if barewire takes no part in the experiment, or cannot wait that way.
+/// barewire's figure beside that of `asked`, in the same unit, by `costs`, as the kernel's is. `None` if barewire takes
+/// no part in the experiment, or cannot wait that way.
 #[must_use]
-pub fn ours(
-    experiment: &Experiment,
-    asked: &Question,
-    level: CostLevel,
-    kernel: &Costs,
-) -> Option<f64> {
+pub fn ours(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<f64> {
     match experiment.workload {
-        Workload::Echo => echo(experiment, asked, level),
-        Workload::Dd => dd(experiment, asked, level),
-        Workload::Spidev => spidev(experiment, asked, level),
-        Workload::Nor => nor(experiment, asked, level),
-        Workload::Unmap => unmap(experiment, asked, kernel),
+        Workload::Echo => echo(experiment, asked, costs),
+        Workload::Dd => dd(experiment, asked, costs),
+        Workload::Spidev => spidev(experiment, asked, costs),
+        Workload::Nor => nor(experiment, asked, costs),
+        Workload::Unmap => unmap(experiment, asked, costs),
         Workload::Camera | Workload::Beside | Workload::Stated => None,
     }
 }
 
-fn board(experiment: &Experiment, level: CostLevel) -> Option<(&'static BoardSpec, Profile)> {
+fn board(experiment: &Experiment, costs: &Costs) -> Option<(&'static BoardSpec, Profile)> {
     let spec = BoardSpec::find(&experiment.board).ok()?;
-    Some((spec, spec.profile.at(level)))
+    Some((spec, costs.process(&spec.profile, Regime::of(experiment.workload)?)))
 }
 
 /// A process that UIO wakes receives, and another one echoes: that many frames, that far apart.
@@ -57,11 +54,13 @@ pub(crate) fn echoed(
     let mut setup = Setup::published(spec, Who::Sockets, NonZeroU64::new(frames)?, gap_ps);
     setup.board_options.profile = Some(profile);
     setup.speed_hz = speed_hz;
+    // The kernels' paths have none either: they wake from an idle that has stopped the tick.
+    setup.ticks = false;
     can_echo::run(setup, &mut |_| true).ok()
 }
 
-fn echo(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
-    let (spec, profile) = board(experiment, level)?;
+fn echo(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<f64> {
+    let (spec, profile) = board(experiment, costs)?;
     let frames = (experiment.frames, experiment.gap_us * 1_000_000);
     let echoed = echoed(spec, profile, frames, ECHO_HZ)?;
     let processors = f64::from(experiment.processors);
@@ -138,21 +137,21 @@ pub(crate) fn reads(
 }
 
 /// The same reads, without dd and page cache around them.
-fn dd(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
+fn dd(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<f64> {
     const BLOCK: usize = 512;
     // A share of the processor includes the work around the reads.
     if asked.metric != "time" {
         return None;
     }
-    let (spec, profile) = board(experiment, level)?;
+    let (spec, profile) = board(experiment, costs)?;
     let limit_ns = poll_limit_ns(Path::find(&asked.path).ok()?.waiting)?;
     let reads = reads(spec, profile, limit_ns, experiment.speed_hz, BLOCK, false)?;
     Some(reads.period_us * asked.scale.unwrap_or(1.0) / 1e6)
 }
 
 /// The same status and read, polled, without dd and mtd around them.
-fn nor(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
-    let (spec, profile) = board(experiment, level)?;
+fn nor(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<f64> {
+    let (spec, profile) = board(experiment, costs)?;
     let (block, blocks) = (asked.block?, asked.blocks?);
     let reads = reads(spec, profile, ALWAYS_POLL, experiment.speed_hz, block, true)?;
     let time_us = (blocks - 1) as f64 * reads.period_us + reads.window_us;
@@ -160,10 +159,10 @@ fn nor(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f6
 }
 
 /// A prepared message of that many conversions, by a process. It has no cs_change delay that could be taken away.
-fn spidev(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option<f64> {
+fn spidev(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<f64> {
     // The block rests for a clock after each of three bytes but the last.
     const CLOCKS: f64 = 26.0;
-    let (_, profile) = board(experiment, level).filter(|(spec, _)| spec.name == sampling::BOARD)?;
+    let (_, profile) = board(experiment, costs).filter(|(spec, _)| spec.name == sampling::BOARD)?;
     let batch = asked.batch.unwrap_or(1);
     let setup = sampling::Setup {
         board_options: BoardOptions { profile: Some(profile), ..BoardOptions::default() },
@@ -188,10 +187,10 @@ fn spidev(experiment: &Experiment, asked: &Question, level: CostLevel) -> Option
     }
 }
 
-/// The same call with barewire's own flush: the costs are the kernel's, whatever flushes.
-fn unmap(experiment: &Experiment, asked: &Question, kernel: &Costs) -> Option<f64> {
+/// The same call with barewire's own flush: the costs are the same, whatever flushes.
+fn unmap(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<f64> {
     let gathered = Question { path: "arm-smmu-gathered".into(), ..asked.clone() };
-    Some(Runner::new(kernel).take(experiment, &gathered).ok()?.value)
+    Some(Runner::new(costs).take(experiment, &gathered).ok()?.value)
 }
 
 #[cfg(test)]
@@ -217,7 +216,7 @@ mod tests {
                 return;
             }
             let id = &*asked.id;
-            let figure = ours(experiment, asked, CostLevel::Used, &kernel);
+            let figure = ours(experiment, asked, &kernel);
             let figure = figure.unwrap_or_else(|| panic!("{id} has none"));
             match asked.metric.as_str() {
                 "rate" => assert!(figure > published, "{id}: {figure} {published}"),
@@ -236,7 +235,7 @@ mod tests {
         let figure = |metric: &str, batch| {
             let asked =
                 Question { metric: metric.into(), batch: Some(batch), ..Question::default() };
-            ours(&ellis, &asked, CostLevel::Used, &kernel).expect("a figure")
+            ours(&ellis, &asked, &kernel).expect("a figure")
         };
         let n = 10.0;
         let sample_us = figure("transfer", 10)

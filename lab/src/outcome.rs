@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::band::{Band, Kind};
+use crate::regime::Regime;
 
 /// One figure: published, replayed, and barewire's.
 #[derive(Clone, Debug, Serialize)]
@@ -33,9 +34,11 @@ pub struct Row {
     pub high: Option<f64>,
     /// (replayed - published) / published.
     pub error: Option<f64>,
-    /// barewire with the same workload and the same way of waiting, simulated; `None` if barewire takes no
-    /// part.
+    /// barewire with the same workload and the same way of waiting, simulated by the same costs as `replayed`; its ends
+    /// are from the same sets of costs. `None` if barewire takes no part.
     pub barewire: Option<Band>,
+    /// What barewire's code did a moment before.
+    pub regime: Option<Regime>,
     /// The experiment that replays it.
     pub experiment: Option<String>,
     /// Why the lab does not explain it, with a suspected mechanism or "none suspected".

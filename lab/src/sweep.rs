@@ -44,7 +44,7 @@ use std::rc::Rc;
 
 use barewire::chip::mcp3008::MCP3008;
 use barewire_sim::engine::Thread;
-use barewire_sim::profile::{CostLevel, Profile};
+use barewire_sim::profile::Profile;
 use barewire_sim::scenario::sampling;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
@@ -56,6 +56,7 @@ use crate::kernel::{Core, Kernel, Path, Waiting, Xfer};
 use crate::machine::Machine;
 use crate::ours;
 use crate::outcome::{BreakEven, Sweep, SweepRequest};
+use crate::regime::Regime;
 use crate::workload::{self, dd, echo, nor, spidev};
 
 /// Transfers of a call on the Raspberry Pi.
@@ -683,7 +684,8 @@ impl Sweeper {
     }
 
     fn profile_of_ours(&self, point: &Point) -> Profile {
-        self.at(self.spec.profile.at(CostLevel::Used), point)
+        let regime = if self.bench == Bench::Echo { Regime::AfterIdle } else { Regime::InALoop };
+        self.at(self.costs.process(&self.spec.profile, regime), point)
     }
 }
 

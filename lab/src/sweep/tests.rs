@@ -1,5 +1,7 @@
 //! Sweeps with the fitted costs.
 
+use barewire_sim::profile::CostLevel;
+
 use super::*;
 
 fn request(path: &str, board: &str, parameter: &str, values: &[f64]) -> SweepRequest {

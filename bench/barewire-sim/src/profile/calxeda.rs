@@ -43,18 +43,18 @@ impl Profile {
         )
         .from(500, IPC_HALF)
         .to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: ranged([33_000, 66_000, 196_240], ACCESSES),
-        register_write_ps: ranged([20_240, 40_500, 122_760], ACCESSES),
-        gpio_read_ps: ranged([33_000, 66_000, 196_240], ACCESSES),
-        gpio_write_ps: ranged([20_240, 40_500, 122_760], ACCESSES),
-        write_ack_ps: ranged([12_760, 25_500, 73_480], ACK),
+        register_read_ps: ranged([33_000, 196_240, 392_480], ACCESSES),
+        register_write_ps: ranged([20_240, 122_760, 245_520], ACCESSES),
+        gpio_read_ps: ranged([33_000, 196_240, 392_480], ACCESSES),
+        gpio_write_ps: ranged([20_240, 122_760, 245_520], ACCESSES),
+        write_ack_ps: ranged([12_760, 73_480, 146_960], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
-            66_000,
+            196_240,
             "assumption: the SP804's counter is a register behind the same bridge: a register read",
         )
         .from(33_000, SCALED_LOW)
-        .to(196_240, SCALED_HIGH),
+        .to(392_480, SCALED_HIGH),
         timer_frequency_hz: figure(
             150_000_000,
             "Linux ecx-common.dtsi: the SP804, its clock source, is clocked by pclk, 150 MHz",
@@ -70,14 +70,14 @@ impl Profile {
         futex_call_ps: ranged([850_000, 1_000_000, 1_666_000], THREADS),
         irq_thread_ps: ranged([5_490_000, 6_457_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
-            209_000,
+            339_240,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
              the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
         )
         .from(140_143, ENTRY_LOW)
-        .to(1_609_097, ENTRY_HIGH),
-        interrupt_exit_ps: ranged([55_955, 112_000, 265_618], EXIT),
+        .to(1_805_337, ENTRY_HIGH),
+        interrupt_exit_ps: ranged([55_955, 194_260, 388_378], EXIT),
     };
 }

@@ -7,14 +7,13 @@ use super::{
     LOOP_COUNTED, Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
 
-const WRITE_ASSUMED: &str = "assumption: as measured on i.MX RT1166 (a GPIO DR_TOGGLE loop runs at \
-    5.43 MHz: 184 ns a period, two writes; qcentlabs.com/posts/fast_gpio), through the same AIPS \
-    bridge, taken unscaled although its bus clock is up to three times as fast; to be replaced by a \
-    measurement on silicon";
+const WRITE_ASSUMED: &str = "assumption: 18.4 clocks of the bus, 66 MHz, as measured on i.MX RT1166 \
+    through the same AIPS bridge (a GPIO DR_TOGGLE loop runs at 5.43 MHz: 184 ns a period, two writes, \
+    at about 200 MHz; qcentlabs.com/posts/fast_gpio); to be replaced by a measurement on silicon";
 const WRITE_LOW: &str = "assumption: three clocks of 66 MHz, one to come into the bridge's clock and \
     two of a transfer without wait states";
-const WRITE_HIGH: &str = "assumption: the same 92 ns x 200 / 66 for the bus clock, which the same page \
-    gives as up to about 200 MHz and which is 66 MHz here";
+const WRITE_HIGH: &str = "assumption: twice the figure used, for another master on the bridge, or one more \
+    bridge in the way";
 const READ_ASSUMED: &str = "assumption: a read waits for the round trip, taken as about 1.6 x the \
     posted write; to be replaced by a measurement on silicon";
 const READ_LOW: &str = "assumption: about 1.6 x the posted write's low end";
@@ -55,11 +54,11 @@ impl Profile {
         name: "imx8mp",
         cpu_hz: figure(1_600_000_000, "IMX8MPCEC data sheet: Cortex-A53, nominal mode, 1.6 GHz"),
         ipc_milli: figure(1_000, IPC_ASSUMED_A53).from(500, IPC_HALF).to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: ranged([75_000, 150_000, 446_000], READS),
-        register_write_ps: ranged([46_000, 92_000, 279_000], WRITES),
-        gpio_read_ps: ranged([75_000, 150_000, 446_000], READS),
-        gpio_write_ps: ranged([46_000, 92_000, 279_000], WRITES),
-        write_ack_ps: ranged([29_000, 58_000, 167_000], ACK),
+        register_read_ps: ranged([75_000, 446_000, 892_000], READS),
+        register_write_ps: ranged([46_000, 279_000, 558_000], WRITES),
+        gpio_read_ps: ranged([75_000, 446_000, 892_000], READS),
+        gpio_write_ps: ranged([46_000, 279_000, 558_000], WRITES),
+        write_ack_ps: ranged([29_000, 167_000, 334_000], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             25_000,
@@ -67,7 +66,7 @@ impl Profile {
              a measurement on silicon",
         )
         .from(6_250, TIMER_LOW)
-        .to(150_000, TIMER_HIGH),
+        .to(446_000, TIMER_HIGH),
         timer_frequency_hz: figure(
             8_000_000,
             "i.MX 8M reference manuals, system counter: 24 MHz / 3, 125 ns a tick",
@@ -98,15 +97,15 @@ impl Profile {
         .from(4_804_000, THREADS_LOW)
         .to(38_000_000, IRQ_PUBLISHED),
         interrupt_latency_ps: figure(
-            275_000,
+            571_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
              the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
         )
         .from(168_750, ENTRY_LOW)
-        .to(1_682_250, ENTRY_HIGH),
-        interrupt_exit_ps: ranged([77_250, 154_500, 404_000], EXIT),
+        .to(2_128_250, ENTRY_HIGH),
+        interrupt_exit_ps: ranged([77_250, 341_500, 683_000], EXIT),
     };
 
     /// Boundary Devices SABRE Lite: i.MX 6Quad, four Cortex-A9.
@@ -118,16 +117,16 @@ impl Profile {
             "assumption: the Cortex-A9 sustains one instruction a clock on driver code; to be \
              replaced by a count on silicon",
         ).from(500, IPC_HALF).to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: ranged([75_000, 150_000, 446_000], SCALED_READS),
-        register_write_ps: ranged([46_000, 92_000, 279_000], SCALED_WRITES),
-        gpio_read_ps: ranged([75_000, 150_000, 446_000], SCALED_READS),
-        gpio_write_ps: ranged([46_000, 92_000, 279_000], SCALED_WRITES),
-        write_ack_ps: ranged([29_000, 58_000, 167_000], ACK),
+        register_read_ps: ranged([75_000, 446_000, 892_000], SCALED_READS),
+        register_write_ps: ranged([46_000, 279_000, 558_000], SCALED_WRITES),
+        gpio_read_ps: ranged([75_000, 446_000, 892_000], SCALED_READS),
+        gpio_write_ps: ranged([46_000, 279_000, 558_000], SCALED_WRITES),
+        write_ack_ps: ranged([29_000, 167_000, 334_000], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
-            150_000,
+            446_000,
             "assumption: the GPT counter is a register behind the same AIPS bridge: a register read",
-        ).from(75_000, SCALED_LOW).to(446_000, SCALED_HIGH),
+        ).from(75_000, SCALED_LOW).to(892_000, SCALED_HIGH),
         timer_frequency_hz: figure(3_000_000, "Linux timer-imx-gpt on i.MX 6Quad: 24 MHz / 8"),
         reference_hz: figure(
             60_000_000,
@@ -139,13 +138,13 @@ impl Profile {
         futex_call_ps: ranged([1_190_400, 1_400_000, 2_333_000], THREADS),
         irq_thread_ps: ranged([7_686_400, 9_040_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
-            350_000,
+            646_000,
             "assumption: 100 clocks to the handler (published as a best case: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
              the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
-        ).from(225_000, ENTRY_LOW).to(2_424_000, ENTRY_HIGH),
-        interrupt_exit_ps: ranged([96_000, 192_000, 479_000], EXIT),
+        ).from(225_000, ENTRY_LOW).to(2_870_000, ENTRY_HIGH),
+        interrupt_exit_ps: ranged([96_000, 379_000, 758_000], EXIT),
     };
 
     /// A board with NXP i.MX 6DualLite: two Cortex-A9. The core, its clock, the bridge and the clocks

@@ -3,7 +3,7 @@
 //! *Read first*: the module page of [`super`].
 
 use super::{
-    ACK, ACK_HIGH, ENTRY_HIGH, ENTRY_LOW, EXIT, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53, IPC_HALF,
+    ACK, ACK_HIGH, EXIT, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53, IPC_HALF,
     IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
 
@@ -69,12 +69,17 @@ impl Profile {
         futex_call_ps: ranged([992_000, 1_166_667, 1_944_000], THREADS),
         irq_thread_ps: ranged([6_405_000, 7_533_334, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
-            289_000,
+            3_375_000,
+            "assumption: the middle of 4 us to 5 us to the code of an interrupt, published for a Raspberry Pi 2 \
+             (900 MHz Cortex-A7; msperl/spi-bcm2835 issue 11), x 900 / 1200 for the clock; to be replaced by a \
+             measurement on silicon",
+        ).from(
+            236_113,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
              jblopen.com/arm-cortex-a-interrupt-latency), two register reads to find the source, at \
              the core's controller and at the one behind it, 100 instructions to save registers \
-             and find the handler; to be replaced by a measurement on silicon",
-        ).from(236_113, ENTRY_LOW).to(1_848_334, ENTRY_HIGH),
+             and find the handler, all at their cheap ends",
+        ).to(5_000_000, "the longest of the same source, unscaled"),
         interrupt_exit_ps: figure(
             83_334,
             "assumption: 100 instructions to restore registers; BCM2837's interrupt controllers \
@@ -98,13 +103,13 @@ impl Profile {
              code; to be replaced by a count on silicon",
         ).from(1_000, "assumption: as the in-order Cortex-A53, where each access waits for the last")
         .to(4_000, "four instructions a clock are the most this core decodes"),
-        register_read_ps: figure(1_000_000, RP1_READ).from(400_000, RP1_READ_LOW).to(2_000_000, RP1_READ_HIGH),
+        register_read_ps: figure(1_500_000, RP1_READ).from(400_000, RP1_READ_LOW).to(2_000_000, RP1_READ_HIGH),
         register_write_ps: figure(
             25_000,
             "assumption: as a GPIO write: both blocks are behind the same link; to be replaced by a \
              measurement on silicon",
         ).from(14_000, RP1_WRITE_LOW).to(32_500, RP1_WRITE_HIGH),
-        gpio_read_ps: figure(1_000_000, RP1_READ).from(400_000, RP1_READ_LOW).to(2_000_000, RP1_READ_HIGH),
+        gpio_read_ps: figure(1_500_000, RP1_READ).from(400_000, RP1_READ_LOW).to(2_000_000, RP1_READ_HIGH),
         gpio_write_ps: figure(
             25_000,
             "measured on a Raspberry Pi 5 (192 million writes that set and clear a pin make a square \
@@ -145,12 +150,17 @@ impl Profile {
         futex_call_ps: figure(583_334, RPI5_THREADS).from(496_000, RPI5_THREADS_LOW).to(972_000, RPI5_THREADS_HIGH),
         irq_thread_ps: figure(3_766_667, RPI5_THREADS).from(3_202_500, RPI5_THREADS_LOW).to(38_000_000, IRQ_PUBLISHED),
         interrupt_latency_ps: figure(
-            562_501,
-            "assumption: RP1's message crosses the link in half a register read's time; 100 clocks \
+            13_500_000,
+            "assumption: the middle of 7 us to 20 us, by which the handler of a pin's interrupt is late on an \
+             idle Raspberry Pi 5 (James Clark, September 2026, github.com/jclark/satpulse/issues/460); to be \
+             replaced by a measurement on silicon",
+        ).from(
+            252_084,
+            "assumption: RP1's message crosses the link in half of a register read's low end; 100 clocks \
              to the handler (a best case published for the Cortex-A9: \
-             jblopen.com/arm-cortex-a-interrupt-latency), 100 instructions to save registers and \
-             find the handler; to be replaced by a measurement on silicon",
-        ).from(252_084, ENTRY_LOW).to(1_782_501, ENTRY_HIGH),
+             jblopen.com/arm-cortex-a-interrupt-latency), 100 instructions at the dearer rate to save \
+             registers and find the handler",
+        ).to(20_000_000, "the longest of the same source"),
         interrupt_exit_ps: ranged([24_417, 45_834, 74_167], EXIT),
     };
 }
@@ -165,9 +175,10 @@ const RPI5_THREADS: &str = "assumption: as on imx8mp, x 2/3 for the clock, 2.4 i
 const RPI5_THREADS_LOW: &str = "assumption: as on imx8mp, x 2/3 for the clock, its low end";
 const RPI5_THREADS_HIGH: &str = "assumption: as on imx8mp, x 2/3 for the clock, its high end";
 
-const RP1_READ: &str = "assumption: about a microsecond, in which a program that polls RP1's pins \
-    reads one (James Clark, gpiomem: read a Raspberry Pi GPIO's level from the controller registers, \
-    September 2026, github.com/jclark/satpulse/pull/457); to be replaced by a measurement on silicon";
+const RP1_READ: &str = "assumption: the middle of three that are published: about 1 us, which a program \
+    that polls RP1's pins asks for (github.com/jclark/satpulse/issues/460), about 1.5 us, which it then has \
+    between two reads (pull request 462 there, James Clark, September 2026), and about 1.6 us for a round trip \
+    (P33M, February 2025, github.com/raspberrypi/linux/pull/6649); to be replaced by a measurement on silicon";
 const RP1_READ_LOW: &str = "assumption: the time published for a change of a pin's mode, 19.2 million \
     in 7.68 s (mstroh76, January 2025, github.com/WiringPi/WiringPi/issues/305)";
 const RP1_READ_HIGH: &str = "assumption: as far above as a link needs that other traffic keeps busy; \

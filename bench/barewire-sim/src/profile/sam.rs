@@ -49,18 +49,18 @@ impl Profile {
         )
         .from(341, IPC_LOW)
         .to(1_000, IPC_HIGH),
-        register_read_ps: ranged([37_500, 75_000, 223_000], ACCESSES),
-        register_write_ps: ranged([23_000, 46_000, 139_500], ACCESSES),
-        gpio_read_ps: ranged([37_500, 75_000, 223_000], ACCESSES),
-        gpio_write_ps: ranged([23_000, 46_000, 139_500], ACCESSES),
-        write_ack_ps: ranged([14_500, 29_000, 83_500], ACK),
+        register_read_ps: ranged([37_500, 223_000, 446_000], ACCESSES),
+        register_write_ps: ranged([23_000, 139_500, 279_000], ACCESSES),
+        gpio_read_ps: ranged([37_500, 223_000, 446_000], ACCESSES),
+        gpio_write_ps: ranged([23_000, 139_500, 279_000], ACCESSES),
+        write_ack_ps: ranged([14_500, 83_500, 167_000], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
-            75_000,
+            223_000,
             "assumption: TC_CV is a register behind the same bridge: a register read",
         )
         .from(37_500, SCALED_LOW)
-        .to(223_000, SCALED_HIGH),
+        .to(446_000, SCALED_HIGH),
         timer_frequency_hz: figure(
             16_500_000,
             "Linux timer-atmel-tcb takes the largest of the dividers 2, 8, 32 and 128 that leaves \
@@ -77,20 +77,20 @@ impl Profile {
         futex_call_ps: ranged([3_290_000, 3_880_000, 6_450_000], THREADS),
         irq_thread_ps: ranged([21_250_000, 25_080_000, 64_773_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
-            542_000,
+            690_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
              the AIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
         )
         .from(416_288, ENTRY_LOW)
-        .to(4_145_830, ENTRY_HIGH),
+        .to(4_368_830, ENTRY_HIGH),
         interrupt_exit_ps: figure(
-            323_000,
+            416_500,
             "assumption: a posted register write's time to end the interrupt at the AIC, 100 \
              instructions to restore registers; to be replaced by a measurement on silicon",
         )
         .from(212_394, EXIT_LOW)
-        .to(694_909, EXIT_HIGH),
+        .to(834_409, EXIT_HIGH),
     };
 }

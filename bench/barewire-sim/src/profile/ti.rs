@@ -10,17 +10,21 @@ use super::{
     LOOP_COUNTED, Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
 
-const ACCESS: &str = "assumption: as on imx8mp, x 66 / 100 for the bus clock: the interconnect, not the \
-    core, sets the cost, and is taken to need as many clocks of L4_PER (100 MHz) as AIPS needs of 66 \
-    MHz; to be replaced by a measurement on silicon";
+const WRITE: &str = "assumption: as published for this board's GPIO through /dev/mem: a square wave of 2.8 \
+    MHz, 357 ns a period, two writes (hackaday.com/2013/12/07/speeding-up-beaglebone-black-gpio-a-thousand-times); \
+    that is 17.9 clocks of L4_PER (100 MHz), where i.MX RT1166's bridge has 18.4 of its own; to be \
+    replaced by a measurement of the controller's registers";
+const READ: &str = "assumption: a read waits for the round trip, taken as about 1.6 x the posted write; to be \
+    replaced by a measurement on silicon";
 const ACCESS_LOW: &str = "assumption: as on imx8mp, x 66 / 100, its low end";
-const ACCESS_HIGH: &str = "assumption: as on imx8mp, unscaled, its high end";
+const ACCESS_HIGH: &str = "assumption: twice the figure used, for another master on the interconnect";
 const SCALED_THREADS: &str = "assumption: as on imx8mp, x 1.6 for the clock (1.6 GHz to 1 GHz) and \
     x 1.15 for the core (as for ipc_milli); to be replaced by a measurement on silicon";
 const SCALED_THREADS_LOW: &str = "assumption: as on imx8mp, x 1.6 x 1.15, its low end";
 const SCALED_THREADS_HIGH: &str = "assumption: as on imx8mp, x 1.6 x 1.15, its high end";
 
-const ACCESSES: Sources = [ACCESS_LOW, ACCESS, ACCESS_HIGH];
+const READS: Sources = [ACCESS_LOW, READ, ACCESS_HIGH];
+const WRITES: Sources = [ACCESS_LOW, WRITE, ACCESS_HIGH];
 const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];
 const WAKES: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, WAKE_PUBLISHED];
 const IRQ_THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, IRQ_PUBLISHED];
@@ -38,18 +42,18 @@ impl Profile {
         )
         .from(435, IPC_HALF)
         .to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: ranged([49_500, 99_000, 446_000], ACCESSES),
-        register_write_ps: ranged([30_500, 61_000, 279_000], ACCESSES),
-        gpio_read_ps: ranged([49_500, 99_000, 446_000], ACCESSES),
-        gpio_write_ps: ranged([30_500, 61_000, 279_000], ACCESSES),
-        write_ack_ps: ranged([19_000, 38_000, 167_000], ACK),
+        register_read_ps: ranged([49_500, 286_000, 572_000], READS),
+        register_write_ps: ranged([30_500, 178_500, 357_000], WRITES),
+        gpio_read_ps: ranged([49_500, 286_000, 572_000], READS),
+        gpio_write_ps: ranged([30_500, 178_500, 357_000], WRITES),
+        write_ack_ps: ranged([19_000, 107_500, 215_000], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
-            99_000,
+            286_000,
             "assumption: TCRR of DMTIMER2 is a register behind the same interconnect: a register read",
         )
         .from(49_500, ACCESS_LOW)
-        .to(446_000, ACCESS_HIGH),
+        .to(572_000, ACCESS_HIGH),
         timer_frequency_hz: figure(
             24_000_000,
             "Linux am33xx.dtsi: DMTIMER2 counts sys_clkin_ck, the boards' crystal of 24 MHz",
@@ -64,20 +68,20 @@ impl Profile {
         futex_call_ps: ranged([1_369_000, 1_610_000, 2_683_000], THREADS),
         irq_thread_ps: ranged([8_839_000, 10_396_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
-            314_000,
+            501_000,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to ask INTC, 100 \
              instructions to save registers and find the handler; to be replaced by a measurement on \
              silicon",
         )
         .from(199_500, ENTRY_LOW)
-        .to(2_454_000, ENTRY_HIGH),
+        .to(2_580_000, ENTRY_HIGH),
         interrupt_exit_ps: figure(
-            176_000,
+            293_500,
             "assumption: a posted register write's time to end the interrupt at INTC, 100 \
              instructions to restore registers; to be replaced by a measurement on silicon",
         )
         .from(80_500, EXIT_LOW)
-        .to(509_000, EXIT_HIGH),
+        .to(587_000, EXIT_HIGH),
     };
 }

@@ -41,11 +41,11 @@ impl Profile {
         )
         .from(500, IPC_HALF)
         .to(2_000, IPC_ISSUE_WIDTH),
-        register_read_ps: ranged([44_595, 89_189, 265_189], ACCESSES),
-        register_write_ps: ranged([27_351, 54_703, 165_892], ACCESSES),
-        gpio_read_ps: ranged([44_595, 89_189, 265_189], ACCESSES),
-        gpio_write_ps: ranged([27_351, 54_703, 165_892], ACCESSES),
-        write_ack_ps: ranged([17_244, 34_486, 99_297], ACK),
+        register_read_ps: ranged([44_595, 265_189, 530_378], ACCESSES),
+        register_write_ps: ranged([27_351, 165_892, 331_784], ACCESSES),
+        gpio_read_ps: ranged([44_595, 265_189, 530_378], ACCESSES),
+        gpio_write_ps: ranged([27_351, 165_892, 331_784], ACCESSES),
+        write_ack_ps: ranged([17_244, 99_297, 198_594], ACK),
         instructions_per_access: figure(4, LOOP_COUNTED),
         timer_read_ps: figure(
             90_000,
@@ -53,7 +53,7 @@ impl Profile {
              upper half) of 20 clocks of 667 MHz; to be replaced by a measurement on silicon",
         )
         .from(45_000, "assumption: the same three reads, 10 clocks each")
-        .to(267_567, "assumption: the same three reads, each as dear as a register behind the bus"),
+        .to(795_567, "assumption: the same three reads, each as dear as a register behind the bus"),
         timer_frequency_hz: figure(
             333_333_333,
             "the global timer counts CPU_3x2x, half of the core's clock (UG585, 8.1)",
@@ -68,14 +68,14 @@ impl Profile {
         futex_call_ps: ranged([1_785_600, 2_100_000, 3_499_500], THREADS),
         irq_thread_ps: ranged([11_529_600, 13_560_000, 38_000_000], IRQ_THREADS),
         interrupt_latency_ps: figure(
-            389_189,
+            565_189,
             "assumption: 100 clocks to the handler (a best case published for the Cortex-A9: \
              jblopen.com/arm-cortex-a-interrupt-latency), a register read's time to acknowledge at \
              the GIC, 100 instructions to save registers and find the handler; to be replaced by a \
              measurement on silicon",
         )
         .from(269_595, ENTRY_LOW)
-        .to(3_232_189, ENTRY_HIGH),
-        interrupt_exit_ps: ranged([102_351, 204_703, 465_892], EXIT),
+        .to(3_497_378, ENTRY_HIGH),
+        interrupt_exit_ps: ranged([102_351, 315_892, 631_784], EXIT),
     };
 }

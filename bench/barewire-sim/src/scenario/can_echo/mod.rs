@@ -88,6 +88,9 @@ pub struct Setup {
     pub board_options: BoardOptions,
     /// The code that echoes.
     pub who: Who,
+    /// A timer tick that fell due is charged with a process's next message, also if it fell into a sleep. A kernel that
+    /// stops its tick when it is idle has none there.
+    pub ticks: bool,
     /// The driver's configuration.
     pub config: Config,
     /// The CAN bus's bits, as `config` makes them.
@@ -114,6 +117,7 @@ impl Setup {
             board,
             board_options: BoardOptions::default(),
             who,
+            ticks: true,
             config: Config::classic(Oscillator::new(oscillator_hz), nominal),
             times: BitTimes::from_rates(nominal.bitrate_hz, nominal.bitrate_hz),
             speed_hz: 16_000_000,
@@ -223,7 +227,7 @@ pub fn run(setup: Setup, carry_on: &mut dyn FnMut(u64) -> bool) -> Result<EchoFi
     chip.borrow_mut().set_faults(setup.faults);
     let spec = setup.board.can().expect("the board has a CAN controller");
     let mut charged = Charged::new(any(&board), board.clone());
-    if setup.who != Who::HardInterrupt {
+    if setup.who != Who::HardInterrupt && setup.ticks {
         charged = charged.for_linux_process();
     }
     let spi = Bus::with_platform(charged, &SimPlatform);
