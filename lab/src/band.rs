@@ -32,8 +32,8 @@ impl Kind {
     }
 }
 
-/// A figure in its own unit: with the costs used, and the smallest and largest of several runs. The lab's runs have
-/// sets of costs that the fit leaves as probable; barewire's have all costs of the board at their low and high ends.
+/// A figure in its own unit: with the costs used, and the smallest and largest of several runs with sets of costs that
+/// the fit leaves as probable, the same for kernels and barewire.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Band {
     /// With the costs used.
@@ -45,6 +45,12 @@ pub struct Band {
 }
 
 impl Band {
+    /// The band with another run in it.
+    #[must_use]
+    pub fn with(self, value: f64) -> Self {
+        Self { low: self.low.min(value), high: self.high.max(value), ..self }
+    }
+
     /// The band with both ends `by` times further out; a share of a processor ends at 100 %.
     #[must_use]
     pub fn widened(self, by: f64, unit: &str) -> Self {

@@ -118,12 +118,19 @@ pub struct Checks {
     /// The scores in all of costs drawn at random from their assumed ranges, without any fit.
     #[serde(default)]
     pub random: Vec<f64>,
+    /// How far bands are moved out, a factor.
+    #[serde(default = "one")]
+    pub bands_widened: f64,
     /// By id, a figure by the costs of the fit that leaves its thread out, in its unit.
     #[serde(default)]
     pub left_out: BTreeMap<String, f64>,
     /// By id, a figure of another board by costs that were fitted to the RFC's board alone, in its unit.
     #[serde(default)]
     pub across_boards: BTreeMap<String, f64>,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl Checks {
@@ -177,8 +184,8 @@ pub fn fitted_text(
     );
     let _ = writeln!(
         text,
-        "[check]\nunfitted = {}\nshuffled = {:?}\nrandom = {:?}\n\n[check.leave_one_out]",
-        checks.unfitted, checks.shuffled, checks.random
+        "[check]\nunfitted = {}\nshuffled = {:?}\nrandom = {:?}\nbands_widened = {:?}\n\n[check.leave_one_out]",
+        checks.unfitted, checks.shuffled, checks.random, checks.bands_widened
     );
     for (thread, score) in &checks.leave_one_out {
         let _ = writeln!(text, "{thread} = {score}");

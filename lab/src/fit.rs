@@ -96,6 +96,8 @@ pub struct Fit {
     pub random: Vec<f64>,
     /// Each thread's figures by the fit that leaves the thread out, by id.
     pub left_out: Vec<(String, f64)>,
+    /// How far bands are moved out for four of five of these figures to be in them; a factor.
+    pub bands_widened: f64,
 }
 
 /// How much of a fit's validation is repeated. Each takes as long as the fit itself.

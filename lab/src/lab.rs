@@ -172,6 +172,20 @@ impl Lab {
         values
     }
 
+    /// How far bands are moved out, see [`band::widening`], with figures by fits that leave their thread out.
+    fn widening(&self, replays: &Replays, left_out: &BTreeMap<String, f64>) -> (f64, f64) {
+        let is_predicted = |one: &&Figure| self.rules.kind(&one.id) == Kind::Predicted;
+        let predicted = self.figures.iter().filter(is_predicted).filter_map(|figure| {
+            Some(LeftOut {
+                id: &figure.id,
+                unit: &figure.unit,
+                published: figure.value,
+                simulated: *left_out.get(&figure.id)?,
+            })
+        });
+        band::widening(replays, &predicted.collect::<Vec<_>>())
+    }
+
     /// All figures at the costs used, and the smallest and largest value of each over these costs
     /// and `draws`.
     fn bands(&self, draws: &[Costs], progress: &mut dyn FnMut()) -> Replays {
@@ -181,7 +195,7 @@ impl Lab {
         for draw in draws {
             for (id, value) in self.replay(draw, progress) {
                 if let Some(band) = bands.get_mut(&id) {
-                    (band.low, band.high) = (band.low.min(value), band.high.max(value));
+                    *band = band.with(value);
                 }
             }
         }
@@ -199,17 +213,7 @@ impl Lab {
         };
         let checks = Checks::kept();
         let mut replays = self.bands(&self.draws, &mut tick);
-        let predicted =
-            self.figures.iter().filter(|one| self.rules.kind(&one.id) == Kind::Predicted);
-        let left_out = predicted.filter_map(|figure| {
-            Some(LeftOut {
-                id: &figure.id,
-                unit: &figure.unit,
-                published: figure.value,
-                simulated: *checks.left_out.get(&figure.id)?,
-            })
-        });
-        let (by, covered) = band::widening(&replays, &left_out.collect::<Vec<_>>());
+        let (by, covered) = self.widening(&replays, &checks.left_out);
         for figure in &self.figures {
             if let Some(band) = replays.get_mut(&figure.id) {
                 *band = band.widened(by, &figure.unit);
@@ -221,15 +225,8 @@ impl Lab {
             let band = replays.get(&figure.id).copied();
             let kind = self.rules.kind(&figure.id);
             let ours = asked.and_then(|(experiment, asked)| {
-                let used = ours::ours(experiment, asked, &self.costs)?;
-                let of = |costs: &Costs| ours::ours(experiment, asked, costs);
-                let drawn = self.draws.iter().filter_map(of);
-                let band = drawn.fold(Band { used, low: used, high: used }, |band, value| Band {
-                    low: band.low.min(value),
-                    high: band.high.max(value),
-                    ..band
-                });
-                Some(band.widened(by, &figure.unit))
+                let costs = (&self.costs, &*self.draws);
+                ours::band(experiment, asked, costs, (by, &figure.unit))
             });
             if asked.is_some() {
                 tick();
@@ -427,6 +424,9 @@ impl Lab {
             shuffled.push(scored(&moved).all.lab);
             progress(2 + threads.len() + seed, all);
         }
+        let kept = left_out.iter().cloned().collect();
+        let drawn: Vec<Costs> = draws.iter().map(|draw| moved_to(&costs).with(draw)).collect();
+        let (bands_widened, _) = self.widening(&with(&costs).bands(&drawn, &mut || ()), &kept);
         let random = fit::random(&assumed, extent.random).into_iter();
         let random =
             random.map(|costs| Self::with_costs(costs, Vec::new()).score().all.lab).collect();
@@ -440,6 +440,7 @@ impl Lab {
             shuffled,
             random,
             left_out,
+            bands_widened,
         })
     }
 

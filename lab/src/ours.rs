@@ -15,9 +15,12 @@ use barewire_sim::profile::Profile;
 use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Who};
 use barewire_sim::scenario::sampling;
 use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
+use serde::Serialize;
 
-use crate::cost::Costs;
+use crate::band::Band;
+use crate::cost::{Checks, Costs};
 use crate::experiment::{Experiment, Question, Workload};
+use crate::figure::published;
 use crate::kernel::{Path, Waiting};
 use crate::regime::Regime;
 use crate::replay::Runner;
@@ -37,6 +40,63 @@ pub fn ours(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<
         Workload::Unmap => unmap(experiment, asked, costs),
         Workload::Camera | Workload::Beside | Workload::Stated => None,
     }
+}
+
+/// [`ours`] with its band: by the costs used, and by each of `draws`, both ends then moved out as far as the kernels' are.
+pub(crate) fn band(
+    experiment: &Experiment,
+    asked: &Question,
+    (costs, draws): (&Costs, &[Costs]),
+    (widened, unit): (f64, &str),
+) -> Option<Band> {
+    let of = |costs: &Costs| ours(experiment, asked, costs);
+    let used = of(costs)?;
+    let band = draws.iter().filter_map(of).fold(Band { used, low: used, high: used }, Band::with);
+    Some(band.widened(widened, unit))
+}
+
+/// barewire beside a published figure, as [`Lab::run`](crate::Lab::run) has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    /// The published figure's id.
+    pub id: &'static str,
+    /// The unit of all of them.
+    pub unit: String,
+    /// The published figure.
+    pub published: f64,
+    /// The path that it was measured on.
+    pub path: String,
+    /// barewire's, simulated by the costs that the lab fitted to such kernels.
+    pub barewire: Band,
+    /// What its code did a moment before.
+    pub regime: Regime,
+}
+
+/// What stands beside the published figures `ids`, without a run of the whole lab.
+///
+/// # Panics
+/// If one is not a figure of the lab that barewire stands beside.
+#[must_use]
+pub fn beside(ids: &[&'static str]) -> Vec<Beside> {
+    let (costs, draws) = (Costs::fitted(), Costs::drawn());
+    let (experiments, figures) = (Experiment::all(), published());
+    let widened = Checks::kept().bands_widened;
+    let one = |&id: &&'static str| {
+        let figure = figures.iter().find(|figure| figure.id == id)?;
+        let of = |one: &Experiment| one.figure.iter().find(|asked| asked.id == id).cloned();
+        let (experiment, asked) = experiments.iter().find_map(|one| Some((one, of(one)?)))?;
+        let widened = (widened, &*figure.unit);
+        Some(Beside {
+            id,
+            unit: figure.unit.clone(),
+            published: figure.value,
+            path: asked.path.clone(),
+            barewire: band(experiment, &asked, (&costs, &draws), widened)?,
+            regime: Regime::of(experiment.workload)?,
+        })
+    };
+    let all = ids.iter().map(|id| one(id).unwrap_or_else(|| panic!("{id} has none beside it")));
+    all.collect()
 }
 
 fn board(experiment: &Experiment, costs: &Costs) -> Option<(&'static BoardSpec, Profile)> {
@@ -196,7 +256,6 @@ fn unmap(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::published;
 
     fn all(mut each: impl FnMut(&Experiment, &Question, f64)) {
         let published = published();

@@ -123,13 +123,17 @@ mod tests {
                 let threads = Machine::new(
                     Board::new(
                         BoardSpec::find("imx8mp").expect("a board"),
-                        BoardOptions { profile: Some(costs.profile(of)), ..BoardOptions::default() },
+                        BoardOptions {
+                            profile: Some(costs.profile(of)),
+                            ..BoardOptions::default()
+                        },
                     ),
                     Rc::new(costs.fresh()),
                     Rc::default(),
                 );
                 threads.set_cold(regime == Regime::AfterIdle);
-                let (kernel, program) = (threads.threads(), costs.process(of, regime).thread_costs());
+                let (kernel, program) =
+                    (threads.threads(), costs.process(of, regime).thread_costs());
                 assert_eq!(kernel.context_switch_ps, program.context_switch_ps);
                 assert_eq!(kernel.wake_call_ps, program.wake_call_ps);
                 assert_eq!(kernel.wake_ps, program.wake_ps);

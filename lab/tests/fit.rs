@@ -46,6 +46,8 @@ fn the_kept_fit_is_that_of_the_fit_set() {
             .collect(),
         shuffled: rest(fit.shuffled, &kept.shuffled),
         random: rest(fit.random, &kept.random),
+        // Bands are of all draws.
+        bands_widened: if bless { fit.bands_widened } else { kept.bands_widened },
         left_out: fit.left_out.into_iter().map(|(id, value)| (id, fit::rounded(value))).collect(),
         across_boards: across.collect(),
     };

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use barewire_lab::cost::Costs;
+use barewire_lab::ours::beside;
 use barewire_lab::outcome::{Outcome, Row};
 use barewire_lab::rules::Class;
 use barewire_lab::{Kind, Lab, LabError};
@@ -125,6 +126,12 @@ fn the_lab_replays_what_was_reviewed_and_says_what_it_does_not_explain() {
         unreplayed.into_iter().all(|row| row.kind == Kind::Input),
         "only inputs are not replayed"
     );
+    let score = &outcome.score;
+    assert_eq!(score.bands_widened.to_bits(), outcome.checks.bands_widened.to_bits());
+    let row = |id: &str| outcome.figures.iter().find(|row| row.id == id).expect("a figure");
+    for beside in beside(&["jander-rfc-irq-C", "ellis-patched-10"]) {
+        assert_eq!(Some(beside.barewire), row(beside.id).barewire, "{}", beside.id);
+    }
     // A figure is marked as unexplained although it is explained now, or the other way round.
     let marked: BTreeSet<String> = outcome
         .figures

@@ -208,9 +208,11 @@ mod tests {
     #[test]
     fn interrupts_and_dma_leave_the_processor_to_the_other() {
         let Beside { alone, beside } = beside("linux-5.19-both-irq");
-        // 420 bytes at 1 MHz are 3,360 us; one handler of the other bus, or a few, may delay them.
-        assert!((3_360.0..3_420.0).contains(&alone.sample_us), "{alone:?}");
-        assert!((0.0..60.0).contains(&(beside.sample_us - alone.sample_us)), "{beside:?}");
+        // 420 bytes at 1 MHz are 3,360 us; a FIFO's words are written and read before and after them, and one handler of
+        // the other bus, or a few, may delay them.
+        assert!((3_360.0..3_460.0).contains(&alone.sample_us), "{alone:?}");
+        // Each of them moves up to 64 words, 0.7 us a word.
+        assert!((0.0..200.0).contains(&(beside.sample_us - alone.sample_us)), "{beside:?}");
         assert!((1.0..1.05).contains(&(beside.read_us / alone.read_us)), "{alone:?} {beside:?}");
         // One SDMA serves both.
         let Beside { alone, beside } = self::beside("linux-5.19-both-dma");

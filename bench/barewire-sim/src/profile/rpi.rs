@@ -3,8 +3,8 @@
 //! *Read first*: the module page of [`super`].
 
 use super::{
-    ACK, ACK_HIGH, EXIT, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53, IPC_HALF,
-    IPC_ISSUE_WIDTH, IRQ_PUBLISHED, LOOP_COUNTED, Profile, Sources, WAKE_PUBLISHED, figure, ranged,
+    ACK, ACK_HIGH, EXIT, EXIT_HIGH, EXIT_LOW, IPC_ASSUMED_A53, IPC_HALF, IPC_ISSUE_WIDTH,
+    IRQ_PUBLISHED, LOOP_COUNTED, Profile, Sources, WAKE_PUBLISHED, figure, ranged,
 };
 
 const THREADS: Sources = [SCALED_THREADS_LOW, SCALED_THREADS, SCALED_THREADS_HIGH];

@@ -17,7 +17,8 @@ const WRITE: &str = "assumption: as published for this board's GPIO through /dev
 const READ: &str = "assumption: a read waits for the round trip, taken as about 1.6 x the posted write; to be \
     replaced by a measurement on silicon";
 const ACCESS_LOW: &str = "assumption: as on imx8mp, x 66 / 100, its low end";
-const ACCESS_HIGH: &str = "assumption: twice the figure used, for another master on the interconnect";
+const ACCESS_HIGH: &str =
+    "assumption: twice the figure used, for another master on the interconnect";
 const SCALED_THREADS: &str = "assumption: as on imx8mp, x 1.6 for the clock (1.6 GHz to 1 GHz) and \
     x 1.15 for the core (as for ipc_milli); to be replaced by a measurement on silicon";
 const SCALED_THREADS_LOW: &str = "assumption: as on imx8mp, x 1.6 x 1.15, its low end";
