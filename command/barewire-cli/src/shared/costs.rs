@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use std::panic;
 use std::thread::{self, ScopedJoinHandle};
 
-use barewire_sim::BoardSpec;
-use barewire_sim::profile::{CostLevel, Profile};
+use barewire_sim::profile::CostLevel;
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
@@ -40,11 +39,6 @@ impl Costs {
             Self::Used => CostLevel::Used,
             Self::High => CostLevel::High,
         }
-    }
-
-    /// The costs of `board` at this level.
-    pub(crate) fn profile(self, board: &BoardSpec) -> Profile {
-        board.profile.at(self.level())
     }
 
     /// The one of that level.

@@ -9,12 +9,14 @@
 //! | [`output`] | results on stdout, notes on stderr |
 //! | [`failure`] | why a command ended, and its exit code |
 //! | [`interrupt`] | Ctrl-C |
+//! | [`beside`] | published figures and barewire's beside them, by the lab's costs |
 //! | [`costs`] | whether a simulated board charges low, usual or high costs |
 //! | [`files`] | refuses an output that is another file of the command |
 //! | [`progress`] | a progress bar |
 //! | [`processors`] | pins threads to processors |
 //! | [`real_time`] | priority, processor and locked memory of a command |
 
+pub(crate) mod beside;
 pub(crate) mod costs;
 pub(crate) mod failure;
 pub(crate) mod files;

@@ -121,14 +121,13 @@ fn the_table_has_what_was_published_of_the_same_load_only() {
     for part in ["simulated (cost profile imx8mp)", "20 frames, one every 10 ms", "152", "Jander"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(!text.contains("13.3, 10.2"), "{text}");
+    assert!(!text.contains("13.3"), "{text}");
     let text = echo("--bus sim:imx8mp -n 20 --full-load").ok().text();
-    assert!(text.contains("13.3, 10.2") && !text.contains(" 152\n"), "{text}");
-    assert!(text.contains("no comparison with ours, of one, is possible"), "{text}");
+    assert!(text.contains("13.3") && text.contains("Jander") && !text.contains(" 152 "), "{text}");
     // With other loads nothing is compared with the published figures.
     for other in ["-g 5", "--bitrate 1M", "-L 4", "--full-load --bitrate 500k", "-R"] {
         let text = echo(&format!("--bus sim:imx8mp -n 20 {other}")).ok().text();
-        assert!(!text.contains("Jander") && !text.contains(" 152\n"), "{other}: {text}");
+        assert!(!text.contains("Jander") && !text.contains(" 152 "), "{other}: {text}");
     }
 }
 

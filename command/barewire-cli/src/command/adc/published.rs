@@ -5,28 +5,17 @@
 
 use std::ops::RangeInclusive;
 
+use barewire_lab::ours::{Beside, beside};
+
 use super::Which;
 
-/// A row of the article.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PublishedRow {
-    pub(super) batch: usize,
-    /// With the unchanged kernel.
-    pub(super) stock_samples_per_s: u32,
-    /// The delay removed.
-    pub(super) patched_samples_per_s: u32,
-}
-
-const ROWS: [PublishedRow; 4] = [
-    row(1, 69_800, 69_600),
-    row(10, 52_500, 98_300),
-    row(100, 51_200, 105_200),
-    row(500, 51_100, 105_500),
+/// The article's rows: conversions an ioctl, the figure with the unchanged kernel and the one with the delay removed.
+const ROWS: [(usize, [&str; 2]); 4] = [
+    (1, ["ellis-stock-1", "ellis-patched-1"]),
+    (10, ["ellis-stock-10", "ellis-patched-10"]),
+    (100, ["ellis-stock-100", "ellis-patched-100"]),
+    (500, ["ellis-stock-500", "ellis-patched-500"]),
 ];
-
-const fn row(batch: usize, stock_samples_per_s: u32, patched_samples_per_s: u32) -> PublishedRow {
-    PublishedRow { batch, stock_samples_per_s, patched_samples_per_s }
-}
 
 /// One transfer as the author's scope showed it: 7.2 µs of clocks, 1.6 of lead, 0.4 of lag.
 pub(super) const TRANSFER_US: f64 = 9.2;
@@ -38,12 +27,13 @@ pub(super) const CALL_US: f64 = 5.0;
 /// The author's clock: 3.6 MHz asked, 3.571 made.
 const SPEED_HZ: RangeInclusive<u32> = 3_570_000..=3_600_000;
 
-/// The published figures for that many conversions a message, if `which` is the set-up they were
-/// measured on.
-pub(super) fn of(which: &Which, channels: usize, batch: usize) -> Option<PublishedRow> {
+/// The published samples a second for that many conversions a message, as the kernel was and with the delay removed, and
+/// barewire's by the costs that the lab fitted to it; if `which` is the set-up they were measured on.
+pub(super) fn of(which: &Which, channels: usize, batch: usize) -> Option<Vec<Beside>> {
     let Which { place, chip, effective_speed_hz, .. } = which;
     let his_board = !place.simulated || place.bus == "sim:rpi3";
     let same =
         his_board && *chip == "MCP3008" && channels == 1 && SPEED_HZ.contains(effective_speed_hz);
-    ROWS.into_iter().find(|row| same && row.batch == batch)
+    let (_, ids) = ROWS.iter().find(|row| same && row.0 == batch)?;
+    Some(beside(ids))
 }

@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use barewire::chip::mcp3008::Input;
+use barewire_lab::Band;
 use barewire_sim::Parts;
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -111,9 +112,12 @@ struct Row {
     interval: Interval,
     missed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    published_stock_samples_per_s: Option<u32>,
+    published_stock_samples_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    published_patched_samples_per_s: Option<u32>,
+    published_patched_samples_per_s: Option<f64>,
+    /// barewire's by the costs that the lab fitted to the kernel of these two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lab_samples_per_s: Option<Band>,
     #[serde(skip_serializing_if = "Ranges::is_empty")]
     ranges: Ranges,
 }
@@ -280,6 +284,7 @@ impl Row {
         // His loop did not pause.
         let published = published::of(which, plan.inputs.len(), plan.batch);
         let published = published.filter(|_| plan.rate_hz.is_none());
+        let (published, simulated) = (published.as_deref(), which.place.simulated);
         Ok(Self {
             batch: plan.batch,
             samples: capture.codes.len() / plan.inputs.len(),
@@ -288,8 +293,9 @@ impl Row {
             parts: Parts::of(&capture.selections, plan.conversions()).map(Times::of),
             interval: Interval::of(plan, capture)?,
             missed: capture.missed,
-            published_stock_samples_per_s: published.map(|row| row.stock_samples_per_s),
-            published_patched_samples_per_s: published.map(|row| row.patched_samples_per_s),
+            published_stock_samples_per_s: published.map(|rows| rows[0].published),
+            published_patched_samples_per_s: published.map(|rows| rows[1].published),
+            lab_samples_per_s: published.filter(|_| simulated).map(|rows| rows[1].barewire),
             ranges: Ranges::default(),
         })
     }
@@ -420,7 +426,11 @@ impl Report {
     fn rates(&self) -> String {
         let published = self.rows.iter().any(|row| row.published_stock_samples_per_s.is_some());
         let mut text = format!("\nbatch  {:<28}", "samples/s");
-        text += if published { "| spidev, published: as was, patched\n" } else { "\n" };
+        let lab = self.rows.iter().any(|row| row.lab_samples_per_s.is_some());
+        if published {
+            text += "| spidev, published: as was, patched";
+        }
+        text += if lab { " | barewire by the lab's costs\n" } else { "\n" };
         for row in &self.rows {
             let grouped = |rate: f64| figure::grouped(rate.round() as u64);
             let rate = row.ranges.text("samples_per_s", row.samples_per_s, grouped);
@@ -428,8 +438,13 @@ impl Report {
             if let (Some(stock), Some(patched)) =
                 (row.published_stock_samples_per_s, row.published_patched_samples_per_s)
             {
-                let [stock, patched] = [stock, patched].map(|rate| figure::grouped(rate.into()));
-                let _ = write!(text, "| {stock}, {patched}");
+                let grouped = |rate: f64| figure::grouped(rate.round() as u64);
+                let theirs = format!("{}, {}", grouped(stock), grouped(patched));
+                let _ = write!(text, "| {theirs:<34}");
+                if let Some(Band { used, low, high }) = row.lab_samples_per_s {
+                    let [used, low, high] = [used, low, high].map(grouped);
+                    let _ = write!(text, "| {used} ({low}–{high})");
+                }
             }
             text.truncate(text.trim_end().len());
             text.push('\n');

@@ -6,19 +6,17 @@
 //! 2. Run one register access by the prepared path, watched: the timeline is read off the
 //!    recording of the wire, so it is what a scope on the pins would show.
 //! 3. Run it many times for the figures per access.
-//! 4. Let CAN frames be echoed: the published figures to compare with are of such traffic.
+//! 4. Let CAN frames be echoed in the lab, because the published figures to compare with are of such traffic: by the costs
+//!    that are fitted to these figures, so that both sides pay the same for code that waits for memory.
 //!
-//! All of it runs three times, at the costs used and at both ends of their ranges ([`crate::shared::costs`]).
+//! All but the last runs three times, at the costs used and at both ends of their ranges ([`crate::shared::costs`]).
 
 mod picture;
 mod text;
 mod timeline;
 
-use std::num::NonZeroU64;
-
 use barewire::spi::Settings;
-use barewire_sim::scenario::can_echo::{self, Setup, Who};
-use barewire_sim::{BoardOptions, BoardSpec};
+use barewire_lab::ours::{Beside, beside};
 use serde::Serialize;
 
 use crate::command::flash::{self, PIECE};
@@ -34,9 +32,6 @@ const SPEED_HZ: u32 = 20_000_000;
 const PATTERN_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 1 << 20;
 const ACCESSES: u64 = 1_000;
-const CAN_FRAMES: NonZeroU64 = NonZeroU64::new(100).expect("some");
-/// The time from one frame to the next, as in the published measurement.
-const CAN_GAP_PS: u64 = 10_000_000_000;
 /// RDID and three bytes to clock its answer in.
 const ACCESS: [u8; 4] = [0x9f, 0, 0, 0];
 
@@ -67,8 +62,8 @@ struct Report {
     write: DataStretch,
     read: DataStretch,
     access: Access,
-    can_traffic: CanTraffic,
-    published: &'static [PublishedTime],
+    /// CS falls to first clock, as published and ours, by the costs that the lab fitted to those kernels.
+    beside: Vec<Beside>,
     counted: &'static [Counted],
     /// Whether the text is the picture alone.
     #[serde(skip)]
@@ -144,81 +139,21 @@ impl Report {
         };
         let (write, read) = (moved(|report| &report.write), moved(|report| &report.read));
         let access = Ranges::of(&self.access, &low.access, &high.access, &Access::HEADLINES);
-        let [used, low, high] = [&self, low, high].map(|report| &report.can_traffic);
-        let can = Ranges::of(used, low, high, &CanTraffic::HEADLINES);
         Self {
             write: DataStretch { ranges: write, ..self.write },
             read: DataStretch { ranges: read, ..self.read },
             access: Access { ranges: access, ..self.access },
-            can_traffic: CanTraffic { ranges: can, ..self.can_traffic },
             ..self
         }
     }
 }
 
-/// The traffic that the published figures are of: frames of an MCP2518FD, echoed by a process.
-#[derive(Serialize)]
-struct CanTraffic {
-    frames: u64,
-    cs_to_first_clock_ns_p50: f64,
-    cs_to_first_clock_ns_max: f64,
-    #[serde(skip_serializing_if = "Ranges::is_empty")]
-    ranges: Ranges,
-}
-
-impl CanTraffic {
-    const HEADLINES: [Headline<Self>; 2] = [
-        ("cs_to_first_clock_ns_p50", |can| Some(can.cs_to_first_clock_ns_p50)),
-        ("cs_to_first_clock_ns_max", |can| Some(can.cs_to_first_clock_ns_max)),
-    ];
-
-    /// Lets some frames be echoed on another such board.
-    fn run(board: &'static BoardSpec, costs: Costs) -> Result<Self, Failure> {
-        let published = Setup::published(board, Who::Process, CAN_FRAMES, CAN_GAP_PS);
-        let profile = Some(costs.profile(board));
-        let board_options = BoardOptions { profile, ..BoardOptions::default() };
-        let setup = Setup { board_options, ..published };
-        let echoed = can_echo::run(setup, &mut |_| !interrupt::asked())?;
-        interrupt::check()?;
-        let spread =
-            echoed.cs_to_clock.ok_or_else(|| Failure::Failed("no CAN frame was echoed".into()))?;
-        let ns = |us: f64| (us * 1e3).round();
-        Ok(Self {
-            frames: CAN_FRAMES.get(),
-            cs_to_first_clock_ns_p50: ns(spread.p50_us),
-            cs_to_first_clock_ns_max: ns(spread.max_us),
-            ranges: Ranges::default(),
-        })
-    }
-}
-
-/// Published measurements of the same thing.
-#[derive(Serialize)]
-struct PublishedTime {
-    what: &'static str,
-    /// The figure as the thread's author wrote it, including "ca.".
-    text: &'static str,
-    cs_to_first_clock_ns: u64,
-    source: &'static str,
-}
-
-const JANDER: &str = "measured on i.MX 8M Plus silicon: David Jander, [RFC] A new SPI API for \
-    fast, low-latency regmap peripheral access, linux-spi, 12 May 2022, 3.1.3";
-
-/// The thread's kernels A, B and C.
-const PUBLISHED: &[PublishedTime] = &[
-    published("Linux 5.18-rc1 (A)", "ca. 10 us", 10_000),
-    published("A + polling spi-imx (B)", "9.8 us", 9_800),
-    published("B + his fast API (C)", "2.6 us", 2_600),
+/// The thread's kernels A, B and C, each with the figure as its author wrote it, "ca." among it.
+const PUBLISHED: [(&str, &str, &str); 3] = [
+    ("jander-rfc-cs2clk-A", "Linux 5.18-rc1 (A)", "ca. 10 us"),
+    ("jander-rfc-cs2clk-B", "A + polling spi-imx (B)", "9.8 us"),
+    ("jander-rfc-cs2clk-C", "B + his fast API (C)", "2.6 us"),
 ];
-
-const fn published(
-    what: &'static str,
-    text: &'static str,
-    cs_to_first_clock_ns: u64,
-) -> PublishedTime {
-    PublishedTime { what, text, cs_to_first_clock_ns, source: JANDER }
-}
 
 /// Instructions of a message of 4 bytes, counted before.
 #[derive(Serialize)]
@@ -315,9 +250,6 @@ fn demo(session: &Session) -> Result<Report, Failure> {
         }
     }
     let figures = Figures::of(simulated);
-    let board =
-        BoardSpec::find(figures.profile).map_err(|error| Failure::Failed(error.to_string()))?;
-    let can_traffic = CanTraffic::run(board, figures.costs)?;
     let mean = |total: u64| total as f64 / ACCESSES as f64;
     Ok(Report {
         bus: BUS,
@@ -339,8 +271,7 @@ fn demo(session: &Session) -> Result<Report, Failure> {
             bus_use: figures.bus_use,
             ranges: Ranges::default(),
         },
-        can_traffic,
-        published: PUBLISHED,
+        beside: beside(&PUBLISHED.map(|(id, ..)| id)),
         counted: COUNTED,
         picture: false,
     })

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    Access, COUNTED, CanTraffic, Counted, DataStretch, PUBLISHED, PublishedTime, Report, picture,
-};
+use barewire_lab::Band;
+use barewire_lab::ours::Beside;
+
+use super::{Access, COUNTED, Counted, DataStretch, PUBLISHED, Report, picture};
+use crate::shared::beside;
 use crate::shared::costs::Costs;
 use crate::shared::session::{self, Figures};
 use crate::shared::text::figure::{self, Unit};
@@ -67,7 +69,6 @@ impl Report {
     }
 
     fn compare(&self, out: &mut String) -> std::fmt::Result {
-        let CanTraffic { cs_to_first_clock_ns_p50: ours, ranges, .. } = &self.can_traffic;
         fn row(
             out: &mut String,
             what: &str,
@@ -79,19 +80,19 @@ impl Report {
         }
         writeln!(
             out,
-            "CS falls to first clock, frames of an MCP2518FD (# lowest costs, = used, - highest)"
+            "CS falls to first clock, frames of an MCP2518FD after idle (# lowest, = used, - highest)"
         )?;
-        let longest =
-            PUBLISHED.iter().map(|row| row.cs_to_first_clock_ns).max().unwrap_or(1) as f64;
-        for PublishedTime { what, text, cs_to_first_clock_ns, .. } in PUBLISHED {
-            let bar = picture::figure([*cs_to_first_clock_ns as f64; 3], longest);
+        let longest = self.beside.iter().map(|one| one.published).fold(0.0, f64::max);
+        for (Beside { published, .. }, (_, what, text)) in self.beside.iter().zip(PUBLISHED) {
+            let bar = picture::figure([*published; 3], longest);
             row(out, what, text, &bar, "published, on silicon")?;
         }
-        let ours_us =
-            ranges.text("cs_to_first_clock_ns_p50", *ours, |ns| format!("{:.2}", ns / 1e3));
-        let values = ranges.values("cs_to_first_clock_ns_p50").unwrap_or([*ours; 3]);
-        let bar = picture::figure(values, longest);
-        row(out, "barewire, a process", &format!("{ours_us} us"), &bar, "simulated, this run")?;
+        if let Some(beside) = self.beside.last() {
+            let Band { used, low, high } = beside.barewire;
+            let bar = picture::figure([low, used, high], longest);
+            let ours = format!("{} us", beside::ours(beside));
+            row(out, "barewire, a process", &ours, &bar, "simulated, lab's costs")?;
+        }
         writeln!(
             out,
             "Instructions of a 4-byte message on that board, emulated (a register access is one)"

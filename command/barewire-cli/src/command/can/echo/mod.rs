@@ -5,8 +5,8 @@
 //! # How it works
 //! Each kind of echo runs on a board of its own, and all get equal frames. Without `--costs` each
 //! runs on three boards: at the usual costs and at both ends of their ranges. The JSON has the
-//! figures of the process at its top; beside them are the other kinds', and the figures published
-//! for a kernel.
+//! figures of the process at its top; beside them are the other kinds', and of frames like those published for a kernel
+//! the published figures with barewire's by the same costs ([`published`]).
 
 mod published;
 mod table;
@@ -18,7 +18,7 @@ use std::thread::{self, ScopedJoinHandle};
 
 use barewire_sim::model::can::Pattern;
 use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Spread, Who};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::args::{CanArgs, Rates};
 use super::far::{Far, FarArgs, IdMode};
@@ -29,7 +29,7 @@ use crate::shared::interrupt;
 use crate::shared::output;
 use crate::shared::progress::Progress;
 use crate::shared::session::Place;
-use published::PublishedRow;
+use published::Lines;
 
 /// The bit rate of the published figures.
 const PUBLISHED_BITRATE_HZ: u32 = 250_000;
@@ -253,10 +253,13 @@ struct Report {
     #[serde(flatten)]
     first: Row,
     rows: Vec<Row>,
-    published: &'static [PublishedRow],
-    /// Whether the frames are those of the published figures.
-    #[serde(skip)]
-    as_published: bool,
+    /// The figures published of such frames, and ours beside them; empty if these are others.
+    #[serde(serialize_with = "all_of")]
+    beside: Lines,
+}
+
+fn all_of<S: Serializer>(lines: &Lines, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(lines.iter().flat_map(|(_, figures)| figures))
 }
 
 const PERCENT_OF: &str =
@@ -352,8 +355,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         percent_of: PERCENT_OF,
         first: rows[0].clone(),
         rows,
-        published: &published::ALL,
-        as_published,
+        beside: match far.gap_ms() {
+            Some(10.0) if as_published => published::times(),
+            Some(0.0) if as_published => published::shares(),
+            _ => Lines::new(),
+        },
     };
     let printed =
         if tell.json { output::json(&report) } else { output::text(&table::text(&report)) };
@@ -391,6 +397,7 @@ fn setup(can: &CanArgs, options: &SimOptions, far: &Far, by: By) -> Result<Setup
         board: options.board,
         board_options: options.board_options(),
         who: by.who(),
+        ticks: true,
         config: can.config(),
         times: can.times()?,
         speed_hz: can.speed_hz(),

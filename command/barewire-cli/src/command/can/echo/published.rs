@@ -1,54 +1,48 @@
 //! The figures of David Jander's "A new SPI API for fast, low-latency regmap peripheral access"
 //! (linux-spi, 2022): an MCP2518FD at an i.MX8MP, 250 kbit/s, canecho there and cangen elsewhere.
 //!
-//! The times are from an oscilloscope; for most of them the author gives one figure and no spread.
-//! The shares of processor time are from top: that of the interrupt thread that receives, and idle
-//! time. The author does not say of how many processors.
+//! The times are from an oscilloscope; for most of them the author gives one figure and no spread. The shares of
+//! processor time are from top: that of the interrupt thread that receives, and idle time; the lab takes them as shares
+//! of the board's four processors, and says why. They and barewire's beside them are [`barewire_lab`]'s.
 
-use serde::Serialize;
+use barewire_lab::ours::{Beside, beside};
 
-/// A kernel; the field names are an interface.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct PublishedRow {
-    pub(super) kernel: &'static str,
-    pub(super) rx_eof_to_tx_sof_us: f64,
-    pub(super) irq_low_us: f64,
-    pub(super) cs_to_clock_us: f64,
-    pub(super) cs_high_gap_us: f64,
-    pub(super) receive_cpu_percent: f64,
-    pub(super) idle_percent: f64,
-    pub(super) spi_accesses_per_frame: f64,
+/// The kernels.
+pub(super) const KERNELS: [&str; 3] = ["A", "B", "C"];
+
+/// A line: its name, and the figure of each kernel.
+type Line = (&'static str, [&'static str; 3]);
+
+/// Of frames that come one by one.
+const TIMES: [Line; 4] = [
+    ("RX EOF to TX SOF", ["jander-rfc-gap-A", "jander-rfc-gap-B", "jander-rfc-gap-C"]),
+    ("interrupt line low", ["jander-rfc-irq-A", "jander-rfc-irq-B", "jander-rfc-irq-C"]),
+    ("CS to first clock", ["jander-rfc-cs2clk-A", "jander-rfc-cs2clk-B", "jander-rfc-cs2clk-C"]),
+    (
+        "CS high, 1st to 2nd access",
+        ["jander-rfc-cshigh-A", "jander-rfc-cshigh-B", "jander-rfc-cshigh-C"],
+    ),
+];
+
+/// Of a full bus.
+const SHARES: [Line; 2] = [
+    ("receiving, of 4 processors", ["jander-rfc-cpu-A", "jander-rfc-cpu-B", "jander-rfc-cpu-C"]),
+    ("idle, of 4 processors", ["jander-rfc-idle-A", "jander-rfc-idle-B", "jander-rfc-idle-C"]),
+];
+
+/// Lines of published figures with what stands beside them.
+pub(super) type Lines = Vec<(&'static str, Vec<Beside>)>;
+
+fn lines(lines: &[Line]) -> Lines {
+    lines.iter().map(|(name, ids)| (*name, beside(ids))).collect()
 }
 
-pub(super) const ALL: [PublishedRow; 3] = [
-    PublishedRow {
-        kernel: "A: Linux 5.18-rc1",
-        rx_eof_to_tx_sof_us: 380.0,
-        irq_low_us: 160.0,
-        cs_to_clock_us: 10.0,
-        cs_high_gap_us: 25.0,
-        receive_cpu_percent: 13.3,
-        idle_percent: 78.5,
-        spi_accesses_per_frame: 6.0,
-    },
-    PublishedRow {
-        kernel: "B: with polling",
-        rx_eof_to_tx_sof_us: 310.0,
-        irq_low_us: 144.0,
-        cs_to_clock_us: 9.8,
-        cs_high_gap_us: 30.0,
-        receive_cpu_percent: 10.2,
-        idle_percent: 81.6,
-        spi_accesses_per_frame: 6.0,
-    },
-    PublishedRow {
-        kernel: "C: with a fast path",
-        rx_eof_to_tx_sof_us: 152.0,
-        irq_low_us: 55.0,
-        cs_to_clock_us: 2.6,
-        cs_high_gap_us: 5.0,
-        receive_cpu_percent: 4.4,
-        idle_percent: 92.9,
-        spi_accesses_per_frame: 6.0,
-    },
-];
+/// Those of frames that come one by one.
+pub(super) fn times() -> Lines {
+    lines(&TIMES)
+}
+
+/// Those of a full bus.
+pub(super) fn shares() -> Lines {
+    lines(&SHARES)
+}

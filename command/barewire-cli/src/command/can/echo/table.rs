@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::published::{self, PublishedRow};
+use super::published::KERNELS;
 use super::{By, Report, Row, Times};
+use crate::shared::beside;
 use crate::shared::text::figure;
 
-/// A name's column, one of ours, one that was published.
+/// A name's column, and one of ours.
 const NAME: usize = 31;
 const OURS: usize = 22;
-const THEIRS: usize = 8;
 
 pub(super) fn heading(by: By) -> &'static str {
     match by {
@@ -19,34 +19,11 @@ pub(super) fn heading(by: By) -> &'static str {
     }
 }
 
-impl Report {
-    /// Whether this run's frames are like those of the published times: frames that come one by
-    /// one.
-    fn like_his_times(&self) -> bool {
-        self.as_published && self.gap_ms == Some(10.0)
-    }
-
-    /// Whether this run's frames are like those of the published shares: a full bus.
-    fn like_his_shares(&self) -> bool {
-        self.as_published && self.full_load
-    }
-}
-
-/// One line: the name, ours, what was published.
-fn line(
-    report: &Report,
-    name: &str,
-    ours: impl Fn(&Row) -> String,
-    theirs: Option<fn(&PublishedRow) -> f64>,
-) -> String {
+/// One line: the name, and each row's.
+fn line(report: &Report, name: &str, ours: impl Fn(&Row) -> String) -> String {
     let mut line = format!("{name:<NAME$}");
     for row in &report.rows {
         let _ = write!(line, " {:>OURS$}", ours(row));
-    }
-    if let Some(theirs) = theirs {
-        for kernel in &published::ALL {
-            let _ = write!(line, "{:>THEIRS$}", theirs(kernel));
-        }
     }
     line + "\n"
 }
@@ -58,13 +35,12 @@ fn time(row: &Row, name: &str, us: Option<f64>) -> String {
     us.map_or("-".into(), |us| row.ranges.text(name, us, one))
 }
 
-/// A line of the table of times: its name, the names of its ranges, ours, what was published.
+/// A line of the table of times: its name, the names of its ranges, and the time.
 struct TimeRow {
     name: &'static str,
     p50: &'static str,
     max: &'static str,
     ours: fn(&Row) -> Option<Times>,
-    theirs: fn(&PublishedRow) -> f64,
 }
 
 const TIMES: [TimeRow; 4] = [
@@ -73,28 +49,24 @@ const TIMES: [TimeRow; 4] = [
         p50: "rx_eof_to_tx_sof_p50_us",
         max: "rx_eof_to_tx_sof_max_us",
         ours: |row| row.rx_eof_to_tx_sof_us,
-        theirs: |kernel| kernel.rx_eof_to_tx_sof_us,
     },
     TimeRow {
         name: "interrupt line low",
         p50: "irq_low_p50_us",
         max: "irq_low_max_us",
         ours: |row| row.irq_low_us,
-        theirs: |kernel| kernel.irq_low_us,
     },
     TimeRow {
         name: "CS to first clock",
         p50: "cs_to_clock_p50_us",
         max: "cs_to_clock_max_us",
         ours: |row| row.cs_to_clock_us,
-        theirs: |kernel| kernel.cs_to_clock_us,
     },
     TimeRow {
         name: "CS high, 1st to 2nd access",
         p50: "cs_high_gap_p50_us",
         max: "cs_high_gap_max_us",
         ours: |row| row.cs_high_gap_us,
-        theirs: |kernel| kernel.cs_high_gap_us,
     },
 ];
 
@@ -119,27 +91,18 @@ pub(super) fn text(report: &Report) -> String {
         text += "In parentheses: what the lowest and the highest costs make of it.\n";
     }
     text += "EOF is the end of a frame on the CAN bus, SOF the begin of one; p50 is the median.\n";
-    let (with_times, with_shares) = (report.like_his_times(), report.like_his_shares());
-    if with_times {
-        text += "A, B and C are three Linux kernels, measured and published; see below.\n";
-    }
-    text += "\n";
+    text += "Code runs as in a loop here: no instruction waits for memory.\n\n";
     let mut columns = format!("{:<NAME$}", "us");
     for row in &report.rows {
         let _ = write!(columns, " {:>OURS$}", heading(row.by));
     }
-    if with_times {
-        for kernel in ["A", "B", "C"] {
-            let _ = write!(columns, "{kernel:>THEIRS$}");
-        }
-    }
     text += &(columns + "\n");
-    for TimeRow { name, p50, max, ours, theirs } in TIMES {
+    for TimeRow { name, p50, max, ours } in TIMES {
         let middle = |row: &Row| time(row, p50, ours(row).map(|times| times.p50));
         let longest = |row: &Row| time(row, max, ours(row).map(|times| times.max));
         let first = format!("{name}, p50");
-        text += &line(report, &first, middle, Some(theirs).filter(|_| with_times));
-        text += &line(report, &format!("{:>1$}", "max", first.len()), longest, None);
+        text += &line(report, &first, middle);
+        text += &line(report, &format!("{:>1$}", "max", first.len()), longest);
     }
     if report.full_load {
         text += "(an echo waits for the end of the frame that the far node had ready)\n";
@@ -149,53 +112,37 @@ pub(super) fn text(report: &Report) -> String {
     };
     text += "\n% of one processor's time\n";
     let share = percent("receive_cpu_percent", |row| row.receive_cpu_percent);
-    text += &line(report, "receiving", share, None);
+    text += &line(report, "receiving", share);
     let polled = "  of it SPI's clock runs, polled";
     let share = percent("receive_wire_percent", |row| row.receive_wire_percent);
-    text += &line(report, polled, share, None);
-    text += &line(report, "all, sending too", percent("cpu_percent", |row| row.cpu_percent), None);
-    text += &line(report, polled, percent("wire_percent", |row| row.wire_percent), None);
-    text += &line(report, "idle", percent("idle_percent", |row| row.idle_percent), None);
+    text += &line(report, polled, share);
+    text += &line(report, "all, sending too", percent("cpu_percent", |row| row.cpu_percent));
+    text += &line(report, polled, percent("wire_percent", |row| row.wire_percent));
+    text += &line(report, "idle", percent("idle_percent", |row| row.idle_percent));
     let count = |name: &'static str, get: fn(&Row) -> u64| {
         let grouped = |count: f64| figure::grouped(count as u64);
         move |row: &Row| row.ranges.text(name, get(row) as f64, grouped)
     };
     text += "\nframes\n";
     let sent = count("frames_sent", |row| row.frames_sent);
-    text += &line(report, "sent by the far node", sent, None);
-    text += &line(report, "echoed", count("frames_echoed", |row| row.frames_echoed), None);
-    text += &line(report, "lost", count("frames_lost", |row| row.frames_lost), None);
+    text += &line(report, "sent by the far node", sent);
+    text += &line(report, "echoed", count("frames_echoed", |row| row.frames_echoed));
+    text += &line(report, "lost", count("frames_lost", |row| row.frames_lost));
     let reordered = count("frames_reordered", |row| row.frames_reordered);
-    text += &line(report, "out of order", reordered, None);
-    let accesses = Some((|kernel| kernel.spi_accesses_per_frame) as fn(&PublishedRow) -> f64);
+    text += &line(report, "out of order", reordered);
     let two = |count: f64| format!("{count:.2}");
-    text += &line(
-        report,
-        "SPI accesses a frame",
-        |row| match row.spi_accesses_per_frame {
-            Some(count) => row.ranges.text("spi_accesses_per_frame", count, two),
-            None => "-".into(),
-        },
-        accesses.filter(|_| with_times),
-    );
-    if with_times {
+    text += &line(report, "SPI accesses a frame", |row| match row.spi_accesses_per_frame {
+        Some(count) => row.ranges.text("spi_accesses_per_frame", count, two),
+        None => "-".into(),
+    });
+    if !report.beside.is_empty() {
+        let rows: Vec<_> =
+            report.beside.iter().map(|(name, figures)| (*name, &**figures)).collect();
         text += "\n\
-            Published (A, B, C): measured on an i.MX8MP at 250 kbit/s by a scope, canecho on Linux 5.18-rc1, with\n\
-            polling, and with a fast path (David Jander, linux-spi, 2022). Compare them with the row of two sockets.\n";
-    }
-    if with_shares {
-        let shares = |get: fn(&PublishedRow) -> f64| {
-            published::ALL.map(|kernel| format!("{:.1}", get(&kernel))).join(", ")
-        };
-        let _ = write!(
-            text,
-            "\n\
-            Published of such a bus, by top: receiving {}, idle {} % (Linux 5.18-rc1, with polling, with a\n\
-            fast path; David Jander, linux-spi, 2022). Of how many processors those are shares was not published,\n\
-            and the board has four: no comparison with ours, of one, is possible.\n",
-            shares(|kernel| kernel.receive_cpu_percent),
-            shares(|kernel| kernel.idle_percent),
-        );
+            Like beside like. A, B, C: measured on an i.MX8MP at 250 kbit/s, canecho on Linux 5.18-rc1, with polling, and\n\
+            with a fast path (David Jander, linux-spi, 2022). barewire: two sockets as there, after idle, by the costs that\n\
+            the lab fitted to those kernels; the largest is what an instruction takes longer in code that was idle.\n";
+        text += &beside::table(&KERNELS, &rows);
     }
     text
 }
