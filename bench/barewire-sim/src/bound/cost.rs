@@ -13,7 +13,7 @@ use crate::chip::{PS_PER_NS, Ps};
 /// A message, or what is done under one lock, on a bus that is idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// From call to return.
+    /// From call to return, a look at the block's status later than measured.
     pub call_ps: Ps,
     /// The time that SCK ran.
     pub wire_ps: Ps,
@@ -112,6 +112,9 @@ pub fn of(traffic: &Traffic, board: &Board) -> Result<Costs, TaskError> {
     let devices: Result<Vec<_>, _> = tasks.iter().map(|task| device(&bus, task)).collect();
     let devices = devices?;
     let planner = any(board);
+    let profile = board.profile();
+    let around_ps = profile.instructions_ps(profile.instructions_per_access.value);
+    let look_ps = profile.register_read_ps.value + around_ps;
     let is_asking = |task: &Task| {
         let preset = planner.configure(&Settings::new(task.chip_select, task.speed_hz));
         let longest = task.messages.iter().flatten().max();
@@ -123,7 +126,8 @@ pub fn of(traffic: &Traffic, board: &Board) -> Result<Costs, TaskError> {
         call().map_err(|error| TaskError::Message(task.name.clone(), error))?;
         let accesses = board.access_counts();
         Ok(Cost {
-            call_ps: board.engine().now_ps() - begun,
+            // Elsewhere the call may meet the wire at another phase, and see its end one look later.
+            call_ps: board.engine().now_ps() - begun + look_ps,
             wire_ps: board.wire_use().clock_ps,
             register_accesses: accesses.iter().map(|block| block.reads + block.writes).sum(),
             is_turn: task.path == Path::Lock || (task.path == Path::Sync && is_asking(task)),

@@ -120,7 +120,7 @@ fn writes_at_every_edge_read_back() {
 }
 
 #[test]
-fn a_mebibyte_at_20_mhz_uses_the_bus_99_percent_inside_transfers() {
+fn a_mebibyte_at_20_mhz_uses_the_bus_98_percent_inside_transfers() {
     let bench = Bench::new("imx8mp");
     let mut chip = bench.chip(20_000_000).expect("identifies");
     bench.board.reset_marks();
@@ -139,7 +139,8 @@ fn a_mebibyte_at_20_mhz_uses_the_bus_99_percent_inside_transfers() {
         bench.board.access_counts(),
         bench.bus.device(&Settings::new(0, 20_000_000)).unwrap().effective().speed_hz
     );
-    assert!(wire_use.bus_use_in_transfers() >= 0.99, "{wire_use:?}");
+    // 1.2 us from a burst of 256 bytes to the next, three accesses of 0.3 to 0.4 us.
+    assert!(wire_use.bus_use_in_transfers() >= 0.985, "{wire_use:?}");
     drop(chip);
     bench.assert_settled();
 }

@@ -13,6 +13,7 @@ use barewire_sim::board::shipped::kinds_without;
 use barewire_sim::board::spec::CsSpec;
 use barewire_sim::bring_up::{SimInterrupt, any, any_interrupt};
 use barewire_sim::model::{BlockOptions, ControllerKind};
+use barewire_sim::profile::CostLevel;
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, BoardOptions, BoardSpec};
 
@@ -36,6 +37,8 @@ pub(crate) struct Way {
     pub late_ns: u64,
     /// Whether only polling software is fast enough.
     pub polled_only: bool,
+    /// The board's costs: some ways lose words where a register takes longer than a word.
+    pub costs: CostLevel,
     /// Whether its register accesses differ from those of the other ways.
     pub scripted: bool,
 }
@@ -51,6 +54,7 @@ const USUAL_WAY: Way = Way {
     options: BlockOptions::default,
     late_ns: 3_000,
     polled_only: false,
+    costs: CostLevel::Used,
     scripted: true,
 };
 
@@ -140,9 +144,13 @@ impl Block {
 
     fn spec(&self, way: &Way) -> &'static BoardSpec {
         let spec = BoardSpec::find(self.board).expect("a board");
-        match way.kind {
-            None => spec,
-            Some(kind) => Box::leak(Box::new(BoardSpec { kind, ..spec.clone() })),
+        match (way.kind, way.costs) {
+            (None, CostLevel::Used) => spec,
+            (kind, costs) => {
+                let kind = kind.unwrap_or(spec.kind);
+                let profile = spec.profile.at(costs);
+                Box::leak(Box::new(BoardSpec { kind, profile, ..spec.clone() }))
+            }
         }
     }
 

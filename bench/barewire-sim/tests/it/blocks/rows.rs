@@ -20,6 +20,7 @@ use barewire_sim::model::bcm2835::Done;
 use barewire_sim::model::cadence::Disabled;
 use barewire_sim::model::dw_ssi::{Build, DwSsi};
 use barewire_sim::model::{self, BlockOptions, ControllerKind};
+use barewire_sim::profile::CostLevel;
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, SimRegisters};
 
@@ -140,6 +141,7 @@ pub(crate) static ATMEL: Block = Block {
         Way { scripted: false, ..atmel_way("OneWord, variable", piped!(OneWord, Variable)) },
         Way {
             polled_only: true,
+            costs: CostLevel::Low,
             scripted: false,
             ..atmel_way("TwoWords", piped!(TwoWords, Fixed))
         },

@@ -129,14 +129,14 @@ from the interrupt to the process ready            p50 /    max     p50 /    max
     };
     row("all costs at their low ends", Profile::IMX8MP.at(CostLevel::Low));
     row("the costs used", Profile::IMX8MP);
-    let (echo, low) = row("else the costs used", waking(30));
+    let (echo, low) = row("else the costs used", waking(20));
     // With these costs the median is about kernel C's 55 µs: the lead that the profile's own costs
     // give is gone.
     assert!((50.0..55.0).contains(&low.p50_us) && echo.max_us < 152.0, "{low:?} {echo:?}");
     let (_, low) = row("else the costs used: published", waking(38));
     assert!(low.p50_us > 55.0, "{low:?}");
     let (echo, low) = row("else the costs used", waking(50));
-    assert!(low.p50_us > 55.0 && echo.max_us < 90.0, "{low:?} {echo:?}");
+    assert!(low.p50_us > 55.0 && echo.max_us < 110.0, "{low:?} {echo:?}");
     let (echo, low) = row("all costs at their high ends", Profile::IMX8MP.at(CostLevel::High));
     assert!(low.p50_us > 55.0 && echo.max_us < 152.0, "{low:?} {echo:?}");
     text + "        kernel C, published                      152                 55

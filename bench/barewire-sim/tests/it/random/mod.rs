@@ -10,9 +10,9 @@ use std::rc::Rc;
 use barewire::bus::Bus;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
-use barewire_sim::Board;
 use barewire_sim::chip::WireLimits;
 use barewire_sim::model::echo::Echo;
+use barewire_sim::{Board, Rule, Violation};
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
@@ -324,10 +324,9 @@ impl Message {
             prop_assert_eq!(chip.selections(), 1 + changes as u64);
         }
         let mut violations = board.violations();
-        if late {
-            // ECSPI's clock stops within a burst, which costs time and no data.
-            violations.retain(|violation| violation.rule.harms());
-        }
+        // Late software lets the FIFO run dry, and so does a wire that is faster than the registers: SCLK stalls.
+        let stalls = |violation: &Violation| late || violation.rule == Rule::TxUnderrun;
+        violations.retain(|violation| violation.rule.harms() || !stalls(violation));
         prop_assert!(violations.is_empty(), "{:#?}", violations);
         Ok(())
     }

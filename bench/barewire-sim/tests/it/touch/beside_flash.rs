@@ -248,7 +248,7 @@ one bus the longest flash message and a hand-over. Data is checked on both sides
         let two = run(Load::TwoBuses { chunk });
         // The chunk's clocks, and the little that there is between them, are the message.
         let clocks_ps = clocks_ps(chunk);
-        assert!((clocks_ps..=clocks_ps + clocks_ps / 50).contains(&one.message_ps), "{chunk}");
+        assert!((clocks_ps..=clocks_ps + clocks_ps / 25).contains(&one.message_ps), "{chunk}");
         let bound_ps = idle.max_ps() + one.message_ps + hand_over_ps();
         row(&mut text, &format!("one bus, {chunk} a read"), &one, bound_ps);
         assert!(one.max_ps() <= bound_ps, "{text}");
