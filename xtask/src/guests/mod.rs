@@ -17,6 +17,7 @@ mod modules;
 pub(crate) mod newc;
 mod packages;
 mod protocol;
+mod steps;
 mod table;
 
 use std::collections::VecDeque;
