@@ -4,8 +4,8 @@
  *   spisteps NAME COMMAND [ARGUMENT…]    under a label NAME:
  *     null                      nothing: the mark itself
  *     call                      getppid
- *     spidev NODE N [CHANGE]    SPI_IOC_MESSAGE(N) of 4 bytes each, at 20 MHz; with chip select inactive between them
- *     sleep                     1 ms of clock_nanosleep
+ *     spidev NODE N             SPI_IOC_MESSAGE(N) of 4 bytes each, at 20 MHz
+ *     sleep MS                  clock_nanosleep
  *     spin                      20 ms in user space, which the tick interrupts
  *     hand-over [OTHER]         a byte to another thread and one back, by two pipes; on processor OTHER
  *     read FILE BYTES           pread from its beginning
@@ -80,7 +80,7 @@ static void give_symbols(void)
 	shared->length = 0;
 }
 
-static int spi, transfers, change, file, bytes;
+static int spi, transfers, file, bytes, sleep_ms;
 static struct spi_ioc_transfer message[TRANSFERS_MAX];
 static uint8_t sent[4] = { 0x9f }, received[TRANSFERS_MAX][4];
 static int there[2], back[2];
@@ -98,7 +98,7 @@ static void exchange(void)
 
 static void nap(void)
 {
-	struct timespec time = { .tv_nsec = 1000000 };
+	struct timespec time = { .tv_nsec = sleep_ms * 1000000 };
 
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 }
@@ -157,15 +157,15 @@ int main(int count, char **given)
 		run = call;
 	} else if (!strcmp(what, "spidev") && count > 4) {
 		transfers = atoi(given[4]);
-		change = count > 5;
 		spi = open(given[3], O_RDWR);
 		if (spi < 0 || transfers < 1 || transfers > TRANSFERS_MAX)
 			die(given[3]);
 		for (int i = 0; i < transfers; i++)
 			message[i] = (struct spi_ioc_transfer){ .tx_buf = (uintptr_t)sent, .rx_buf = (uintptr_t)received[i],
-				.len = 4, .speed_hz = 20000000, .cs_change = change && i + 1 < transfers };
+				.len = 4, .speed_hz = 20000000 };
 		run = exchange;
-	} else if (!strcmp(what, "sleep")) {
+	} else if (!strcmp(what, "sleep") && count > 3) {
+		sleep_ms = atoi(given[3]);
 		run = nap;
 	} else if (!strcmp(what, "spin")) {
 		run = spin;

@@ -2,8 +2,8 @@
 //!
 //! How it works: [`packages`] fetches kernels, [`build`] compiles what goes into a guest, [`boot`]
 //! makes an initramfs ([`newc`], [`modules`]), boots it and reads what its script says ([`protocol`]);
-//! [`flash`] judges the flash's file afterwards, [`counts`] the instructions, and [`table`] prints the
-//! report. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
+//! [`flash`] judges the flash's file afterwards, [`counts`] and [`steps`] the instructions, and [`table`]
+//! prints the report. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
 //! workspace. docs/guests.md says how to use it.
 
 pub(crate) mod apt;
@@ -103,7 +103,7 @@ pub(crate) fn list() -> String {
         let boots: Vec<&str> = board.boots.iter().map(|boot| boot.name).collect();
         text += &format!("  {:<12}{}\n", board.name, boots.join(", "));
     }
-    text + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt anew, and fails."
+    text + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt and guests/steps.txt anew, and fails."
 }
 
 /// One boot to be done.
@@ -126,6 +126,8 @@ impl Options {
 struct Results {
     rows: Vec<Row>,
     counts: Counts,
+    /// The kernels' steps, of the boots that counted them.
+    steps: Vec<steps::Steps>,
 }
 
 impl Results {
@@ -184,7 +186,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
 
 fn told(options: &Options, results: &Results) -> String {
     if options.json {
-        return table::json(&results.rows, &results.counts);
+        return table::json(&results.rows, &results.counts, &results.steps);
     }
     let mut boards: Vec<&str> = Vec::new();
     for (board, _) in options.jobs() {
@@ -197,6 +199,9 @@ fn told(options: &Options, results: &Results) -> String {
     let mut text = table::text(&boards, &results.rows);
     if !results.counts.is_empty() {
         text += &format!("\n{}", counts::table(&results.counts));
+    }
+    if !results.steps.is_empty() {
+        text += &format!("\n{}", steps::table(&results.steps));
     }
     text + &format!("\nguests: {passed} passed, {failed} failed, {skipped} skipped")
 }
@@ -269,7 +274,7 @@ fn prepare<'a>(
     built: &[Compiled],
 ) -> Result<Vec<boot::Parts<'a>>, String> {
     let mut parts: Vec<boot::Parts<'_>> = Vec::new();
-    let wiring = build::wiring(dirs)?;
+    let wiring = build::plugin(dirs, "wire")?;
     for &(board, boot) in jobs {
         let Some(kernel) = packages.kernel(board.arch, boot.kernel) else { continue };
         let built = built.iter().find(|(arch, ..)| *arch == board.arch);
@@ -282,11 +287,14 @@ fn prepare<'a>(
         let modules = modules::Index::read(&kernel.modules())?
             .closure(&[board.modules, boot.modules].concat())?;
         let judge = boot.judged.then(|| build::judge(dirs, board.arch)).transpose()?;
+        let stepping =
+            boot.stepped.then(|| build::stepping(dirs, kernel, board.arch)).transpose()?;
         let fragment = format!("{}-{}", board.name, boot.tree);
         parts.push(boot::Parts {
             dirs,
             board,
             boot,
+            version: kernel.version.clone(),
             kernel: kernel.boot(),
             device_tree: build::device_tree(
                 dirs,
@@ -303,6 +311,7 @@ fn prepare<'a>(
             modules,
             judge,
             uio_module,
+            stepping,
         });
     }
     Ok(parts)
@@ -332,7 +341,7 @@ fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<
                     let said = parts.run();
                     say(&format!("{name}: {}", brief(&said, started.elapsed().as_secs_f64())));
                     let mut ended = ended.lock().expect("no panic under this lock");
-                    ended.push((index, parts.board.name, said));
+                    ended.push((index, parts, said));
                 }
             });
         }
@@ -340,8 +349,13 @@ fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<
     let mut ended = ended.into_inner().expect("no panic under this lock");
     ended.sort_by_key(|(index, ..)| *index);
     let mut results = Results::default();
-    for (_, board, said) in ended {
-        let said = said?;
+    for (_, parts, said) in ended {
+        let (said, board) = (said?, parts.board.name);
+        if !said.steps.is_empty() {
+            let boot = parts.boot.name;
+            let kernel = parts.version;
+            results.steps.push(steps::Steps { board, boot, kernel, counted: said.steps });
+        }
         results.rows.extend(said.checks.into_iter().map(|check| (board, check)));
         let counts = said.counts.into_iter();
         results.counts.extend(counts.map(|(path, count)| ((board.to_owned(), path), count)));
@@ -371,7 +385,7 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
         std::fs::write(&path, blessed).map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
     }
     // Only paths of the kernel are counted on other kernels: they inform.
-    let gates = |(_, boot): &&Job| boot.counted && boot.kernel == Flavour::Stock;
+    let gates = |(_, boot): &&Job| boot.counted && !boot.stepped && boot.kernel == Flavour::Stock;
     for (board, _) in jobs.iter().filter(gates) {
         let check = if is_blessing() {
             Check::new("instructions", Verdict::Failed, "snapshot written: review and run again")
@@ -380,7 +394,7 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
         };
         results.rows.push((board.name, check));
     }
-    Ok(())
+    steps::judge_all(&dirs.root, &reviewed, &results.steps, &mut results.rows)
 }
 
 #[cfg(test)]

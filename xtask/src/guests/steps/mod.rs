@@ -5,7 +5,11 @@
 //! operations is the count. `guests/steps.txt` has the reviewed ones, and `lab/costs.toml` takes its counted costs from
 //! there.
 
+mod measures;
+mod snapshot;
 mod symbols;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod tree;
 mod walk;
@@ -13,11 +17,45 @@ mod walk;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+pub(super) use measures::Counted;
+pub(super) use snapshot::{Steps, judge_all, table};
 use symbols::Symbols;
 use tree::Interval;
 use walk::Walk;
+
+/// The files of a boot.
+#[derive(Debug)]
+pub(super) struct Traced {
+    /// What `guests/steps.c` wrote.
+    pub(super) trace: PathBuf,
+    /// The guest's `/proc/kallsyms`.
+    pub(super) symbols: PathBuf,
+    /// Where a typical operation of each kind goes, as a tree of calls.
+    pub(super) trees: PathBuf,
+}
+
+/// The share of runs whose place may have to be guessed: a thread that slept when the trace began.
+const LOST_MAX: f64 = 0.002;
+
+/// Counts the steps of a trace.
+///
+/// # Errors
+/// A file cannot be read or written, is no trace, or too much of it cannot be followed.
+pub(super) fn count(traced: &Traced) -> Result<Vec<Counted>, String> {
+    let walk = walked(&traced.trace, &traced.symbols)?;
+    let path = &traced.trees;
+    std::fs::write(path, trees(&walk))
+        .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    if walk.runs == 0 || walk.lost as f64 > LOST_MAX * walk.runs as f64 {
+        return Err(format!(
+            "{} of {} runs of instructions have no known caller",
+            walk.lost, walk.runs
+        ));
+    }
+    Ok(measures::count(&walk))
+}
 
 /// Follows a trace to its end.
 fn walked(trace: &Path, symbols: &Path) -> Result<Walk, String> {
@@ -52,18 +90,4 @@ fn trees(walk: &Walk) -> String {
         text += "\n";
     }
     text + &format!("{} of {} runs lost\n", walk.lost, walk.runs)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn proto() {
-        let base = std::env::var("STEPS").expect("STEPS");
-        let walk = super::walked(
-            format!("{base}.trace").as_ref(),
-            format!("{base}.symbols").as_ref(),
-        )
-        .expect("a walk");
-        std::fs::write(format!("{base}.tree"), super::trees(&walk)).expect("written");
-    }
 }

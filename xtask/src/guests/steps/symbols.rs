@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn an_address_lies_in_the_function_that_begins_last_before_it() {
-        let text = "00000100 T f\n00000180 t g.constprop.0\t[spi_imx]\n00000180 t $x\n00000180 t h\n";
+        let text =
+            "00000100 T f\n00000180 t g.constprop.0\t[spi_imx]\n00000180 t $x\n00000180 t h\n";
         let symbols = Symbols::parse(text).expect("symbols");
         let at = |address| symbols.at(address).map(|(f, first)| (symbols.of(f), first));
         assert_eq!(at(0xff), None);

@@ -65,8 +65,13 @@ mod tests {
 
     #[test]
     fn every_kind_of_line_is_read() {
-        let run =
-            Line::Run { cpu: 1, at: 0xffff_8000, instructions: 3, next: 0xffff_800c, end: End::Call };
+        let run = Line::Run {
+            cpu: 1,
+            at: 0xffff_8000,
+            instructions: 3,
+            next: 0xffff_800c,
+            end: End::Call,
+        };
         assert_eq!(parse("r 1 ffff8000 3 ffff800c c"), Ok(run));
         assert_eq!(parse("u 0 12"), Ok(Line::User { cpu: 0, instructions: 12 }));
         assert_eq!(parse("s 0 a b"), Ok(Line::Switch { cpu: 0, previous: 10, next: 11 }));

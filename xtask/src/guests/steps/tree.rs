@@ -93,8 +93,7 @@ impl Interval {
         let find = |names: &[&str]| -> Vec<Function> {
             names.iter().filter_map(|name| symbols.find(name)).collect()
         };
-        let (what, under, without) =
-            (find(query.what), find(query.under), find(query.without));
+        let (what, under, without) = (find(query.what), find(query.under), find(query.without));
         let mut sum = Sum::default();
         for (&node, &(own, calls)) in &self.counts {
             // From the place up: an exception ends what belongs together, unless it is asked for itself.
@@ -159,7 +158,8 @@ impl Interval {
                 Of::Call(function) | Of::Exception(function) => symbols.of(function),
             };
             let indent = 2 * depth;
-            let _ = writeln!(text, "{:>7} {own:>6} {calls:>4} {:indent$}{name}", totals[&child], "");
+            let _ =
+                writeln!(text, "{:>7} {own:>6} {calls:>4} {:indent$}{name}", totals[&child], "");
             self.write_below(child, depth + 1, tree, symbols, totals, text);
         }
     }

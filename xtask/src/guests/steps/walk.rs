@@ -37,6 +37,10 @@ struct Frame {
     is_veneer: bool,
 }
 
+/// A call of which nothing more is known.
+const CALL: Frame =
+    Frame { node: ROOT, returns_to: None, is_tail: false, interrupted: None, is_veneer: false };
+
 /// The end of a run.
 #[derive(Clone, Copy, Debug)]
 struct Before {
@@ -131,8 +135,7 @@ impl Walk {
             }
             Line::Run { cpu, at, instructions, next, end } => {
                 self.runs += u64::from(self.is_named);
-                let mut state =
-                    self.cpus.remove(&cpu).unwrap_or_else(|| new_cpu(cpu));
+                let mut state = self.cpus.remove(&cpu).unwrap_or_else(|| new_cpu(cpu));
                 let mut stack = self.stacks.remove(&state.task).unwrap_or_default();
                 self.go_to(at, &mut state, &mut stack);
                 let node = stack.last().map_or(ROOT, |frame| frame.node);
@@ -173,42 +176,33 @@ impl Walk {
 
     /// Makes the stack what it is at `at`.
     fn go_to(&mut self, at: u64, cpu: &mut Cpu, stack: &mut Vec<Frame>) {
-        const CALL: Frame = Frame {
-            node: ROOT,
-            returns_to: None,
-            is_tail: false,
-            interrupted: None,
-            is_veneer: false,
-        };
         // 1.
         if let Some(exception) = self.exception(at) {
-            let interrupted = cpu.before;
+            let interrupted = match cpu.before {
+                // The next one was pending already: nothing ran between the two.
+                Some(Before { end: End::Resume, .. }) => self.pop_exception(stack),
+                before => before,
+            };
             self.push(stack, Of::Exception(exception), Frame { interrupted, ..CALL });
             return;
         }
         let Some((function, is_first)) = self.symbols.at(at) else { return };
         let before = match cpu.before {
             // 2.
-            Some(Before { end: End::Resume, .. }) => {
-                let is_exception =
-                    |frame: &Frame| matches!(self.tree.of(frame.node), Of::Exception(_));
-                let Some(place) = stack.iter().rposition(is_exception) else {
-                    self.guess(stack, function);
-                    return;
-                };
-                let interrupted = stack[place].interrupted;
-                stack.truncate(place);
-                interrupted
-            }
+            Some(Before { end: End::Resume, .. }) => self.pop_exception(stack),
             before => before,
         };
         let Some(before) = before else {
             self.guess(stack, function);
             return;
         };
+        // Straight on: arm's calls and returns may be conditional.
+        if before.next == at && !(before.end == End::Call && is_first) {
+            return;
+        }
         match before.end {
             // 3.
-            End::Call if before.next != at || is_first => {
+            End::Call => {
                 let frame = Frame { returns_to: Some(before.next), is_veneer: !is_first, ..CALL };
                 self.push(stack, Of::Call(function), frame);
             }
@@ -217,10 +211,7 @@ impl Walk {
             // An interrupt between the end of an exception and what it returns to.
             End::Resume => self.guess(stack, function),
             // 5.
-            End::Call | End::Other => {
-                if before.next == at {
-                    return;
-                }
+            End::Other => {
                 let Some(top) = stack.last().copied() else {
                     self.guess(stack, function);
                     return;
@@ -233,19 +224,28 @@ impl Walk {
                     stack.pop();
                     self.push(stack, Of::Call(function), Frame { is_veneer: !is_first, ..top });
                 } else if is_first {
-                    let frame =
-                        Frame { returns_to: top.returns_to, is_tail: true, ..CALL };
+                    let frame = Frame { returns_to: top.returns_to, is_tail: true, ..CALL };
                     self.push(stack, Of::Call(function), frame);
                 } else {
                     let tails = stack.iter().rev().take_while(|frame| frame.is_tail).count();
                     let lowest = stack.len() - 1 - tails.min(stack.len() - 1);
-                    if let Some(place) = (lowest..stack.len()).rev().find(|&at| is_own(&stack[at])) {
+                    if let Some(place) = (lowest..stack.len()).rev().find(|&at| is_own(&stack[at]))
+                    {
                         stack.truncate(place + 1);
                     }
                     // Else a label of assembly within what runs.
                 }
             }
         }
+    }
+
+    /// Ends the innermost exception; what the run ended with that it interrupted.
+    fn pop_exception(&self, stack: &mut Vec<Frame>) -> Option<Before> {
+        let is_exception = |frame: &Frame| matches!(self.tree.of(frame.node), Of::Exception(_));
+        let place = stack.iter().rposition(is_exception)?;
+        let interrupted = stack[place].interrupted;
+        stack.truncate(place);
+        interrupted
     }
 
     fn return_to(&mut self, at: u64, function: Function, cpu: &mut Cpu, stack: &mut Vec<Frame>) {
@@ -283,14 +283,7 @@ impl Walk {
         }
         self.lost += u64::from(self.is_named);
         stack.truncate(kept);
-        let frame = Frame {
-            node: ROOT,
-            returns_to: None,
-            is_tail: false,
-            interrupted: None,
-            is_veneer: false,
-        };
-        self.push(stack, Of::Call(function), frame);
+        self.push(stack, Of::Call(function), CALL);
     }
 }
 
