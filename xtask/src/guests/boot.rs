@@ -21,9 +21,11 @@ use crate::check::{Check, Verdict};
 /// How long a guest that said it is done may take to switch itself off.
 const OFF: Duration = Duration::from_secs(20);
 
-/// Programs that are linked dynamically, and what is loaded into them.
+/// The command, the hand-written loop, programs that are linked dynamically, and what is loaded into them.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
+    pub(super) command: PathBuf,
+    pub(super) hand_written: PathBuf,
     /// The library that `barewire run` loads.
     pub(super) library: PathBuf,
     pub(super) clients: Vec<PathBuf>,
@@ -33,6 +35,8 @@ pub(super) struct Programs {
 
 impl Programs {
     fn add_to(&self, archive: &mut Archive) -> Result<(), String> {
+        archive.file("bin/barewire", 0o755, &build::read(&self.command)?);
+        archive.file("bin/spibench", 0o755, &build::read(&self.hand_written)?);
         archive.directory("lib");
         archive.file("bin/libbarewire_spidev.so", 0o755, &build::read(&self.library)?);
         for (place, files) in [("bin", &self.clients), ("lib", &self.c_library)] {
@@ -57,10 +61,8 @@ pub(super) struct Parts<'a> {
     pub(super) device_tree: PathBuf,
     pub(super) wiring: PathBuf,
     pub(super) busybox: PathBuf,
-    pub(super) command: PathBuf,
-    pub(super) hand_written: PathBuf,
-    /// The files that `barewire run` needs: its library, programs, and the C library of both.
-    pub(super) programs: Programs,
+    /// Nothing of ours runs where the kernel's steps are counted.
+    pub(super) programs: Option<Programs>,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
     /// For a boot that is judged by it.
@@ -112,7 +114,9 @@ impl Parts<'_> {
                 Err(why) => said.checks.push(Check::new(self.boot.name, Verdict::Failed, why)),
             }
             // Some 50 MB; the trees of calls stay.
-            let _ = fs::remove_file(&traced.trace);
+            for path in [&traced.trace, &traced.symbols] {
+                let _ = fs::remove_file(path);
+            }
         }
         let after = build::read(&image)?;
         // They have some 30 MB each, and are not needed after this.
@@ -157,12 +161,12 @@ impl Parts<'_> {
         archive.file("steps", 0o644, steps.as_bytes());
         archive.file("bin/busybox", 0o755, &build::read(&self.busybox)?);
         archive.symlink("bin/sh", "busybox");
-        archive.file("bin/barewire", 0o755, &build::read(&self.command)?);
-        archive.file("bin/spibench", 0o755, &build::read(&self.hand_written)?);
         if let Some(judge) = &self.judge {
             archive.file("bin/under_load", 0o755, &build::read(judge)?);
         }
-        self.programs.add_to(&mut archive)?;
+        if let Some(programs) = &self.programs {
+            programs.add_to(&mut archive)?;
+        }
         archive.file("etc/passwd", 0o644, b"root::0:0::/:/bin/sh\nuser::1000:1000::/:/bin/sh\n");
         archive.file("etc/group", 0o644, b"root::0:\nuser::1000:\n");
         archive.file("ref", 0o644, flash::reference(content));

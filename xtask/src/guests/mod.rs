@@ -21,7 +21,6 @@ mod steps;
 mod table;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -216,7 +215,8 @@ fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
     let say = |line: &str| cx.console.aside(&format!("guests: {line}"));
     let jobs = options.jobs();
     let dirs = Dirs { work: cx.target().join("guests"), root: cx.root.clone() };
-    let arches = arches(&jobs);
+    // Nothing of ours runs where the kernel's steps are counted.
+    let arches = arches(jobs.iter().filter(|(_, boot)| !boot.stepped));
     // One waits for the network, the other computes.
     let (packages, built) = std::thread::scope(|scope| {
         let building = scope.spawn(|| build(&dirs, &arches, &say));
@@ -241,7 +241,7 @@ fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
 }
 
 /// The architectures of the jobs' boards, each once.
-fn arches(jobs: &[Job]) -> Vec<Arch> {
+fn arches<'j>(jobs: impl Iterator<Item = &'j Job>) -> Vec<Arch> {
     let mut arches: Vec<Arch> = Vec::new();
     for (board, _) in jobs {
         if !arches.contains(&board.arch) {
@@ -251,19 +251,19 @@ fn arches(jobs: &[Job]) -> Vec<Arch> {
     arches
 }
 
-/// Compiles for an architecture: the command, the hand-written loop, the programs.
-type Compiled = (Arch, PathBuf, PathBuf, boot::Programs);
-
-/// Compiles for architectures.
-fn build(dirs: &Dirs, arches: &[Arch], say: &dyn Fn(&str)) -> Result<Vec<Compiled>, String> {
+/// Compiles for architectures: the command, the hand-written loop, the programs.
+fn build(
+    dirs: &Dirs,
+    arches: &[Arch],
+    say: &dyn Fn(&str),
+) -> Result<Vec<(Arch, boot::Programs)>, String> {
+    if arches.is_empty() {
+        return Ok(Vec::new());
+    }
     let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
     say(&format!("building the command for {}", targets.join(" and ")));
-    let built = build::cargo(dirs, arches)?.into_iter().map(|made| {
-        let (hand_written, programs) =
-            (build::hand_written(dirs, made.arch)?, programs(dirs, &made)?);
-        Ok((made.arch, made.command, hand_written, programs))
-    });
-    built.collect()
+    let built = build::cargo(dirs, arches)?.into_iter();
+    built.map(|made| Ok((made.arch, programs(dirs, made)?))).collect()
 }
 
 /// Makes everything else that the jobs boot.
@@ -271,15 +271,13 @@ fn prepare<'a>(
     dirs: &'a Dirs,
     packages: &Packages,
     jobs: &[Job],
-    built: &[Compiled],
+    built: &[(Arch, boot::Programs)],
 ) -> Result<Vec<boot::Parts<'a>>, String> {
     let mut parts: Vec<boot::Parts<'_>> = Vec::new();
     let wiring = build::plugin(dirs, "wire")?;
     for &(board, boot) in jobs {
         let Some(kernel) = packages.kernel(board.arch, boot.kernel) else { continue };
-        let built = built.iter().find(|(arch, ..)| *arch == board.arch);
-        let (_, command, hand_written, programs) =
-            built.cloned().expect("what each board's architecture needs is built");
+        let built = built.iter().find(|(arch, _)| *arch == board.arch && !boot.stepped);
         let uio_module = match boot.modules.contains(&"uio") {
             true => Some(build::uio_module(dirs, kernel, board.arch, &packages.uio_source)?),
             false => None,
@@ -305,9 +303,7 @@ fn prepare<'a>(
             )?,
             wiring: wiring.clone(),
             busybox: packages.busybox(board.arch),
-            command,
-            hand_written,
-            programs,
+            programs: built.map(|(_, programs)| programs.clone()),
             modules,
             judge,
             uio_module,
@@ -317,9 +313,15 @@ fn prepare<'a>(
     Ok(parts)
 }
 
-fn programs(dirs: &Dirs, built: &build::Built) -> Result<boot::Programs, String> {
-    let (library, clients) = (built.library.clone(), build::clients(dirs, built.arch)?);
-    Ok(boot::Programs { library, clients, c_library: build::c_library(built.arch)? })
+fn programs(dirs: &Dirs, built: build::Built) -> Result<boot::Programs, String> {
+    let build::Built { arch, command, library } = built;
+    Ok(boot::Programs {
+        command,
+        library,
+        hand_written: build::hand_written(dirs, arch)?,
+        clients: build::clients(dirs, arch)?,
+        c_library: build::c_library(arch)?,
+    })
 }
 
 /// Boots all, and gathers in the order of the jobs. With two processors, three at a time, because a guest often waits.

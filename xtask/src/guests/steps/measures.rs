@@ -9,7 +9,8 @@
 //! the highest of them.
 //!
 //! The parts of a message add up: `validate`, `io-mutex`, `prepare`, two of `set-cs` and `set-cs-delays`, `transfer`, two
-//! of `transfer-statistics`, `transfer-one` and `finalize` are `spi-sync`, since `prepare` is what the others leave.
+//! of `transfer-statistics`, `transfer-one`, `finalize` and the driver's parts of the last are `spi-sync`, since `prepare`
+//! is what the others leave.
 
 use super::tree::{Interval, Query};
 use super::walk::Walk;
@@ -33,6 +34,9 @@ enum Term {
 
 /// The system call of spidev's message, which `guests/instructions.txt` has too: by the clock, as `spidev-4`.
 pub(super) const CHECKED: &str = "spidev-4";
+
+/// Steps that inform and do not gate: whether the tick was stopped, and how many have passed, differs from boot to boot.
+pub(super) const INFORMS: [&str; 3] = ["tick", "idle-exit", "idle-exit-tick-kept"];
 
 /// A step.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +169,15 @@ const STEPS: &[Step] = &[
         terms: &[each("sync-1", without(&["spi_set_cs"], &["gpiod_set_value_cansleep"]))],
     },
     Step { name: "io-mutex", terms: &[whole("sync-1", under(MUTEXES, &["spi_sync"]))] },
-    Step { name: "finalize", terms: &[each("sync-1", all(&["spi_finalize_current_message"]))] },
+    Step { name: "prepare-imx", terms: &[each("sync-1", all(&["spi_imx_prepare_message"]))] },
+    Step { name: "unprepare-imx", terms: &[each("sync-1", all(&["spi_imx_unprepare_message"]))] },
+    Step {
+        name: "finalize",
+        terms: &[each(
+            "sync-1",
+            without(&["spi_finalize_current_message"], &["spi_imx_unprepare_message"]),
+        )],
+    },
     Step {
         name: "prepare",
         terms: &[
@@ -177,6 +189,8 @@ const STEPS: &[Step] = &[
             Term::Step("transfer", -1.0),
             Term::Step("transfer-statistics", -2.0),
             Term::Step("transfer-one", -1.0),
+            Term::Step("prepare-imx", -1.0),
+            Term::Step("unprepare-imx", -1.0),
             Term::Step("finalize", -1.0),
         ],
     },
