@@ -396,7 +396,8 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
         };
         results.rows.push((board.name, check));
     }
-    steps::judge_all(&dirs.root, &reviewed, &results.steps, &mut results.rows)
+    results.rows.extend(steps::judge_all(&dirs.root, &reviewed, &results.steps)?);
+    Ok(())
 }
 
 #[cfg(test)]

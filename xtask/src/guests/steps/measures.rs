@@ -205,7 +205,7 @@ const STEPS: &[Step] = &[
         name: "queue",
         terms: &[each(
             "async-1",
-            without(&["spi_queued_transfer", "__spi_queued_transfer"], &["kthread_queue_work"]),
+            without(&["spi_queued_transfer", "__spi_queued_transfer"], &["wake_up_process"]),
         )],
     },
     Step {

@@ -6,7 +6,6 @@ use std::path::Path;
 use super::measures::{CHECKED, Counted, INFORMS};
 use crate::check::{Check, Verdict, is_blessing};
 use crate::guests::counts::Counts;
-use crate::guests::table;
 
 /// The reviewed steps.
 const SNAPSHOT: &str = "guests/steps.txt";
@@ -153,7 +152,7 @@ fn blessed(mut reviewed: Vec<Line>, all: &[Steps]) -> Vec<Line> {
     reviewed
 }
 
-/// Judges all, or writes the table anew.
+/// Judges all, or writes the table anew: checks with their boards.
 ///
 /// # Errors
 /// The table cannot be read or written.
@@ -161,10 +160,10 @@ pub(in crate::guests) fn judge_all(
     root: &Path,
     by_clock: &Counts,
     all: &[Steps],
-    rows: &mut Vec<table::Row>,
-) -> Result<(), String> {
+) -> Result<Vec<(&'static str, Check)>, String> {
+    let mut rows = Vec::new();
     if all.is_empty() {
-        return Ok(());
+        return Ok(rows);
     }
     let path = root.join(SNAPSHOT);
     let reviewed = parse(&std::fs::read_to_string(&path).unwrap_or_default())
@@ -183,7 +182,7 @@ pub(in crate::guests) fn judge_all(
         rows.push((steps.board, check));
         rows.push((steps.board, judge_by_clock(steps, by_clock)));
     }
-    Ok(())
+    Ok(rows)
 }
 
 #[cfg(test)]
