@@ -83,6 +83,7 @@ struct instruction { uint64_t at; uint8_t size; char end; };
 /* The run that is not written yet. */
 static struct { uint64_t from, next, instructions; unsigned cpu; bool user; char end; } run;
 
+/* arm's modules, the lowest of the kernel, begin there where user space has 3 GiB. */
 static bool is_user(uint64_t address)
 {
 	return is_arm64 ? !(address >> 63) : address < 0xbf000000;

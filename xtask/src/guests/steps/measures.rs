@@ -35,8 +35,10 @@ enum Term {
 /// The system call of spidev's message, which `guests/instructions.txt` has too: by the clock, as `spidev-4`.
 pub(super) const CHECKED: &str = "spidev-4";
 
-/// Steps that inform and do not gate: whether the tick was stopped, and how many have passed, differs from boot to boot.
-pub(super) const INFORMS: [&str; 3] = ["tick", "idle-exit", "idle-exit-tick-kept"];
+/// Steps that inform and do not gate. Whether the tick was stopped, how many have passed, and whether the scheduler's
+/// averages are due differs from boot to boot.
+pub(super) const INFORMS: [&str; 4] =
+    ["tick", "idle-exit", "idle-exit-tick-kept", "switch-from-idle"];
 
 /// A step.
 #[derive(Clone, Copy, Debug)]

@@ -50,7 +50,7 @@ fn text<'l>(lines: impl IntoIterator<Item = &'l Line>) -> String {
         "# Instructions of steps of stock kernels, counted in guests by function (`cargo xtask guests`): the middle of 40\n\
          # operations, the lowest, the highest. xtask/src/guests/steps/measures.rs says which functions a step is; docs/lab.md,\n\
          # which costs of the lab they are. The middle gates within 2 % or 6 on the kernel that the line names,\n\
-         # but for the tick and the exits from idle.\n",
+         # but for the tick and the ways out of idle.\n",
     );
     for Line { board, kernel, step, counts: [middle, lowest, highest] } in lines {
         let _ = writeln!(
