@@ -47,7 +47,7 @@ pub(crate) const STEP: Step = Step {
     name: "guests",
     about: "the command beside stock kernels on emulated boards",
     lane: Lane::Apart,
-    minutes: 17,
+    minutes: 19,
     needs: &[
         Need::Qemu("qemu-system-aarch64"),
         Need::Qemu("qemu-system-arm"),
