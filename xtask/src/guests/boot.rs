@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::board::{Board, Boot};
+use super::board::{Arch, Board, Boot};
 use super::build::{self, Dirs};
 use super::counts;
 use super::doc;
@@ -15,14 +15,17 @@ use super::flash;
 use super::modules::Module;
 use super::newc::Archive;
 use super::protocol::{self, GuestLine};
+use super::steps;
 use crate::check::{Check, Verdict};
 
 /// How long a guest that said it is done may take to switch itself off.
 const OFF: Duration = Duration::from_secs(20);
 
-/// Programs that are linked dynamically, and what is loaded into them.
+/// The command, the hand-written loop, programs that are linked dynamically, and what is loaded into them.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
+    pub(super) command: PathBuf,
+    pub(super) hand_written: PathBuf,
     /// The library that `barewire run` loads.
     pub(super) library: PathBuf,
     pub(super) clients: Vec<PathBuf>,
@@ -32,6 +35,8 @@ pub(super) struct Programs {
 
 impl Programs {
     fn add_to(&self, archive: &mut Archive) -> Result<(), String> {
+        archive.file("bin/barewire", 0o755, &build::read(&self.command)?);
+        archive.file("bin/spibench", 0o755, &build::read(&self.hand_written)?);
         archive.directory("lib");
         archive.file("bin/libbarewire_spidev.so", 0o755, &build::read(&self.library)?);
         for (place, files) in [("bin", &self.clients), ("lib", &self.c_library)] {
@@ -50,20 +55,22 @@ pub(super) struct Parts<'a> {
     pub(super) dirs: &'a Dirs,
     pub(super) board: &'static Board,
     pub(super) boot: &'static Boot,
+    /// The kernel's full version.
+    pub(super) version: String,
     pub(super) kernel: PathBuf,
     pub(super) device_tree: PathBuf,
     pub(super) wiring: PathBuf,
     pub(super) busybox: PathBuf,
-    pub(super) command: PathBuf,
-    pub(super) hand_written: PathBuf,
-    /// The files that `barewire run` needs: its library, programs, and the C library of both.
-    pub(super) programs: Programs,
+    /// Nothing of ours runs where the kernel's steps are counted.
+    pub(super) programs: Option<Programs>,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
     /// For a boot that is judged by it.
     pub(super) judge: Option<PathBuf>,
     /// The script loads it.
     pub(super) uio_module: Option<PathBuf>,
+    /// For a boot whose kernel's steps are counted.
+    pub(super) stepping: Option<build::Stepping>,
 }
 
 /// The checks and counts that a guest reported, and the host's findings afterwards.
@@ -71,6 +78,8 @@ pub(super) struct Parts<'a> {
 pub(super) struct GuestReport {
     pub(super) checks: Vec<Check>,
     pub(super) counts: Vec<(String, f64)>,
+    /// The kernel's steps.
+    pub(super) steps: Vec<steps::Counted>,
     /// Operations between two marks.
     accesses: Vec<(String, f64)>,
     wrote: Vec<(usize, usize)>,
@@ -98,6 +107,17 @@ impl Parts<'_> {
                 Err(why) => said.checks.push(Check::new("accesses", Verdict::Failed, why)),
             }
         }
+        if self.boot.stepped {
+            let traced = self.traced()?;
+            match steps::count(&traced) {
+                Ok(counted) => said.steps = counted,
+                Err(why) => said.checks.push(Check::new(self.boot.name, Verdict::Failed, why)),
+            }
+            // Some 50 MB; the trees of calls stay.
+            for path in [&traced.trace, &traced.symbols] {
+                let _ = fs::remove_file(path);
+            }
+        }
         let after = build::read(&image)?;
         // They have some 30 MB each, and are not needed after this.
         for path in [&initrd, &image] {
@@ -115,6 +135,16 @@ impl Parts<'_> {
         self.dirs.made("log", &format!("{}-{}.marks", self.board.name, self.boot.name))
     }
 
+    /// Where the plugin writes what ran.
+    fn traced(&self) -> Result<steps::Traced, String> {
+        let name = |kind| format!("{}-{}.{kind}", self.board.name, self.boot.name);
+        Ok(steps::Traced {
+            trace: self.made(&name("trace"))?,
+            symbols: self.made(&name("symbols"))?,
+            trees: self.dirs.made("log", &name("trees"))?,
+        })
+    }
+
     fn initramfs(&self, content: &[u8]) -> Result<Vec<u8>, String> {
         let mut archive = Archive::default();
         for dir in ["bin", "dev", "etc", "m", "proc", "run", "run/lock", "sys", "tmp"] {
@@ -124,19 +154,19 @@ impl Parts<'_> {
         archive.file("init", 0o755, &source("init.sh")?);
         archive.file("lib.sh", 0o644, &source("lib.sh")?);
         archive.file("board.sh", 0o644, &source(&format!("boards/{}.sh", self.board.name))?);
-        archive.file("check.sh", 0o644, &source(&format!("checks/{}.sh", self.boot.name))?);
+        archive.file("check.sh", 0o644, &source(&format!("checks/{}.sh", self.boot.script()))?);
         let page = source("../docs/boards.md")?;
         let boot = format!("{}/{}", self.board.name, self.boot.name);
         let steps = doc::blocks(&String::from_utf8_lossy(&page), &boot);
         archive.file("steps", 0o644, steps.as_bytes());
         archive.file("bin/busybox", 0o755, &build::read(&self.busybox)?);
         archive.symlink("bin/sh", "busybox");
-        archive.file("bin/barewire", 0o755, &build::read(&self.command)?);
-        archive.file("bin/spibench", 0o755, &build::read(&self.hand_written)?);
         if let Some(judge) = &self.judge {
             archive.file("bin/under_load", 0o755, &build::read(judge)?);
         }
-        self.programs.add_to(&mut archive)?;
+        if let Some(programs) = &self.programs {
+            programs.add_to(&mut archive)?;
+        }
         archive.file("etc/passwd", 0o644, b"root::0:0::/:/bin/sh\nuser::1000:1000::/:/bin/sh\n");
         archive.file("etc/group", 0o644, b"root::0:\nuser::1000:\n");
         archive.file("ref", 0o644, flash::reference(content));
@@ -149,6 +179,10 @@ impl Parts<'_> {
         archive.file("m/order", 0o644, order.as_bytes());
         if let Some(module) = &self.uio_module {
             archive.file("m/uio_pdrv_genirq.ko", 0o644, &build::read(module)?);
+        }
+        if let Some(build::Stepping { program, module, .. }) = &self.stepping {
+            archive.file("bin/spisteps", 0o755, &build::read(program)?);
+            archive.file("m/steps_spi.ko", 0o644, &build::read(module)?);
         }
         Ok(archive.finish())
     }
@@ -188,6 +222,8 @@ impl Parts<'_> {
         let processors = match (self.board.processors, self.boot.counted) {
             // QEMU's machine with four processors does not start with fewer.
             (4, _) => 4,
+            // A thread is woken on another processor too, but two of sabrelite's do not boot with counted time.
+            (processors, true) if self.boot.stepped && self.board.arch == Arch::Arm64 => processors,
             (_, true) => 1,
             (processors, false) => processors,
         };
@@ -216,6 +252,11 @@ impl Parts<'_> {
             plugin += &format!(",range={block},range={bank},accesses={}", self.marks()?.display());
         }
         qemu.args(["-plugin", &plugin]);
+        if let Some(build::Stepping { plugin, .. }) = &self.stepping {
+            let steps::Traced { trace, symbols, .. } = self.traced()?;
+            let [plugin, trace, symbols] = [plugin, &trace, &symbols].map(|path| path.display());
+            qemu.arg("-plugin").arg(format!("{plugin},trace={trace},symbols={symbols}"));
+        }
         Ok(qemu)
     }
 }

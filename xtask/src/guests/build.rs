@@ -1,5 +1,5 @@
-//! Compiles the programs for guests: the command, the hand-written loop, QEMU's wiring, UIO's
-//! driver, and device trees.
+//! Compiles the programs for guests: the command, the hand-written loop, QEMU's plugins, modules of the
+//! kernel, and device trees.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,16 +107,42 @@ pub(super) fn c_library(arch: Arch) -> Result<Vec<PathBuf>, String> {
     [arch.loader(), "libc.so.6", "libgcc_s.so.1"].iter().map(find).collect()
 }
 
-/// Builds the plugin that puts a flash on a board's bus.
+/// Builds a plugin of QEMU's: `wire` puts a flash on a board's bus, `steps` writes down what the kernel runs.
 ///
 /// QEMU's own symbols are looked up when it is loaded, in Debian's program, which exports them.
-pub(super) fn wiring(dirs: &Dirs) -> Result<PathBuf, String> {
-    let out = dirs.made("made", "wire.so")?;
+pub(super) fn plugin(dirs: &Dirs, name: &str) -> Result<PathBuf, String> {
+    let out = dirs.made("made", &format!("{name}.so"))?;
     let mut gcc = Command::new("gcc");
     gcc.args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"]).arg(&out);
-    gcc.arg(dirs.source("wire.c")).arg("-Wl,--unresolved-symbols=ignore-all");
+    gcc.arg(dirs.source(&format!("{name}.c"))).arg("-Wl,--unresolved-symbols=ignore-all");
     tool::answer(&mut gcc)?;
     Ok(out)
+}
+
+/// What a boot needs whose kernel's steps are counted.
+#[derive(Clone, Debug)]
+pub(super) struct Stepping {
+    /// QEMU's plugin.
+    pub(super) plugin: PathBuf,
+    /// The program that runs the operations.
+    pub(super) program: PathBuf,
+    /// The driver that sends messages inside the kernel.
+    pub(super) module: PathBuf,
+}
+
+/// Builds it.
+pub(super) fn stepping(dirs: &Dirs, kernel: &Kernel, arch: Arch) -> Result<Stepping, String> {
+    let program = dirs.made("made", &format!("spisteps.{}", arch.linux()))?;
+    let mut gcc = Command::new(format!("{}gcc", arch.cross()));
+    if arch == Arch::Armhf {
+        // Its marks are instructions of four bytes.
+        gcc.arg("-marm");
+    }
+    gcc.args(["-O2", "-Wall", "-Werror", "-static", "-pthread", "-o"]).arg(&program);
+    tool::answer(gcc.arg(dirs.source("spisteps.c")))?;
+    let code = String::from_utf8_lossy(&read(&dirs.source("steps_spi.c"))?).into_owned();
+    let module = module(dirs, kernel, arch, "steps_spi", &code)?;
+    Ok(Stepping { plugin: plugin(dirs, "steps")?, program, module })
 }
 
 /// Debian's tree with fragments behind it, and with the overlay of the board `merged`.
@@ -160,19 +186,39 @@ fn merge(dirs: &Dirs, base: &Path, board: &str) -> Result<PathBuf, String> {
     Ok(folder.join("board-barewire.dtb"))
 }
 
-/// Builds uio_pdrv_genirq, which Debian's kernels are configured without, against their headers.
-///
-/// The headers are unpacked and not installed, so three things in them must point to where they are:
-/// the Makefile that includes the common one, the variables, and the links to the build programs.
+/// Builds uio_pdrv_genirq, which Debian's kernels are configured without.
 pub(super) fn uio_module(
     dirs: &Dirs,
     kernel: &Kernel,
     arch: Arch,
     source: &Path,
 ) -> Result<PathBuf, String> {
-    let folder = format!("uio-{}", kernel.version);
-    let module = dirs.made(&folder, "uio_pdrv_genirq.ko")?;
-    if module.is_file() {
+    let mut code = String::from_utf8_lossy(&read(source)?).into_owned();
+    if arch == Arch::Armhf {
+        // The build program that makes aliases is of the host's word size and refuses the table. The
+        // module is loaded by name here.
+        let kept = code.lines().filter(|line| !line.contains("MODULE_DEVICE_TABLE"));
+        code = kept.collect::<Vec<_>>().join("\n") + "\n";
+    }
+    module(dirs, kernel, arch, "uio_pdrv_genirq", &code)
+}
+
+/// Builds a module of that code against a kernel's headers, unless it was built before.
+///
+/// The headers are unpacked and not installed, so three things in them must point to where they are:
+/// the Makefile that includes the common one, the variables, and the links to the build programs.
+fn module(
+    dirs: &Dirs,
+    kernel: &Kernel,
+    arch: Arch,
+    name: &str,
+    code: &str,
+) -> Result<PathBuf, String> {
+    let kind = name.split('_').next().unwrap_or(name);
+    let folder = format!("{kind}-{}", kernel.version);
+    let module = dirs.made(&folder, &format!("{name}.ko"))?;
+    let source = dirs.made(&folder, &format!("{name}.c"))?;
+    if module.is_file() && fs::read_to_string(&source).is_ok_and(|built| built == code) {
         return Ok(module);
     }
     let (abi, version) = (kernel.abi(), &kernel.version);
@@ -207,15 +253,9 @@ pub(super) fn uio_module(
                 .map_err(|e| format!("cannot link {}: {e}", link.display()))?;
         }
     }
-    let mut code = String::from_utf8_lossy(&read(source)?).into_owned();
-    if arch == Arch::Armhf {
-        // The build program that makes aliases is of the host's word size and refuses the table. The
-        // module is loaded by name here.
-        let kept = code.lines().filter(|line| !line.contains("MODULE_DEVICE_TABLE"));
-        code = kept.collect::<Vec<_>>().join("\n") + "\n";
-    }
-    write(&dirs.made(&folder, "uio_pdrv_genirq.c")?, &code)?;
-    write(&dirs.made(&folder, "Makefile")?, "obj-m := uio_pdrv_genirq.o\n")?;
+    let _ = fs::remove_file(&module);
+    write(&source, code)?;
+    write(&dirs.made(&folder, "Makefile")?, &format!("obj-m := {name}.o\n"))?;
     let mut make = Command::new("make");
     make.arg("-s").arg("-C").arg(&headers).arg(format!("M={}", dirs.work.join(&folder).display()));
     make.arg(format!("ARCH={}", arch.linux())).arg(format!("CROSS_COMPILE={}", arch.cross()));

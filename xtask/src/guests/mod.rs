@@ -2,8 +2,8 @@
 //!
 //! How it works: [`packages`] fetches kernels, [`build`] compiles what goes into a guest, [`boot`]
 //! makes an initramfs ([`newc`], [`modules`]), boots it and reads what its script says ([`protocol`]);
-//! [`flash`] judges the flash's file afterwards, [`counts`] the instructions, and [`table`] prints the
-//! report. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
+//! [`flash`] judges the flash's file afterwards, [`counts`] and [`steps`] the instructions, and [`table`]
+//! prints the report. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
 //! workspace. docs/guests.md says how to use it.
 
 pub(crate) mod apt;
@@ -17,10 +17,10 @@ mod modules;
 pub(crate) mod newc;
 mod packages;
 mod protocol;
+mod steps;
 mod table;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -47,7 +47,7 @@ pub(crate) const STEP: Step = Step {
     name: "guests",
     about: "the command beside stock kernels on emulated boards",
     lane: Lane::Apart,
-    minutes: 17,
+    minutes: 19,
     needs: &[
         Need::Qemu("qemu-system-aarch64"),
         Need::Qemu("qemu-system-arm"),
@@ -102,7 +102,7 @@ pub(crate) fn list() -> String {
         let boots: Vec<&str> = board.boots.iter().map(|boot| boot.name).collect();
         text += &format!("  {:<12}{}\n", board.name, boots.join(", "));
     }
-    text + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt anew, and fails."
+    text + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt and guests/steps.txt anew, and fails."
 }
 
 /// One boot to be done.
@@ -125,6 +125,8 @@ impl Options {
 struct Results {
     rows: Vec<Row>,
     counts: Counts,
+    /// The kernels' steps, of the boots that counted them.
+    steps: Vec<steps::Steps>,
 }
 
 impl Results {
@@ -183,7 +185,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
 
 fn told(options: &Options, results: &Results) -> String {
     if options.json {
-        return table::json(&results.rows, &results.counts);
+        return table::json(&results.rows, &results.counts, &results.steps);
     }
     let mut boards: Vec<&str> = Vec::new();
     for (board, _) in options.jobs() {
@@ -196,6 +198,9 @@ fn told(options: &Options, results: &Results) -> String {
     let mut text = table::text(&boards, &results.rows);
     if !results.counts.is_empty() {
         text += &format!("\n{}", counts::table(&results.counts));
+    }
+    if !results.steps.is_empty() {
+        text += &format!("\n{}", steps::table(&results.steps));
     }
     text + &format!("\nguests: {passed} passed, {failed} failed, {skipped} skipped")
 }
@@ -210,7 +215,8 @@ fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
     let say = |line: &str| cx.console.aside(&format!("guests: {line}"));
     let jobs = options.jobs();
     let dirs = Dirs { work: cx.target().join("guests"), root: cx.root.clone() };
-    let arches = arches(&jobs);
+    // Nothing of ours runs where the kernel's steps are counted.
+    let arches = arches(jobs.iter().filter(|(_, boot)| !boot.stepped));
     // One waits for the network, the other computes.
     let (packages, built) = std::thread::scope(|scope| {
         let building = scope.spawn(|| build(&dirs, &arches, &say));
@@ -235,7 +241,7 @@ fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
 }
 
 /// The architectures of the jobs' boards, each once.
-fn arches(jobs: &[Job]) -> Vec<Arch> {
+fn arches<'j>(jobs: impl Iterator<Item = &'j Job>) -> Vec<Arch> {
     let mut arches: Vec<Arch> = Vec::new();
     for (board, _) in jobs {
         if !arches.contains(&board.arch) {
@@ -245,19 +251,19 @@ fn arches(jobs: &[Job]) -> Vec<Arch> {
     arches
 }
 
-/// Compiles for an architecture: the command, the hand-written loop, the programs.
-type Compiled = (Arch, PathBuf, PathBuf, boot::Programs);
-
-/// Compiles for architectures.
-fn build(dirs: &Dirs, arches: &[Arch], say: &dyn Fn(&str)) -> Result<Vec<Compiled>, String> {
+/// Compiles for architectures: the command, the hand-written loop, the programs.
+fn build(
+    dirs: &Dirs,
+    arches: &[Arch],
+    say: &dyn Fn(&str),
+) -> Result<Vec<(Arch, boot::Programs)>, String> {
+    if arches.is_empty() {
+        return Ok(Vec::new());
+    }
     let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
     say(&format!("building the command for {}", targets.join(" and ")));
-    let built = build::cargo(dirs, arches)?.into_iter().map(|made| {
-        let (hand_written, programs) =
-            (build::hand_written(dirs, made.arch)?, programs(dirs, &made)?);
-        Ok((made.arch, made.command, hand_written, programs))
-    });
-    built.collect()
+    let built = build::cargo(dirs, arches)?.into_iter();
+    built.map(|made| Ok((made.arch, programs(dirs, made)?))).collect()
 }
 
 /// Makes everything else that the jobs boot.
@@ -265,15 +271,13 @@ fn prepare<'a>(
     dirs: &'a Dirs,
     packages: &Packages,
     jobs: &[Job],
-    built: &[Compiled],
+    built: &[(Arch, boot::Programs)],
 ) -> Result<Vec<boot::Parts<'a>>, String> {
     let mut parts: Vec<boot::Parts<'_>> = Vec::new();
-    let wiring = build::wiring(dirs)?;
+    let wiring = build::plugin(dirs, "wire")?;
     for &(board, boot) in jobs {
         let Some(kernel) = packages.kernel(board.arch, boot.kernel) else { continue };
-        let built = built.iter().find(|(arch, ..)| *arch == board.arch);
-        let (_, command, hand_written, programs) =
-            built.cloned().expect("what each board's architecture needs is built");
+        let built = built.iter().find(|(arch, _)| *arch == board.arch && !boot.stepped);
         let uio_module = match boot.modules.contains(&"uio") {
             true => Some(build::uio_module(dirs, kernel, board.arch, &packages.uio_source)?),
             false => None,
@@ -281,11 +285,14 @@ fn prepare<'a>(
         let modules = modules::Index::read(&kernel.modules())?
             .closure(&[board.modules, boot.modules].concat())?;
         let judge = boot.judged.then(|| build::judge(dirs, board.arch)).transpose()?;
+        let stepping =
+            boot.stepped.then(|| build::stepping(dirs, kernel, board.arch)).transpose()?;
         let fragment = format!("{}-{}", board.name, boot.tree);
         parts.push(boot::Parts {
             dirs,
             board,
             boot,
+            version: kernel.version.clone(),
             kernel: kernel.boot(),
             device_tree: build::device_tree(
                 dirs,
@@ -296,20 +303,25 @@ fn prepare<'a>(
             )?,
             wiring: wiring.clone(),
             busybox: packages.busybox(board.arch),
-            command,
-            hand_written,
-            programs,
+            programs: built.map(|(_, programs)| programs.clone()),
             modules,
             judge,
             uio_module,
+            stepping,
         });
     }
     Ok(parts)
 }
 
-fn programs(dirs: &Dirs, built: &build::Built) -> Result<boot::Programs, String> {
-    let (library, clients) = (built.library.clone(), build::clients(dirs, built.arch)?);
-    Ok(boot::Programs { library, clients, c_library: build::c_library(built.arch)? })
+fn programs(dirs: &Dirs, built: build::Built) -> Result<boot::Programs, String> {
+    let build::Built { arch, command, library } = built;
+    Ok(boot::Programs {
+        command,
+        library,
+        hand_written: build::hand_written(dirs, arch)?,
+        clients: build::clients(dirs, arch)?,
+        c_library: build::c_library(arch)?,
+    })
 }
 
 /// Boots all, and gathers in the order of the jobs. With two processors, three at a time, because a guest often waits.
@@ -331,7 +343,7 @@ fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<
                     let said = parts.run();
                     say(&format!("{name}: {}", brief(&said, started.elapsed().as_secs_f64())));
                     let mut ended = ended.lock().expect("no panic under this lock");
-                    ended.push((index, parts.board.name, said));
+                    ended.push((index, parts, said));
                 }
             });
         }
@@ -339,8 +351,13 @@ fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<
     let mut ended = ended.into_inner().expect("no panic under this lock");
     ended.sort_by_key(|(index, ..)| *index);
     let mut results = Results::default();
-    for (_, board, said) in ended {
-        let said = said?;
+    for (_, parts, said) in ended {
+        let (said, board) = (said?, parts.board.name);
+        if !said.steps.is_empty() {
+            let boot = parts.boot.name;
+            let kernel = parts.version;
+            results.steps.push(steps::Steps { board, boot, kernel, counted: said.steps });
+        }
         results.rows.extend(said.checks.into_iter().map(|check| (board, check)));
         let counts = said.counts.into_iter();
         results.counts.extend(counts.map(|(path, count)| ((board.to_owned(), path), count)));
@@ -370,7 +387,7 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
         std::fs::write(&path, blessed).map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
     }
     // Only paths of the kernel are counted on other kernels: they inform.
-    let gates = |(_, boot): &&Job| boot.counted && boot.kernel == Flavour::Stock;
+    let gates = |(_, boot): &&Job| boot.counted && !boot.stepped && boot.kernel == Flavour::Stock;
     for (board, _) in jobs.iter().filter(gates) {
         let check = if is_blessing() {
             Check::new("instructions", Verdict::Failed, "snapshot written: review and run again")
@@ -379,6 +396,7 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
         };
         results.rows.push((board.name, check));
     }
+    results.rows.extend(steps::judge_all(&dirs.root, &reviewed, &results.steps)?);
     Ok(())
 }
 
