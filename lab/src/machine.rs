@@ -279,13 +279,16 @@ impl Machine {
         machine
     }
 
-    /// The present costs of threads: a kernel's wake-ups and switches are instructions, cold or not.
+    /// The costs of threads: a kernel's wake-ups and switches are instructions. They are never cold, since the scheduler
+    /// runs at every tick and interrupt.
     #[must_use]
     pub fn threads(&self) -> engine::Costs {
         let profile = self.board.profile();
+        let instruction_ps = self.costs.instruction_ps(&profile, Regime::InALoop);
+        let warm = |name| (self.costs.get(name) * instruction_ps).round() as Ps;
         engine::Costs {
-            context_switch_ps: self.instructions_ps(self.costs.get("context-switch")),
-            wake_call_ps: self.instructions_ps(self.costs.get("wake")),
+            context_switch_ps: warm("context-switch"),
+            wake_call_ps: warm("wake"),
             wake_ps: (self.costs.get("wake-other") * 1e3) as Ps,
             futex_call_ps: self.instructions_ps(50.0).max(1),
             ..profile.thread_costs()

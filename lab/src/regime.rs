@@ -69,12 +69,14 @@ impl Costs {
     pub fn process(&self, of: &Profile, regime: Regime) -> Profile {
         let mut profile = self.profile(of);
         let instruction_ps = self.instruction_ps(&profile, regime);
-        let instructions = |name: &str| self.get(name) * instruction_ps;
+        let warm_ps = self.instruction_ps(&profile, Regime::InALoop);
+        let call = self.get("syscall") + self.get(SHORT_CALL);
         for (figure, ps) in [
-            (&mut profile.context_switch_ps, instructions("context-switch")),
-            (&mut profile.wake_call_ps, instructions("wake")),
+            // The scheduler is never cold: see the costs of threads of [`crate::machine::Machine`].
+            (&mut profile.context_switch_ps, self.get("context-switch") * warm_ps),
+            (&mut profile.wake_call_ps, self.get("wake") * warm_ps),
             (&mut profile.wake_ps, self.get("wake-other") * 1e3),
-            (&mut profile.futex_call_ps, instructions("syscall") + instructions(SHORT_CALL)),
+            (&mut profile.futex_call_ps, call * instruction_ps),
         ] {
             figure.value = (ps.round() as u64).max(1);
         }
@@ -150,7 +152,8 @@ mod tests {
         let [cold, warm] =
             [Regime::AfterIdle, Regime::InALoop].map(|regime| costs.process(of, regime));
         assert!(cold.instructions_ps(1_000) > 3 * warm.instructions_ps(1_000));
-        assert!(cold.context_switch_ps.value > 3 * warm.context_switch_ps.value);
+        assert!(cold.futex_call_ps.value > 3 * warm.futex_call_ps.value);
+        assert_eq!(cold.context_switch_ps, warm.context_switch_ps);
         assert_eq!(cold.register_read_ps, warm.register_read_ps);
     }
 }
