@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 const COSTS: &str = include_str!("../costs.toml");
 const FITTED: &str = include_str!("../fitted.toml");
+const OWN: &str = include_str!("../costs-own.toml");
 
 /// Where a cost is from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,6 +252,19 @@ impl Costs {
             costs.set(name, value);
         }
         costs
+    }
+
+    /// The same with the costs of steps that only users' experiments run: `costs-own.toml`.
+    ///
+    /// # Panics
+    /// As [`Costs::assumed`].
+    #[must_use]
+    pub fn with_drivers(mut self) -> Self {
+        let File { cost } = toml::from_str(OWN).expect("costs-own.toml");
+        for cost in cost {
+            self.0.entry(cost.name.clone()).or_insert(cost);
+        }
+        self
     }
 
     /// Moves costs.
