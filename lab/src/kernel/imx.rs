@@ -468,7 +468,66 @@ impl Host for Imx {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
+    use barewire_sim::model::echo::Echo;
+
     use super::*;
+    use crate::cost::Costs;
+    use crate::machine::Record;
+
+    /// Runs one transfer of `length` bytes, which must come back.
+    fn exchanged(fifo: Fifo, waiting: Waiting, length: usize) -> Record {
+        let costs = Rc::new(Costs::fitted());
+        let machine = crate::workload::machine("imx6dl", &costs, &Rc::default()).expect("a board");
+        let board = machine.board();
+        board.attach(0, Rc::new(RefCell::new(Echo::default())));
+        let host = Imx::with_fifo(board, 0, 20_000_000, fifo);
+        let mut xfer = Xfer::new(&(0..length).map(|byte| byte as u8).collect::<Vec<u8>>());
+        machine.start();
+        let body = || {
+            host.prepare(&machine);
+            host.set_cs(&machine, true);
+            host.transfer(&machine, waiting, &mut xfer);
+            host.set_cs(&machine, false);
+        };
+        let mut threads = host.threads(&machine);
+        threads.push(Thread::new("caller", body).on(0, 10));
+        board.engine().run(threads);
+        assert_eq!(board.harms_total(), 0, "{fifo:?} {waiting:?}: {:#?}", board.violations());
+        let got = (xfer.rx.len(), &xfer.rx[1..]);
+        assert_eq!(got, (length, &xfer.tx[..length - 1]), "{fifo:?} {waiting:?}");
+        machine.finish()
+    }
+
+    #[test]
+    fn words_and_bytes_of_any_length_come_back_in_each_way() {
+        for length in [1, 3, 64, 256, 512, 513, 1_100] {
+            for waiting in [Waiting::Polling, Waiting::Interrupts, Waiting::Dma] {
+                for fifo in [Fifo::WORDS, Fifo::BYTES, Fifo { words: 4, ..Fifo::WORDS }] {
+                    let record = exchanged(fifo, waiting, length);
+                    let by_dma = waiting == Waiting::Dma && length >= DMA_BYTES;
+                    assert_eq!(record.times_of("set up DMA").len(), usize::from(by_dma));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_clock_rests_at_each_refill_as_long_as_is_said() {
+        let clocks_us = |words, refill_ps| {
+            let fifo = Fifo { words, refill_ps, ..Fifo::BYTES };
+            let record = exchanged(fifo, Waiting::Interrupts, 64);
+            let [one] = record.wire() else { panic!("one selection") };
+            (one.last_clock_at - one.first_clock_at) as f64 / 1e6
+        };
+        let whole = clocks_us(64, 0);
+        let three = |refill_ps| (clocks_us(16, refill_ps) - whole) / 3.0;
+        // Without a least time, the handler's own: it reads 16 bytes and writes as many.
+        assert!((1.0..20.0).contains(&three(0)), "{}", three(0));
+        let more = three(50_000_000) - three(40_000_000);
+        assert!((more - 10.0).abs() < 0.2, "{more}");
+    }
 
     #[test]
     fn words_and_bytes_are_inverse() {
