@@ -330,6 +330,12 @@ impl Costs {
         self.1.borrow().clone()
     }
 
+    /// Marks costs as asked for.
+    pub(crate) fn mark(&self, names: &BTreeSet<String>) {
+        let there = names.iter().filter(|name| self.0.contains_key(*name));
+        self.1.borrow_mut().extend(there.cloned());
+    }
+
     pub(crate) fn amount(&self, name: &str) -> Amount {
         let cost = self.cost(name);
         match cost.unit.as_str() {

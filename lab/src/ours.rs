@@ -19,6 +19,7 @@ use crate::cost::Costs;
 use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::{Path, Waiting};
 use crate::replay::Runner;
+use crate::workload::messages;
 
 /// The clock of the thread's echo.
 const ECHO_HZ: u32 = 16_000_000;
@@ -38,6 +39,12 @@ pub fn ours(
         Workload::Spidev => spidev(experiment, asked, level),
         Workload::Nor => nor(experiment, asked, level),
         Workload::Unmap => unmap(experiment, asked, kernel),
+        Workload::Messages => {
+            let own = experiment.own.as_ref()?;
+            let message = own.message(&asked.message)?;
+            let figures = messages::barewire(own, message, level)?;
+            Some(figures.iter().find(|(measure, _)| measure.name() == asked.metric)?.1)
+        }
         Workload::Camera | Workload::Beside | Workload::Stated => None,
     }
 }
