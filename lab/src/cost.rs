@@ -267,6 +267,30 @@ impl Costs {
         self
     }
 
+    /// The same with costs of a user's file, which has some or all of them.
+    ///
+    /// # Errors
+    /// If one is not there, twice there, not above 0, or outside its own range.
+    pub fn moved(mut self, moved: &[FittedValue]) -> Result<Self, String> {
+        let mut seen = BTreeSet::new();
+        for FittedValue { name, value, low, high } in moved {
+            if !self.0.contains_key(name) {
+                let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+                return Err(barewire_sim::near::unknown("cost", name, &known));
+            }
+            if !(*low > 0.0 && low <= value && value <= high && high.is_finite()) {
+                return Err(format!(
+                    "{name} is {value} ({low} to {high}): a cost is above 0 and in its own range"
+                ));
+            }
+            if !seen.insert(name) {
+                return Err(format!("{name} is there twice: leave one out"));
+            }
+        }
+        self.apply(moved);
+        Ok(self)
+    }
+
     /// Moves costs.
     ///
     /// # Panics

@@ -19,6 +19,7 @@ use crate::own::OwnExperiment;
 use crate::replay::Runner;
 use crate::rules::Rules;
 use crate::score::{self, Score};
+use crate::sweep::OwnSweepRequest;
 
 /// An experiment as `barewire lab list` shows it.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -153,6 +154,18 @@ impl Lab {
     /// The users' own experiments.
     pub fn own(&self) -> impl Iterator<Item = &OwnExperiment> {
         self.experiments.iter().filter_map(|one| one.own.as_deref())
+    }
+
+    /// A figure of a user's message over a parameter.
+    ///
+    /// # Errors
+    /// As [`crate::sweep::own_sweep`].
+    pub fn sweep_messages(
+        &self,
+        own: &OwnExperiment,
+        request: &OwnSweepRequest,
+    ) -> Result<Sweep, LabError> {
+        crate::sweep::own_sweep(own, &self.costs, request)
     }
 
     /// The figures of a user's own experiment, with bands.

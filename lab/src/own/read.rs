@@ -17,6 +17,10 @@ pub const TRANSFERS_MAX: usize = 511;
 const SPIDEV_BYTES: usize = 4_096;
 /// The most bytes of a message of another client.
 const BYTES_MAX: usize = 65_536;
+/// Clocks that may be asked for.
+const SPEED_HZ: std::ops::RangeInclusive<u64> = 10_000..=200_000_000;
+const NO_OPTIMIZE: &str =
+    "spi_optimize_message is in Linux since 6.9: take a newer kernel, or client = \"in-kernel\"";
 /// A microsecond's picoseconds.
 const PS: f64 = 1e6;
 /// The longest delay, in microseconds.
@@ -109,6 +113,40 @@ fn read(name: &str, form: Form, boards: Boards<'_>) -> Result<OwnExperiment, Wro
     })
 }
 
+impl OwnExperiment {
+    /// The same with another kernel.
+    ///
+    /// # Errors
+    /// If the lab does not know it, or it has not what the client needs.
+    pub fn with_kernel(&self, text: &str) -> Result<Self, String> {
+        let text = Spanned::new(0..0, text.to_owned());
+        let version = version(&text).map_err(|wrong| wrong.what)?;
+        if self.client == Client::InKernelOptimized && !linux::has_optimized(version) {
+            return Err(NO_OPTIMIZE.into());
+        }
+        Ok(Self { version, ..self.clone() })
+    }
+
+    /// Checks a message that a sweep has made of one of the file's.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self, message: &Message) -> Result<(), String> {
+        let Message { lengths, batch, speed_hz, delay_ns, cs_change_delay_ns, .. } = message;
+        if lengths.contains(&0) || *batch == 0 {
+            return Err("a message has at least one transfer of 1 byte".into());
+        }
+        if !SPEED_HZ.contains(speed_hz) {
+            return Err(format!("the lab takes {} to {} Hz", SPEED_HZ.start(), SPEED_HZ.end()));
+        }
+        let longest_ns = (DELAY_MAX_US * 1e3) as u64;
+        if *delay_ns.max(cs_change_delay_ns) > longest_ns {
+            return Err(format!("the lab takes at most {longest_ns} ns"));
+        }
+        size(lengths, *batch, self.client)
+    }
+}
+
 /// A number that has to be in `range`.
 fn within<T: PartialOrd + Copy + std::fmt::Display>(
     place: &Spanned<T>,
@@ -124,7 +162,7 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(
 }
 
 fn speed(hz: &Spanned<u64>) -> Result<u64, Wrong> {
-    within(hz, 10_000..=200_000_000, "Hz")
+    within(hz, SPEED_HZ, "Hz")
 }
 
 /// Microseconds as picoseconds.
@@ -199,8 +237,7 @@ fn client(text: Option<&Spanned<String>>, version: linux::Version) -> Result<Cli
     let client =
         found.ok_or_else(|| unknown("client", text, &Client::ALL.map(Client::name)))?;
     if client == Client::InKernelOptimized && !linux::has_optimized(version) {
-        let what = "spi_optimize_message is in Linux since 6.9: take a newer kernel, or client = \"in-kernel\"";
-        return Err(Wrong::at(text, what));
+        return Err(Wrong::at(text, NO_OPTIMIZE));
     }
     Ok(client)
 }
@@ -261,6 +298,22 @@ fn refills(
     Ok((bytes, gap.unwrap_or(0)))
 }
 
+/// Whether a message is not too large.
+fn size(lengths: &[usize], batch: usize, client: Client) -> Result<(), String> {
+    let transfers = lengths.len().saturating_mul(batch);
+    let bytes = lengths.iter().fold(0_usize, |sum, &length| sum.saturating_add(length));
+    let bytes = bytes.saturating_mul(batch);
+    if transfers > TRANSFERS_MAX {
+        return Err(format!("it has {transfers} transfers: at most {TRANSFERS_MAX} in one message"));
+    }
+    let most = if client == Client::Spidev { SPIDEV_BYTES } else { BYTES_MAX };
+    if bytes > most {
+        let why = if client == Client::Spidev { ", as spidev's bufsiz" } else { "" };
+        return Err(format!("it has {bytes} bytes: at most {most} in one message{why}"));
+    }
+    Ok(())
+}
+
 fn message(form: &MessageForm, client: Client, speed_hz: u64) -> Result<Message, Wrong> {
     let name = form.name.get_ref();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -275,20 +328,7 @@ fn message(form: &MessageForm, client: Client, speed_hz: u64) -> Result<Message,
     }
     let batch = form.batch.as_ref().map(|batch| within(batch, 1..=TRANSFERS_MAX, "in a batch"));
     let batch = batch.transpose()?.unwrap_or(1);
-    let (transfers, bytes) = (
-        lengths.len().saturating_mul(batch),
-        lengths.iter().fold(0_usize, |sum, &length| sum.saturating_add(length)).saturating_mul(batch),
-    );
-    if transfers > TRANSFERS_MAX {
-        let what = format!("it has {transfers} transfers: at most {TRANSFERS_MAX} in one message");
-        return Err(Wrong::at(&form.lengths, what));
-    }
-    let most = if client == Client::Spidev { SPIDEV_BYTES } else { BYTES_MAX };
-    if bytes > most {
-        let why = if client == Client::Spidev { ", as spidev's bufsiz" } else { "" };
-        let what = format!("it has {bytes} bytes: at most {most} in one message{why}");
-        return Err(Wrong::at(&form.lengths, what));
-    }
+    size(lengths, batch, client).map_err(|what| Wrong::at(&form.lengths, what))?;
     if let Some(place) = form.cs_change.as_ref().filter(|_| batch == 1) {
         let what = "cs_change stands between two of a batch: add batch = 10, or leave it out";
         return Err(Wrong::at(place, what));

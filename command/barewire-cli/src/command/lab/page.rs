@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use barewire_lab::outcome::SweepRequest;
 use barewire_lab::report::{self, Page, TELLING};
 
-use super::given::Experiments;
+use super::given::{self, CostFile, Experiments};
 use super::run::outcome;
 use crate::shared::failure::Failure;
 use crate::shared::files::{NamedFile, Output};
@@ -18,6 +18,8 @@ pub(crate) struct Args {
     out: PathBuf,
     #[command(flatten)]
     experiments: Experiments,
+    #[command(flatten)]
+    costs: CostFile,
 }
 
 /// Values of the sweep on the page: every half microsecond.
@@ -28,7 +30,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let out = NamedFile { by: "--out", path: &args.out };
     args.experiments.check(&[out])?;
     let out = Output::create(out, false)?;
-    let lab = args.experiments.lab()?;
+    let lab = args.experiments.lab(&args.costs)?;
     // Reports each chart that is left out.
     let missing = |what: &str, error: &dyn std::fmt::Display| {
         note!("the page has no chart of {what}: {error}")

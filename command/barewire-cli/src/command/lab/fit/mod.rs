@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use barewire_lab::Lab;
 use barewire_lab::fit::{Extent, Fit};
 
-use super::given::{self, Experiments};
+use super::given::{self, CostFile, Experiments};
 use crate::shared::failure::Failure;
 use crate::shared::files;
 use crate::shared::output;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let fit = if args.figures.is_none() && !args.experiments.is_given() {
         refit(args.json)?
     } else {
-        let lab = args.experiments.lab()?;
+        let lab = args.experiments.lab(&CostFile::default())?;
         let figures = match &args.figures {
             Some(path) => {
                 let wrong = |error: String| Failure::Failed(format!("{}: {error}", path.display()));

@@ -4,28 +4,50 @@ mod checks;
 mod score;
 mod table;
 
-use barewire_lab::{Lab, Outcome};
+use std::path::PathBuf;
 
-use super::given::{self, Experiments};
+use barewire_lab::messages::OwnOutcome;
+use barewire_lab::{Lab, Outcome};
+use serde::Serialize;
+
+use super::given::{self, CostFile, Experiments};
+use super::own;
 use crate::shared::failure::Failure;
 use crate::shared::output;
 use crate::shared::progress::Progress;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
+    /// Run this experiment of your own alone, a file of `barewire lab new`; may be several
+    #[arg(value_name = "FILE.toml", conflicts_with_all = ["thread", "files"])]
+    own: Vec<PathBuf>,
     /// Show this thread alone: jander-rfc, ellis, ranjan, jander-v2, pitchen; own, of your experiments
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
     #[command(flatten)]
     experiments: Experiments,
+    #[command(flatten)]
+    costs: CostFile,
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
 }
 
+/// All of it; these names are an interface.
+#[derive(Serialize)]
+struct Whole<'o> {
+    #[serde(flatten)]
+    outcome: &'o Outcome,
+    /// The experiments of `--experiment` that have messages.
+    own: &'o [OwnOutcome],
+}
+
 /// Runs.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let lab = args.experiments.lab()?;
+    let lab = args.experiments.lab(&args.costs)?;
+    if !args.own.is_empty() {
+        return run_own(&lab, args);
+    }
     if let Some(thread) = &args.thread {
         let mut known: Vec<&str> =
             lab.figures().iter().map(|figure| figure.thread.as_str()).collect();
@@ -38,8 +60,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         outcome.told.retain(|told| told.thread == *thread);
         score::retain(&mut outcome.score, thread);
     }
+    let own: Result<Vec<OwnOutcome>, _> = lab.own().map(|own| lab.messages(own)).collect();
+    let own = own.map_err(given::refused)?;
     if args.json {
-        return output::json(&outcome);
+        return output::json(&Whole { outcome: &outcome, own: &own });
     }
     let whole = args.thread.is_none();
     let mut text = table::text(&outcome.figures, &outcome.told);
@@ -47,7 +71,22 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if whole {
         text += &checks::text(&outcome);
     }
+    for own in &own {
+        text += &format!("\n{}", own::text(own));
+    }
     output::text(&text)
+}
+
+/// The user's experiments alone.
+fn run_own(lab: &Lab, args: &Args) -> Result<(), Failure> {
+    let all: Result<Vec<OwnOutcome>, Failure> =
+        args.own.iter().map(|path| own::outcome(lab, path)).collect();
+    let all = all?;
+    if args.json {
+        return output::json(&all);
+    }
+    let texts: Vec<String> = all.iter().map(own::text).collect();
+    output::text(&texts.join("\n"))
 }
 
 /// All experiments, with a progress bar unless `silent`.
