@@ -11,6 +11,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Question, Workload};
 use crate::figure::{self, Figure};
 use crate::fit::{self, Extent, Fit, FittedCost, Residual, Target};
+use crate::held_out::{self, HeldOut};
 use crate::limits;
 use crate::messages::{self, OwnOutcome};
 use crate::ours;
@@ -154,6 +155,12 @@ impl Lab {
     /// The users' own experiments.
     pub fn own(&self) -> impl Iterator<Item = &OwnExperiment> {
         self.experiments.iter().filter_map(|one| one.own.as_deref())
+    }
+
+    /// The figures not seen before, with bands.
+    #[must_use]
+    pub fn held_out(&self) -> Vec<HeldOut> {
+        held_out::figures(&self.costs, &self.draws)
     }
 
     /// A figure of a user's message over a parameter.

@@ -5,7 +5,7 @@
 //! # Bands
 //! From the smallest to the largest of: the sets of costs that the lab's fit leaves as probable, and the costs used with the
 //! board's own at their low and at their high ends. A file of costs has no such sets; then all costs are at their low ends, and at
-//! their high ends. barewire's has the board's costs at their low and high ends.
+//! their high ends. barewire's figures have the same costs, and their bands are made likewise.
 
 use barewire_sim::profile::CostLevel;
 use serde::Serialize;
@@ -105,15 +105,21 @@ fn corners(own: &OwnExperiment, costs: &Costs, draws: &[Costs]) -> Vec<(OwnExper
     drawn.chain(ends.map(|level| (at(own, level), costs.clone()))).collect()
 }
 
-/// barewire's figure with its band.
-fn beside(of_levels: &[Option<Vec<(Measure, f64)>>; 3], measure: Measure) -> Option<Band> {
+/// barewire's figure with its band, where it has one with all costs; the first of `all` are those used.
+fn beside(all: &[Option<Vec<(Measure, f64)>>], measure: Measure) -> Option<Band> {
     let value = |figures: &Option<Vec<(Measure, f64)>>| {
         let found = figures.as_ref()?.iter().find(|one| one.0 == measure)?;
         Some(found.1)
     };
-    let [low, used, high] = of_levels.each_ref().map(value);
-    let (low, used, high) = (low?, used?, high?);
-    Some(Band { used, low: low.min(used).min(high), high: low.max(used).max(high) })
+    let values = all.iter().map(value).collect::<Option<Vec<f64>>>()?;
+    let used = *values.first()?;
+    let band = Band { used, low: used, high: used };
+    let wider = |band: Band, value: &f64| Band {
+        low: band.low.min(*value),
+        high: band.high.max(*value),
+        ..band
+    };
+    Some(values.iter().fold(band, wider))
 }
 
 /// The shortest time that counts as a rest of the clock, in microseconds: 1 ns is the rounding of its period.
@@ -134,7 +140,8 @@ fn message(
     let corners = corners(own, costs, draws);
     let runners: Vec<(&OwnExperiment, Runner)> =
         corners.iter().map(|(own, costs)| (own, Runner::new(costs))).collect();
-    let of_levels = CostLevel::ALL.map(|level| messages::barewire(own, of, level));
+    let mut ours = vec![messages::barewire(own, of, costs)];
+    ours.extend(corners.iter().map(|(own, costs)| messages::barewire(own, of, costs)));
     let mut figures = Vec::new();
     for measure in Measure::ALL {
         let Ok(taken) = runner.message(own, of, measure) else { continue };
@@ -155,7 +162,7 @@ fn message(
             published,
             error: published.map(|value| (used - value) / value),
             within: published.map(|value| (band.low..=band.high).contains(&value)),
-            barewire: beside(&of_levels, measure),
+            barewire: beside(&ours, measure),
         });
     }
     Ok(MessageOutcome {

@@ -42,7 +42,7 @@ pub fn ours(
         Workload::Messages => {
             let own = experiment.own.as_ref()?;
             let message = own.message(&asked.message)?;
-            let figures = messages::barewire(own, message, level)?;
+            let figures = messages::barewire(own, message, &kernel.at(level))?;
             Some(figures.iter().find(|(measure, _)| measure.name() == asked.metric)?.1)
         }
         Workload::Camera | Workload::Beside | Workload::Stated => None,

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use super::svg::escaped;
-use super::{chart, style, tables, threads, timeline};
+use super::{chart, own, style, tables, threads, timeline};
+use crate::held_out::HeldOut;
 use crate::lab::ExperimentLine;
+use crate::messages::OwnOutcome;
 use crate::outcome::{Explanation, Outcome, Row, Sweep};
 use crate::rules::Rules;
 use crate::score::Score;
@@ -22,6 +24,19 @@ pub struct Page<'a> {
     pub sweeps: &'a [Sweep],
     /// The rules of scoring, and the assumptions.
     pub rules: &'a Rules,
+    /// Experiments of users.
+    pub own: &'a [OwnOnPage],
+    /// The figures not seen before.
+    pub held_out: &'a [HeldOut],
+}
+
+/// A user's experiment on the page.
+#[derive(Clone, Debug)]
+pub struct OwnOnPage {
+    /// Its figures.
+    pub outcome: OwnOutcome,
+    /// A call of each message, taken apart.
+    pub calls: Vec<Explanation>,
 }
 
 /// The page as HTML: one file that needs no other.
@@ -39,6 +54,8 @@ pub fn html(page: &Page<'_>) -> String {
     for block in page.outcome.figures.chunk_by(|one, other| one.thread == other.thread) {
         thread(&mut html, page, block);
     }
+    own::held_out(&mut html, page.held_out);
+    own::experiments(&mut html, page.own);
     sweeps(&mut html, page.sweeps);
     rules(&mut html, page);
     html + "</body></html>\n"
@@ -58,6 +75,11 @@ fn head(html: &mut String, page: &Page<'_>) {
     for thread in &score.threads {
         let name = escaped(&thread.thread);
         let _ = write!(html, "<a href=\"#{name}\">{name}</a>");
+    }
+    html.push_str("<a href=\"#held-out\">not seen before</a>");
+    for own in page.own {
+        let name = escaped(&own.outcome.name);
+        let _ = write!(html, "<a href=\"#own-{name}\">{name}</a>");
     }
     html.push_str("<a href=\"#sweeps\">sweeps</a><a href=\"#rules\">rules</a></nav></header>\n");
     html.push_str("<h2 id=\"score\">Does it predict?</h2>\n");

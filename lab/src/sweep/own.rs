@@ -13,7 +13,6 @@ use crate::outcome::{Sweep, SweepRequest};
 use crate::own::{Driver, Measure, Message, OwnExperiment};
 use crate::replay::Runner;
 use crate::workload::messages;
-use barewire_sim::profile::CostLevel;
 
 /// What is asked of a sweep of a user's experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,7 +96,7 @@ pub fn own_sweep(
         }
     }
     let ours = |value: f64| {
-        let figures = messages::barewire(own, &with(message, parameter, value), CostLevel::Used);
+        let figures = messages::barewire(own, &with(message, parameter, value), costs);
         figures?.into_iter().find(|one| one.0 == measure).map(|one| one.1)
     };
     let mut names: Vec<String> = columns.iter().map(|column| column.0.clone()).collect();

@@ -10,19 +10,32 @@ use barewire::controller::ALWAYS_POLL;
 use barewire::spi::{Settings, Transfer};
 use barewire_sim::bring_up::{Charged, SimInterrupt, any, any_interrupt};
 use barewire_sim::model::echo::Echo;
-use barewire_sim::profile::CostLevel;
+use barewire_sim::profile::Profile;
 use barewire_sim::{Board, BoardOptions, SimPlatform};
 
 use super::{Timing, WARM_UP, count};
+use crate::cost::Costs;
 use crate::kernel::Waiting;
 use crate::own::{Measure, Message, OwnExperiment};
 
-/// barewire's figures beside the kernel's, with the board's costs at `level`: the same transfers, and the same way of
+/// The board's costs as the kernel's path has them: the factors of the lab's costs, and the time of an instruction in code that
+/// is in the caches, or is not.
+fn profile(own: &OwnExperiment, message: &Message, costs: &Costs) -> Profile {
+    let mut profile = costs.profile(&own.profile);
+    let cold_ps = if own.is_cold(message) { costs.get("cold") * 1e3 } else { 0.0 };
+    let rate = profile.cpu_hz.value as f64 * profile.ipc_milli.value as f64 / 1e3;
+    let instruction_ps = costs.get("clocks") / rate * 1e12 + cold_ps;
+    let ipc_milli = 1e15 / instruction_ps / profile.cpu_hz.value as f64;
+    profile.ipc_milli.value = (ipc_milli.round() as u64).max(1);
+    profile
+}
+
+/// barewire's figures beside the kernel's: the same transfers, the same costs, cold or warm alike, and the same way of
 /// waiting where barewire has it. It has no DMA, and waits at no cs_change unless the chip needs it. A share of the processor is not
 /// counted. None if barewire's driver refuses the message on that chip select.
 #[must_use]
-pub fn barewire(own: &OwnExperiment, message: &Message, level: CostLevel) -> Option<Vec<(Measure, f64)>> {
-    let profile = Some(own.profile.at(level));
+pub fn barewire(own: &OwnExperiment, message: &Message, costs: &Costs) -> Option<Vec<(Measure, f64)>> {
+    let profile = Some(profile(own, message, costs));
     let board = Board::new(own.spec, BoardOptions { profile, ..BoardOptions::default() });
     board.attach(own.cs, Rc::new(RefCell::new(Echo::default())));
     let controller = match own.path(message).waiting {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use barewire_lab::outcome::SweepRequest;
-use barewire_lab::report::{self, Page, TELLING};
+use barewire_lab::report::{self, OwnOnPage, Page, TELLING};
 
 use super::given::{self, CostFile, Experiments};
 use super::run::outcome;
@@ -45,12 +45,21 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let sweeps: Vec<_> =
         lab.sweep(&delay).inspect_err(|error| missing("batching", error)).into_iter().collect();
+    let on_page = |own| {
+        let outcome = lab.messages(own)?;
+        let calls = outcome.messages.iter();
+        let calls = calls.map(|message| lab.explain_message(own, (&message.name, None), &[]));
+        Ok(OwnOnPage { calls: calls.collect::<Result<_, _>>()?, outcome })
+    };
+    let own = lab.own().map(on_page).collect::<Result<Vec<_>, _>>().map_err(given::refused)?;
     let page = Page {
         outcome: &outcome(&lab, false),
         experiments: &lab.list(),
         explanations: &explanations,
         sweeps: &sweeps,
         rules: lab.rules(),
+        own: &own,
+        held_out: &lab.held_out(),
     };
     let to_stdout = out.is_stdout();
     out.write(&report::html(&page))?;

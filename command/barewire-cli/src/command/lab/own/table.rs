@@ -14,8 +14,8 @@ pub(in crate::command::lab) fn text(own: &OwnOutcome) -> String {
     let OwnOutcome { name, title, board, kernel, client, driver, messages } = own;
     let mut text = format!(
         "{name}: {title}\n{board}, {kernel}, {client}, {driver}. Simulated; barewire in user space, prepared, with the same \
-         transfers.\nlow-high: over the costs that the lab's fit leaves and the board's own at both ends; for barewire the \
-         board's.\n"
+         transfers and costs.\nlow-high: over the sets of costs that the lab's fit leaves, and the board's own costs at both \
+         ends.\n"
     );
     for message in messages {
         one(&mut text, message);
@@ -31,9 +31,10 @@ fn one(text: &mut String, message: &MessageOutcome) {
     let MessageOutcome { name, lengths, batch, speed_hz, waiting, regime, figures, .. } = message;
     let bytes: Vec<String> = lengths.iter().map(usize::to_string).collect();
     let batch = if *batch > 1 { format!(" x {batch}") } else { String::new() };
+    let unit = if lengths[..] == [1] { "byte" } else { "bytes" };
     let _ = write!(
         text,
-        "\n{name}: {} bytes{batch} at {} MHz, {waiting}, {regime}\n  {:<13}{:<5}{:>10}{:>18}{:>11}{:>10}{:>9}{:>11}{:>18}\n",
+        "\n{name}: {} {unit}{batch} at {} MHz, {waiting}, {regime}\n  {:<13}{:<5}{:>10}{:>18}{:>11}{:>10}{:>9}{:>11}{:>18}\n",
         bytes.join(" + "),
         number(*speed_hz as f64 / 1e6),
         "figure",

@@ -1,11 +1,13 @@
 //! `barewire lab run`: every experiment, each figure published, simulated and barewire's, and the score.
 
 mod checks;
+mod held_out;
 mod score;
 mod table;
 
 use std::path::PathBuf;
 
+use barewire_lab::held_out::{HeldOut, HeldOutScore};
 use barewire_lab::messages::OwnOutcome;
 use barewire_lab::{Lab, Outcome};
 use serde::Serialize;
@@ -38,6 +40,9 @@ pub(crate) struct Args {
 struct Whole<'o> {
     #[serde(flatten)]
     outcome: &'o Outcome,
+    /// Figures not seen before: no cost was fitted to them.
+    held_out: &'o [HeldOut],
+    held_out_score: HeldOutScore,
     /// The experiments of `--experiment` that have messages.
     own: &'o [OwnOutcome],
 }
@@ -62,13 +67,17 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let own: Result<Vec<OwnOutcome>, _> = lab.own().map(|own| lab.messages(own)).collect();
     let own = own.map_err(given::refused)?;
+    let held_out = lab.held_out();
     if args.json {
-        return output::json(&Whole { outcome: &outcome, own: &own });
+        let held_out_score = HeldOutScore::of(&held_out);
+        let whole = Whole { outcome: &outcome, held_out: &held_out, held_out_score, own: &own };
+        return output::json(&whole);
     }
     let whole = args.thread.is_none();
     let mut text = table::text(&outcome.figures, &outcome.told);
     text += &score::text(&outcome.score, whole);
     if whole {
+        text += &held_out::text(&held_out);
         text += &checks::text(&outcome);
     }
     for own in &own {
