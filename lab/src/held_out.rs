@@ -118,7 +118,8 @@ fn experiment(name: &str) -> OwnExperiment {
     let found = EXPERIMENTS.iter().find(|one| one.0 == name);
     let (name, text) = found.unwrap_or_else(|| panic!("held-out.toml: no experiment {name:?}"));
     let board = |name: &str| BoardSpec::find(name).map_err(|error| error.to_string());
-    OwnExperiment::read(name, text, &board).unwrap_or_else(|error| panic!("held-out/{name}.toml: {error}"))
+    OwnExperiment::read(name, text, &board)
+        .unwrap_or_else(|error| panic!("held-out/{name}.toml: {error}"))
 }
 
 /// All of them with `costs`, in bands over `draws`.

@@ -361,9 +361,8 @@ impl Lab {
             .asked(id)
             .ok_or_else(|| LabError::Refused(format!("{id} is an input: nothing replays it")))?;
         let whole = Runner::new(&self.costs).take(experiment, asked)?;
-        let taken = Runner::ablated(&self.costs, whole, without, |runner| {
-            runner.take(experiment, asked)
-        })?;
+        let taken =
+            Runner::ablated(&self.costs, whole, without, |runner| runner.take(experiment, asked))?;
         Ok(Explanation {
             id: id.into(),
             unit: figure.unit.clone(),

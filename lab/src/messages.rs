@@ -182,7 +182,11 @@ fn message(
 ///
 /// # Errors
 /// If a message has a published figure that the lab has not, or the wire loses a byte.
-pub fn outcome(own: &OwnExperiment, costs: &Costs, draws: &[Costs]) -> Result<OwnOutcome, LabError> {
+pub fn outcome(
+    own: &OwnExperiment,
+    costs: &Costs,
+    draws: &[Costs],
+) -> Result<OwnOutcome, LabError> {
     let mut messages = Vec::new();
     for of in &own.messages {
         let told = message(own, of, costs, draws)?;
@@ -232,7 +236,8 @@ pub fn explain(
         })
     })?;
     let whole = Runner::new(costs).message(own, found, measure)?;
-    let taken = Runner::ablated(costs, whole, without, |runner| runner.message(own, found, measure))?;
+    let taken =
+        Runner::ablated(costs, whole, without, |runner| runner.message(own, found, measure))?;
     let published = found.published.iter().find(|one| one.0 == measure).map(|one| one.1);
     Ok(Explanation {
         id: own.id(found, measure),

@@ -147,7 +147,11 @@ impl Runner {
         if let Some(name) = off.iter().find(|name| !known.contains(name)) {
             return Err(LabError::Unknown { what: "step", name: name.clone(), known });
         }
-        if off.is_empty() { Ok(whole) } else { take(&Self::without(costs, off.iter().cloned().collect())) }
+        if off.is_empty() {
+            Ok(whole)
+        } else {
+            take(&Self::without(costs, off.iter().cloned().collect()))
+        }
     }
 
     /// The costs that its runs asked for.

@@ -210,7 +210,8 @@ pub fn sweep(costs: &Costs, request: &SweepRequest) -> Result<Sweep, LabError> {
     let (plan, point) = (sweeper.plan(), sweeper.point());
     let parameter = sweeper.parameter;
     let at = |column: usize, value: f64| (plan.columns[column].run)(&point.with(parameter, value));
-    let (rows, break_even) = table(plan.columns.len(), (&plan.pairs, plan.more_is_better), parameter, &values, &at)?;
+    let (rows, break_even) =
+        table(plan.columns.len(), (&plan.pairs, plan.more_is_better), parameter, &values, &at)?;
     Ok(Sweep {
         request: request.clone(),
         unit: parameter.unit().into(),

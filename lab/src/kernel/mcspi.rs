@@ -234,15 +234,20 @@ mod tests {
 
     #[test]
     fn the_clock_is_the_fastest_that_is_not_too_fast() {
-        let all = [2_000_000, 48_000_000, 100_000_000, 47_999_999, 1].map(|hz| divisor(48_000_000, hz));
+        let all =
+            [2_000_000, 48_000_000, 100_000_000, 47_999_999, 1].map(|hz| divisor(48_000_000, hz));
         assert_eq!(all, [24, 1, 1, 2, 4_096]);
     }
 
     #[test]
     fn bytes_come_back_on_a_native_line_and_on_a_pin_polled_and_by_dma() {
-        for (cs, length, dma) in
-            [(1, 1, None), (1, 4, None), (0, 4, None), (1, 159, Some((1, 1))), (1, 200, Some((5_000_000, 1)))]
-        {
+        for (cs, length, dma) in [
+            (1, 1, None),
+            (1, 4, None),
+            (0, 4, None),
+            (1, 159, Some((1, 1))),
+            (1, 200, Some((5_000_000, 1))),
+        ] {
             let costs = Rc::new(Costs::assumed().with_drivers());
             let machine = crate::workload::machine("beaglebone", &costs, &Rc::default());
             let machine = machine.expect("a board");

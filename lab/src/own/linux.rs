@@ -73,7 +73,10 @@ mod tests {
 
     #[test]
     fn a_version_is_read_and_has_its_path() {
-        assert_eq!(["6.12", "6.1.55", "5.19-rc2"].map(version), [Some((6, 12)), Some((6, 1)), Some((5, 19))]);
+        assert_eq!(
+            ["6.12", "6.1.55", "5.19-rc2"].map(version),
+            [Some((6, 12)), Some((6, 1)), Some((5, 19))]
+        );
         assert_eq!(["", "6", "six.one", "6."].map(version), [None; 4]);
         let of = |text: &str| path(version(text).expect("a version"), Waiting::Polling, true);
         let all = ["3.14", "4.1", "4.4", "5.18", "5.19", "6.0", "6.1", "6.12"].map(of);
@@ -83,7 +86,10 @@ mod tests {
         let [none, locked, cpu] = [Statistics::None, Statistics::Locked, Statistics::PerCpu];
         let statistics = all.each_ref().map(|path| path.statistics);
         assert_eq!(statistics, [none, none, locked, locked, locked, cpu, cpu, cpu]);
-        assert_eq!(all.each_ref().map(|path| path.is_optimized), [false, false, false, false, false, false, false, true]);
+        assert_eq!(
+            all.each_ref().map(|path| path.is_optimized),
+            [false, false, false, false, false, false, false, true]
+        );
         assert!(all.iter().all(|path| version(path.name.trim_start_matches("linux-")) == Some(path.version())));
     }
 }

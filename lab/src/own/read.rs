@@ -89,7 +89,8 @@ fn read(name: &str, form: Form, boards: Boards<'_>) -> Result<OwnExperiment, Wro
     for message in form.message {
         let message = message.into_inner();
         if messages.iter().any(|one| one.name == *message.name.get_ref()) {
-            let what = format!("{:?} is there already: give it another name", message.name.get_ref());
+            let what =
+                format!("{:?} is there already: give it another name", message.name.get_ref());
             return Err(Wrong::at(&message.name, what));
         }
         messages.push(self::message(&message, client, speed_hz)?);
@@ -234,8 +235,7 @@ fn version(text: &Spanned<String>) -> Result<linux::Version, Wrong> {
 fn client(text: Option<&Spanned<String>>, version: linux::Version) -> Result<Client, Wrong> {
     let Some(text) = text else { return Ok(Client::Spidev) };
     let found = Client::ALL.into_iter().find(|client| client.name() == text.get_ref());
-    let client =
-        found.ok_or_else(|| unknown("client", text, &Client::ALL.map(Client::name)))?;
+    let client = found.ok_or_else(|| unknown("client", text, &Client::ALL.map(Client::name)))?;
     if client == Client::InKernelOptimized && !linux::has_optimized(version) {
         return Err(Wrong::at(text, NO_OPTIMIZE));
     }
@@ -284,10 +284,7 @@ fn waiting(
     }
 }
 
-fn refills(
-    form: &Spanned<FifoForm>,
-    driver: Driver,
-) -> Result<(Option<usize>, u64), Wrong> {
+fn refills(form: &Spanned<FifoForm>, driver: Driver) -> Result<(Option<usize>, u64), Wrong> {
     if driver != Driver::Imx {
         let what = format!("{} has no refills that can be set: leave [fifo] out", driver.name());
         return Err(Wrong::at(form, what));
@@ -304,7 +301,9 @@ fn size(lengths: &[usize], batch: usize, client: Client) -> Result<(), String> {
     let bytes = lengths.iter().fold(0_usize, |sum, &length| sum.saturating_add(length));
     let bytes = bytes.saturating_mul(batch);
     if transfers > TRANSFERS_MAX {
-        return Err(format!("it has {transfers} transfers: at most {TRANSFERS_MAX} in one message"));
+        return Err(format!(
+            "it has {transfers} transfers: at most {TRANSFERS_MAX} in one message"
+        ));
     }
     let most = if client == Client::Spidev { SPIDEV_BYTES } else { BYTES_MAX };
     if bytes > most {
@@ -333,7 +332,8 @@ fn message(form: &MessageForm, client: Client, speed_hz: u64) -> Result<Message,
         let what = "cs_change stands between two of a batch: add batch = 10, or leave it out";
         return Err(Wrong::at(place, what));
     }
-    let ns = |us: &Option<Spanned<f64>>| Ok(us.as_ref().map(time).transpose()?.map(|ps| ps / 1_000));
+    let ns =
+        |us: &Option<Spanned<f64>>| Ok(us.as_ref().map(time).transpose()?.map(|ps| ps / 1_000));
     let mut published = Vec::new();
     for (key, value) in &form.published {
         let found = Measure::named(key.get_ref());

@@ -48,8 +48,16 @@ pub(super) fn held_out(html: &mut String, figures: &[HeldOut]) {
             one.not_expressed.clone().unwrap_or_else(|| one.source.clone()),
         ]
     };
-    let heads =
-        ["id", "unit", "published", "simulated", "error", "low – high", "in band", "source, or why not"];
+    let heads = [
+        "id",
+        "unit",
+        "published",
+        "simulated",
+        "error",
+        "low – high",
+        "in band",
+        "source, or why not",
+    ];
     let rows: Vec<_> = figures.iter().map(row).collect();
     html.push_str(&tables::table("Figures not seen before", &heads, 2, &rows));
 }
@@ -100,7 +108,15 @@ fn table(message: &MessageOutcome) -> String {
         })
         .collect();
     let heads = [
-        "figure", "unit", "simulated", "low – high", "published", "error", "in band", "barewire", "low – high",
+        "figure",
+        "unit",
+        "simulated",
+        "low – high",
+        "published",
+        "error",
+        "in band",
+        "barewire",
+        "low – high",
     ];
     let caption = format!("{}, {}, {}", message.name, message.waiting, message.regime);
     tables::table(&caption, &heads, 2, &rows)

@@ -40,7 +40,9 @@ fn drawing(id: &str, explanation: &Explanation) -> (Svg, f64) {
         explanation.id,
         number(explanation.replayed),
         explanation.unit,
-        explanation.published.map_or(String::new(), |value| format!(", published {}", exact(value)))
+        explanation
+            .published
+            .map_or(String::new(), |value| format!(", published {}", exact(value)))
     );
     svg.text(0.0, 13.0, Anchor::Start, "head", &head);
     let lanes = lanes(explanation);

@@ -91,7 +91,8 @@ pub fn own_sweep(
             for (name, waiting) in
                 [("by polling", Waiting::Polling), ("by interrupts", Waiting::Interrupts)]
             {
-                columns.push((name.into(), OwnExperiment { waiting: Some(waiting), ..own.clone() }));
+                columns
+                    .push((name.into(), OwnExperiment { waiting: Some(waiting), ..own.clone() }));
             }
         }
     }

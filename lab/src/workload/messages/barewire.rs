@@ -34,7 +34,11 @@ fn profile(own: &OwnExperiment, message: &Message, costs: &Costs) -> Profile {
 /// waiting where barewire has it. It has no DMA, and waits at no cs_change unless the chip needs it. A share of the processor is not
 /// counted. None if barewire's driver refuses the message on that chip select.
 #[must_use]
-pub fn barewire(own: &OwnExperiment, message: &Message, costs: &Costs) -> Option<Vec<(Measure, f64)>> {
+pub fn barewire(
+    own: &OwnExperiment,
+    message: &Message,
+    costs: &Costs,
+) -> Option<Vec<(Measure, f64)>> {
     let profile = Some(profile(own, message, costs));
     let board = Board::new(own.spec, BoardOptions { profile, ..BoardOptions::default() });
     board.attach(own.cs, Rc::new(RefCell::new(Echo::default())));

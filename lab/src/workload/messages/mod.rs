@@ -164,19 +164,22 @@ impl Measured {
 
 impl Timing {
     /// The intervals of `measure`; none if the message has no such figure. A share of the processor is not one.
-    pub(crate) fn measured(&self, own: &OwnExperiment, message: &Message, measure: Measure) -> Option<Measured> {
+    pub(crate) fn measured(
+        &self,
+        own: &OwnExperiment,
+        message: &Message,
+        measure: Measure,
+    ) -> Option<Measured> {
         let each = |part: &dyn Fn(&Selection) -> (Ps, Ps)| {
             Measured::of(self.wire.iter().map(part).collect())
         };
         let between = |inside: bool| {
             let pairs = self.wire.windows(2).enumerate();
-            let pairs = pairs.filter(|(index, _)| {
-                !(index + 1).is_multiple_of(message.selections()) == inside
-            });
+            let pairs = pairs
+                .filter(|(index, _)| !(index + 1).is_multiple_of(message.selections()) == inside);
             let pairs = pairs.map(|(_, pair)| (pair[0].deselected_at, pair[1].selected_at));
-            let has_tick = |(from, to): (Ps, Ps)| {
-                self.ticks.iter().any(|tick| from <= tick.0 && tick.1 <= to)
-            };
+            let has_tick =
+                |(from, to): (Ps, Ps)| self.ticks.iter().any(|tick| from <= tick.0 && tick.1 <= to);
             Measured::of(pairs.filter(|&pair| !has_tick(pair)).collect())
         };
         let half_a_clock = 500_000_000_000 / self.clock_hz.max(1);
@@ -201,8 +204,8 @@ impl Timing {
             Measure::Clocks => clocks(),
             Measure::Rests => Measured { less_us: bits_us, ..clocks() },
             Measure::RefillGap => {
-                let by_interrupts = own.driver == Driver::Imx
-                    && own.path(message).waiting == Waiting::Interrupts;
+                let by_interrupts =
+                    own.driver == Driver::Imx && own.path(message).waiting == Waiting::Interrupts;
                 let of = |length: &usize| own.refills(*length);
                 let refills: usize = message.lengths.iter().map(of).sum();
                 let refills = (refills * message.batch / message.selections()) as f64;
@@ -254,7 +257,12 @@ impl MessagesRun {
 
     /// The intervals of `measure`.
     #[must_use]
-    pub fn measured(&self, own: &OwnExperiment, message: &Message, measure: Measure) -> Option<Measured> {
+    pub fn measured(
+        &self,
+        own: &OwnExperiment,
+        message: &Message,
+        measure: Measure,
+    ) -> Option<Measured> {
         self.timing.measured(own, message, measure)
     }
 }
@@ -287,7 +295,12 @@ impl ClientLoop<'_> {
         let last = message.lengths.len() - 1;
         let mut bytes = 0_u8;
         let mut next = |length: usize| {
-            let tx: Vec<u8> = (0..length).map(|_| { bytes = bytes.wrapping_add(37); bytes }).collect();
+            let tx: Vec<u8> = (0..length)
+                .map(|_| {
+                    bytes = bytes.wrapping_add(37);
+                    bytes
+                })
+                .collect();
             Xfer { tx, delay_ns: message.delay_ns, ..Xfer::default() }
         };
         let mut transfers = Vec::new();
@@ -343,7 +356,11 @@ impl ClientLoop<'_> {
 
 /// The machine of an experiment with `costs`.
 #[must_use]
-pub fn machine(own: &OwnExperiment, costs: &Rc<Costs>, off: &Rc<std::collections::BTreeSet<String>>) -> Machine {
+pub fn machine(
+    own: &OwnExperiment,
+    costs: &Rc<Costs>,
+    off: &Rc<std::collections::BTreeSet<String>>,
+) -> Machine {
     let profile = Some(costs.profile(&own.profile));
     let board = Board::new(own.spec, BoardOptions { profile, ..BoardOptions::default() });
     Machine::new(board, costs.clone(), off.clone())

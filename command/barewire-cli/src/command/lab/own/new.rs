@@ -72,7 +72,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// The file, if the board and the kernel will do.
-fn text(board: &str, kernel: &str, boards: crate::command::lab::given::Boards<'_>) -> Result<String, String> {
+fn text(
+    board: &str,
+    kernel: &str,
+    boards: crate::command::lab::given::Boards<'_>,
+) -> Result<String, String> {
     let filled = |cs: u8, speed_hz: &str| {
         TEMPLATE
             .replace("{board}", board)
@@ -84,9 +88,8 @@ fn text(board: &str, kernel: &str, boards: crate::command::lab::given::Boards<'_
     let checked = |text: &str| OwnExperiment::read("new", text, boards);
     let first = filled(0, "1_000_000");
     // The line in the file that is not there yet says nothing to the user.
-    let own = checked(&first).map_err(|what| {
-        what.split_once(": ").map_or(what.clone(), |(_, what)| what.to_owned())
-    })?;
+    let own = checked(&first)
+        .map_err(|what| what.split_once(": ").map_or(what.clone(), |(_, what)| what.to_owned()))?;
     let speed_hz = match own.driver {
         Driver::Bcm2835 => "3_600_000",
         Driver::Imx => "16_000_000",

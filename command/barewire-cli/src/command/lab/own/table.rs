@@ -75,6 +75,7 @@ fn steps(text: &mut String, message: &MessageOutcome) {
     let rest: f64 = small.iter().map(|step| step.us).sum();
     if !small.is_empty() {
         let what = format!("{} smaller steps", small.len());
-        let _ = writeln!(text, "    {what:<34}{rest:>9.3} us{:>7.1} %", 100.0 * rest / message.sum_us);
+        let _ =
+            writeln!(text, "    {what:<34}{rest:>9.3} us{:>7.1} %", 100.0 * rest / message.sum_us);
     }
 }
