@@ -176,7 +176,7 @@ impl Timing {
         let between = |inside: bool| {
             let pairs = self.wire.windows(2).enumerate();
             let pairs = pairs
-                .filter(|(index, _)| !(index + 1).is_multiple_of(message.selections()) == inside);
+                .filter(|(index, _)| (index + 1).is_multiple_of(message.selections()) != inside);
             let pairs = pairs.map(|(_, pair)| (pair[0].deselected_at, pair[1].selected_at));
             let has_tick =
                 |(from, to): (Ps, Ps)| self.ticks.iter().any(|tick| from <= tick.0 && tick.1 <= to);

@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Show this thread alone: jander-rfc, ellis, ranjan, jander-v2, pitchen; own, of your experiments
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
+    /// Show the figures not seen before alone
+    #[arg(long, conflicts_with_all = ["thread", "own", "files"])]
+    held_out: bool,
     #[command(flatten)]
     experiments: Experiments,
     #[command(flatten)]
@@ -35,14 +38,20 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Figures not seen before: no cost was fitted to them.
+#[derive(Serialize)]
+struct NotSeenBefore<'h> {
+    held_out: &'h [HeldOut],
+    held_out_score: HeldOutScore,
+}
+
 /// All of it; these names are an interface.
 #[derive(Serialize)]
 struct Whole<'o> {
     #[serde(flatten)]
     outcome: &'o Outcome,
-    /// Figures not seen before: no cost was fitted to them.
-    held_out: &'o [HeldOut],
-    held_out_score: HeldOutScore,
+    #[serde(flatten)]
+    not_seen_before: NotSeenBefore<'o>,
     /// The experiments of `--experiment` that have messages.
     own: &'o [OwnOutcome],
 }
@@ -52,6 +61,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let lab = args.experiments.lab(&args.costs)?;
     if !args.own.is_empty() {
         return run_own(&lab, args);
+    }
+    if args.held_out {
+        return run_held_out(&lab, args.json);
     }
     if let Some(thread) = &args.thread {
         let mut known: Vec<&str> =
@@ -69,9 +81,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let own = own.map_err(given::refused)?;
     let held_out = lab.held_out();
     if args.json {
-        let held_out_score = HeldOutScore::of(&held_out);
-        let whole = Whole { outcome: &outcome, held_out: &held_out, held_out_score, own: &own };
-        return output::json(&whole);
+        let not_seen_before = not_seen_before(&held_out);
+        return output::json(&Whole { outcome: &outcome, not_seen_before, own: &own });
     }
     let whole = args.thread.is_none();
     let mut text = table::text(&outcome.figures, &outcome.told);
@@ -84,6 +95,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         text += &format!("\n{}", own::text(own));
     }
     output::text(&text)
+}
+
+fn not_seen_before(held_out: &[HeldOut]) -> NotSeenBefore<'_> {
+    NotSeenBefore { held_out, held_out_score: HeldOutScore::of(held_out) }
+}
+
+/// The figures not seen before alone.
+fn run_held_out(lab: &Lab, json: bool) -> Result<(), Failure> {
+    let held_out = lab.held_out();
+    if json {
+        return output::json(&not_seen_before(&held_out));
+    }
+    output::text(held_out::text(&held_out).trim_start())
 }
 
 /// The user's experiments alone.
