@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn every_cost_is_above_zero_within_its_range_and_has_a_source() {
-        for costs in [Costs::assumed(), Costs::fitted()] {
+        for costs in [Costs::assumed().with_drivers(), Costs::fitted()] {
             for cost in costs.iter() {
                 let Cost { name, value, low, high, source, .. } = cost;
                 assert!(*value > 0.0 && source.len() > 20, "{name}");

@@ -82,7 +82,11 @@ impl CostFile {
         let wrong = |why: String| Failure::Failed(format!("{}: {why}", path.display()));
         let form: CostsForm = match text.trim_start().starts_with('{') {
             true => serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?,
-            false => toml::from_str(&text).map_err(|error| wrong(error.to_string()))?,
+            false => toml::from_str(&text).map_err(|error| {
+                let before = text.get(..error.span().map_or(0, |span| span.start));
+                let line = before.unwrap_or_default().matches('\n').count() + 1;
+                wrong(format!("line {line}: {}", error.message()))
+            })?,
         };
         let value = |CostForm { name, value, low, high }| FittedValue { name, value, low, high };
         let moved: Vec<FittedValue> = form.cost.into_iter().map(value).collect();

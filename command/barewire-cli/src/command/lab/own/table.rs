@@ -13,8 +13,8 @@ const SMALL: f64 = 0.02;
 pub(in crate::command::lab) fn text(own: &OwnOutcome) -> String {
     let OwnOutcome { name, title, board, kernel, client, driver, messages } = own;
     let mut text = format!(
-        "{name}: {title}\n{board}, {kernel}, {client}, {driver}. Simulated; barewire in user space, prepared, with the same \
-         transfers and costs.\nlow-high: over the sets of costs that the lab's fit leaves, and the board's own costs at both \
+        "{name}: {title}\n{board}, {kernel}, {client}, {driver}. Simulated.\nbarewire: in user space, prepared, with the same \
+         transfers and costs. low-high: over\nthe sets of costs that the lab's fit leaves, and the board's own costs at both \
          ends.\n"
     );
     for message in messages {

@@ -11,9 +11,9 @@ use super::table::wrapped;
 pub(super) fn text(figures: &[HeldOut]) -> String {
     let score = HeldOutScore::of(figures);
     let mut text = format!(
-        "\nFigures not seen before: published for set-ups of users, answered by lab/held-out/*.toml; no cost was fitted to them.\n\
+        "\nFigures not seen before: of users, answered by lab/held-out/*.toml; no cost was fitted to them.\n\
          {} of {} are in the band; the median error is {:.1} %, the largest {:.1} %; the median width of a band {:.0} %.\n\
-         {:<19}{:<5}{:>10}{:>10}{:>9}{:>17}{:>9}  {}\n",
+         {:<18}{:<4}{:>10}{:>10}{:>9}{:>16}{:>9}  {}\n",
         score.within,
         score.expressed,
         100.0 * score.median_error,
@@ -36,7 +36,7 @@ pub(super) fn text(figures: &[HeldOut]) -> String {
         };
         let _ = writeln!(
             text,
-            "{:<19}{:<5}{published:>10}{:>10}{:>9}{:>17}{:>9}  {}",
+            "{:<18}{:<4}{published:>10}{:>10}{:>9}{:>16}{:>9}  {}",
             one.id,
             one.unit,
             number(band.used),
