@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use super::own::OwnOnPage;
 use super::svg::escaped;
 use super::{chart, own, style, tables, threads, timeline};
 use crate::held_out::HeldOut;
 use crate::lab::ExperimentLine;
-use crate::messages::OwnOutcome;
 use crate::outcome::{Explanation, Outcome, Row, Sweep};
 use crate::rules::Rules;
 use crate::score::Score;
@@ -28,15 +28,6 @@ pub struct Page<'a> {
     pub own: &'a [OwnOnPage],
     /// The figures not seen before.
     pub held_out: &'a [HeldOut],
-}
-
-/// A user's experiment on the page.
-#[derive(Clone, Debug)]
-pub struct OwnOnPage {
-    /// Its figures.
-    pub outcome: OwnOutcome,
-    /// A call of each message, taken apart.
-    pub calls: Vec<Explanation>,
 }
 
 /// The page as HTML: one file that needs no other.

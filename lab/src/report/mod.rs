@@ -23,7 +23,8 @@ pub mod threads;
 mod timeline;
 
 pub use chart::{exact, number, shown_in};
-pub use html::{OwnOnPage, Page, html};
+pub use html::{Page, html};
+pub use own::OwnOnPage;
 pub use timeline::lanes;
 
 use crate::outcome::{Explanation, Sweep};

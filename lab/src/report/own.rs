@@ -2,12 +2,21 @@
 
 use std::fmt::Write as _;
 
-use super::html::OwnOnPage;
 use super::svg::escaped;
 use super::{exact, number, tables, timeline};
 use crate::band::Band;
 use crate::held_out::{HeldOut, HeldOutScore};
-use crate::messages::MessageOutcome;
+use crate::messages::{MessageOutcome, OwnOutcome};
+use crate::outcome::Explanation;
+
+/// A user's experiment on the page.
+#[derive(Clone, Debug)]
+pub struct OwnOnPage {
+    /// Its figures.
+    pub outcome: OwnOutcome,
+    /// A call of each message, taken apart.
+    pub calls: Vec<Explanation>,
+}
 
 fn range(band: Band) -> String {
     format!("{} – {}", number(band.low), number(band.high))
