@@ -4,7 +4,7 @@
 //!
 //! # How it works
 //! The driver spends the set-up, starts the engine and sleeps. A thread stands for the engine's channels: it moves a byte each
-//! way, at most one in [`Dma::byte_ps`], and then raises its interrupt. The handler wakes the driver.
+//! way, at most one in the time of a byte, and then raises its interrupt. The handler wakes the driver.
 //!
 //! # Not supported
 //! Descriptors, memory, bursts, and several users of one engine.
