@@ -248,3 +248,18 @@ fn a_measure_is_found_by_its_name() {
     }
     assert_eq!(Measure::named("call "), None);
 }
+
+#[test]
+fn a_published_value_is_in_the_band_or_not() {
+    let head = "board = \"rpi3\"\nkernel = \"6.1\"\nspeed_hz = 4_000_000";
+    let call = used(&one(head, "lengths = [3]"))["call"];
+    for (published, within) in [(call, true), (100.0 * call, false), (call / 100.0, false)] {
+        let message = format!("lengths = [3]\npublished.call = {published:?}");
+        let outcome = outcome(&one(head, &message));
+        let found = outcome.messages[0].figures.iter().find(|one| one.figure == "call");
+        let found = found.expect("it has a call");
+        assert_eq!((found.published, found.within), (Some(published), Some(within)));
+        let error = found.error.expect("it has an error");
+        assert!((error - (call - published) / published).abs() < 1e-6, "{error}");
+    }
+}
