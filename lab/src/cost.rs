@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 const COSTS: &str = include_str!("../costs.toml");
 const FITTED: &str = include_str!("../fitted.toml");
+const OWN: &str = include_str!("../costs-own.toml");
 
 /// Where a cost is from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,6 +263,43 @@ impl Costs {
         costs.fresh()
     }
 
+    /// The same with the costs of steps that only users' experiments run: `costs-own.toml`.
+    ///
+    /// # Panics
+    /// As [`Costs::assumed`].
+    #[must_use]
+    pub fn with_drivers(mut self) -> Self {
+        let File { cost } = toml::from_str(OWN).expect("costs-own.toml");
+        for cost in cost {
+            self.0.entry(cost.name.clone()).or_insert(cost);
+        }
+        self
+    }
+
+    /// The same with costs of a user's file, which has some or all of them.
+    ///
+    /// # Errors
+    /// If one is not there, twice there, not above 0, or outside its own range.
+    pub fn moved(mut self, moved: &[FittedValue]) -> Result<Self, String> {
+        let mut seen = BTreeSet::new();
+        for FittedValue { name, value, low, high } in moved {
+            if !self.0.contains_key(name) {
+                let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+                return Err(barewire_sim::near::unknown("cost", name, &known));
+            }
+            if !(*low > 0.0 && low <= value && value <= high && high.is_finite()) {
+                return Err(format!(
+                    "{name} is {value} ({low} to {high}): a cost is above 0 and in its own range"
+                ));
+            }
+            if !seen.insert(name) {
+                return Err(format!("{name} is there twice: leave one out"));
+            }
+        }
+        self.apply(moved);
+        Ok(self)
+    }
+
     /// Moves costs. One that has no range is left as it is: it was counted after a fit had moved it.
     ///
     /// # Panics
@@ -328,6 +366,12 @@ impl Costs {
         self.1.borrow().clone()
     }
 
+    /// Marks costs as asked for.
+    pub(crate) fn mark(&self, names: &BTreeSet<String>) {
+        let there = names.iter().filter(|name| self.0.contains_key(*name));
+        self.1.borrow_mut().extend(there.cloned());
+    }
+
     pub(crate) fn amount(&self, name: &str) -> Amount {
         let cost = self.cost(name);
         match cost.unit.as_str() {
@@ -384,7 +428,7 @@ mod tests {
 
     #[test]
     fn every_cost_is_above_zero_within_its_range_and_has_a_source() {
-        for costs in [Costs::assumed(), Costs::fitted()] {
+        for costs in [Costs::assumed().with_drivers(), Costs::fitted()] {
             for cost in costs.iter() {
                 let Cost { name, value, low, high, source, .. } = cost;
                 assert!(*value > 0.0 && source.len() > 20, "{name}");

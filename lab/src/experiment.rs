@@ -1,6 +1,10 @@
 //! Experiments as data: `lab/experiments/*.toml`.
 
+use std::rc::Rc;
+
 use serde::Deserialize;
+
+use crate::own::{Measure, OwnExperiment};
 
 /// The embedded experiments.
 const EMBEDDED: &[&str] = &[
@@ -35,6 +39,9 @@ pub enum Workload {
     Beside,
     /// The thread counted it on its own board; nothing runs.
     Stated,
+    /// Messages of a user's own experiment, which has a file of another form.
+    #[serde(skip)]
+    Messages,
 }
 
 impl Workload {
@@ -73,10 +80,13 @@ pub struct Question {
     pub unit: Option<String>,
     /// Why the lab does not explain it.
     pub unexplained: Option<String>,
+    /// The message, of a user's own experiment.
+    #[serde(skip)]
+    pub message: String,
 }
 
 /// An experiment.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// Its name.
@@ -114,6 +124,9 @@ pub struct Experiment {
     /// The figures.
     #[serde(default)]
     pub figure: Vec<Question>,
+    /// What a user's own experiment is about.
+    #[serde(skip)]
+    pub own: Option<Rc<OwnExperiment>>,
 }
 
 fn six() -> u64 {
@@ -143,6 +156,40 @@ impl Experiment {
             .iter()
             .map(|text| Self::read(text).unwrap_or_else(|error| panic!("{error}")))
             .collect()
+    }
+
+    /// A user's own experiment, whose figures are those that its messages have `published`.
+    #[must_use]
+    pub fn of(own: Rc<OwnExperiment>) -> Self {
+        let path = own.path(&own.messages[0]).name;
+        let question = |message: &crate::own::Message, (measure, value): (Measure, f64)| Question {
+            id: own.id(message, measure),
+            path: path.clone(),
+            metric: measure.name().into(),
+            published: Some(value),
+            unit: Some(measure.unit().into()),
+            message: message.name.clone(),
+            ..Question::default()
+        };
+        let of_one = |message: &crate::own::Message| {
+            message.published.iter().map(|&one| question(message, one)).collect::<Vec<_>>()
+        };
+        Self {
+            name: own.name.clone(),
+            thread: "own".into(),
+            title: own.title.clone(),
+            citation: String::new(),
+            board: own.spec.name.into(),
+            workload: Workload::Messages,
+            speed_hz: 0,
+            frames: six(),
+            gap_us: 0,
+            processors: own.processors,
+            paths: vec![path.clone()],
+            figures: Vec::new(),
+            figure: own.messages.iter().flat_map(of_one).collect(),
+            own: Some(own.clone()),
+        }
     }
 
     /// The paths that it runs.

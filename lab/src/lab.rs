@@ -1,6 +1,7 @@
 //! The lab: the figures, the rules, the costs and the experiments together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use crate::band::{self, Band, Kind, LeftOut, Replays};
 use crate::cost::{Checks, Costs};
@@ -8,13 +9,17 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Question, Workload};
 use crate::figure::{self, Figure};
 use crate::fit::{self, Extent, Fit, FittedCost, Residual, Target};
+use crate::held_out::{self, HeldOut};
 use crate::limits;
+use crate::messages::{self, OwnOutcome};
 use crate::ours;
 use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, UnpublishedResult};
+use crate::own::OwnExperiment;
 use crate::regime::Regime;
 use crate::replay::Runner;
 use crate::rules::Rules;
 use crate::score::{self, Score};
+use crate::sweep::OwnSweepRequest;
 
 /// An experiment as `barewire lab list` shows it.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -118,6 +123,76 @@ impl Lab {
         self.figures = figures;
         self.experiments.push(experiment);
         Ok(())
+    }
+
+    /// Adds a user's own experiment. The figures that its messages have `published` are replayed and not scored.
+    ///
+    /// # Errors
+    /// If an experiment of its name is there already, or a message has no such figure.
+    pub fn with_own(&mut self, own: OwnExperiment) -> Result<(), LabError> {
+        if self.experiments.iter().any(|one| one.name == own.name) {
+            let text = format!("{:?} is there already: give the file another name", own.name);
+            return Err(LabError::Experiment(text));
+        }
+        let experiment = Experiment::of(Rc::new(own));
+        let runner = Runner::new(&self.costs);
+        for asked in &experiment.figure {
+            runner.take(&experiment, asked)?;
+            self.figures.push(Figure {
+                id: asked.id.clone(),
+                thread: experiment.thread.clone(),
+                value: asked.published.unwrap_or_default(),
+                unit: asked.unit.clone().unwrap_or_default(),
+                variant: asked.path.clone(),
+                metric: asked.metric.clone(),
+            });
+        }
+        self.experiments.push(experiment);
+        Ok(())
+    }
+
+    /// The users' own experiments.
+    pub fn own(&self) -> impl Iterator<Item = &OwnExperiment> {
+        self.experiments.iter().filter_map(|one| one.own.as_deref())
+    }
+
+    /// The figures not seen before, with bands.
+    #[must_use]
+    pub fn held_out(&self) -> Vec<HeldOut> {
+        held_out::figures(&self.costs, &self.draws)
+    }
+
+    /// A figure of a user's message over a parameter.
+    ///
+    /// # Errors
+    /// As [`crate::sweep::own_sweep`].
+    pub fn sweep_messages(
+        &self,
+        own: &OwnExperiment,
+        request: &OwnSweepRequest,
+    ) -> Result<Sweep, LabError> {
+        crate::sweep::own_sweep(own, &self.costs, request)
+    }
+
+    /// The figures of a user's own experiment, with bands.
+    ///
+    /// # Errors
+    /// As [`messages::outcome`].
+    pub fn messages(&self, own: &OwnExperiment) -> Result<OwnOutcome, LabError> {
+        messages::outcome(own, &self.costs, &self.draws)
+    }
+
+    /// A figure of a message taken apart: see [`messages::explain`].
+    ///
+    /// # Errors
+    /// As [`messages::explain`].
+    pub fn explain_message(
+        &self,
+        own: &OwnExperiment,
+        figure: (&str, Option<&str>),
+        without: &[String],
+    ) -> Result<Explanation, LabError> {
+        messages::explain(own, &self.costs, figure, without)
     }
 
     /// Its rules.
@@ -288,25 +363,12 @@ impl Lab {
             .asked(id)
             .ok_or_else(|| LabError::Refused(format!("{id} is an input: nothing replays it")))?;
         let whole = Runner::new(&self.costs).take(experiment, asked)?;
-        let known: Vec<String> = whole
-            .steps
-            .iter()
-            .filter(|step| step.removable)
-            .map(|step| step.step.clone())
-            .collect();
-        if let Some(name) = without.iter().find(|name| !known.contains(name)) {
-            return Err(LabError::Unknown { what: "step", name: name.clone(), known });
-        }
-        let off: BTreeSet<String> = without.iter().cloned().collect();
-        let taken = if off.is_empty() {
-            whole
-        } else {
-            Runner::without(&self.costs, off).take(experiment, asked)?
-        };
+        let taken =
+            Runner::ablated(&self.costs, whole, without, |runner| runner.take(experiment, asked))?;
         Ok(Explanation {
             id: id.into(),
             unit: figure.unit.clone(),
-            published: figure.value,
+            published: Some(figure.value),
             replayed: taken.value,
             without: without.to_vec(),
             steps: taken.steps,
@@ -359,7 +421,7 @@ impl Lab {
             return Err(LabError::Refused("the experiment has no figure to fit to".into()));
         }
         let targets = figures.iter().map(target).collect::<Result<Vec<_>, _>>()?;
-        let (costs, residuals) = fit::fit(&Costs::assumed(), &targets)?;
+        let (costs, residuals) = fit::fit(&Costs::assumed().with_drivers(), &targets)?;
         Ok(Fit { costs, residuals, ..Fit::default() })
     }
 

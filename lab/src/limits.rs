@@ -39,7 +39,7 @@ fn limits(workload: Workload) -> Option<Limits> {
         Workload::Nor => {
             Limits { boards: &["sama5d36"], speed_hz: 5_000_000..=50_000_000, paths: "linux-3.14" }
         }
-        Workload::Unmap | Workload::Camera | Workload::Stated => return None,
+        Workload::Unmap | Workload::Camera | Workload::Stated | Workload::Messages => return None,
     })
 }
 

@@ -258,6 +258,8 @@ pub struct Machine {
     record: Rc<RefCell<Vec<Span>>>,
     /// Whether the code that runs now is cold.
     regime: Rc<Cell<Regime>>,
+    /// The kernel's scheduler beside the counted one, in instructions.
+    scheduler: Rc<Cell<f64>>,
     /// The background spans that the running thread has open.
     background: Rc<RefCell<BTreeSet<Rc<str>>>>,
 }
@@ -273,6 +275,7 @@ impl Machine {
             off,
             record: Rc::default(),
             regime: Rc::default(),
+            scheduler: Rc::new(Cell::new(1.0)),
             background: Rc::default(),
         };
         machine.set_cold(false);
@@ -285,7 +288,8 @@ impl Machine {
     pub fn threads(&self) -> engine::Costs {
         let profile = self.board.profile();
         let instruction_ps = self.costs.instruction_ps(&profile, Regime::InALoop);
-        let warm = |name| (self.costs.get(name) * instruction_ps).round() as Ps;
+        let scheduler = self.scheduler.get();
+        let warm = |name| (self.costs.get(name) * scheduler * instruction_ps).round() as Ps;
         engine::Costs {
             context_switch_ps: warm("context-switch"),
             wake_call_ps: warm("wake"),
@@ -305,6 +309,12 @@ impl Machine {
     #[must_use]
     pub fn costs(&self) -> &Costs {
         &self.costs
+    }
+
+    /// Wake-ups and switches take `by` times as many instructions as those that were counted.
+    pub fn set_scheduler(&self, by: f64) {
+        self.scheduler.set(by);
+        self.board.engine().set_costs(self.threads());
     }
 
     /// From now on code runs that was not run a moment ago: see the cost `cold`. A switch of threads costs what it does

@@ -24,6 +24,7 @@ use crate::figure::published;
 use crate::kernel::{Path, Waiting};
 use crate::regime::Regime;
 use crate::replay::Runner;
+use crate::workload::messages;
 
 /// The clock of the thread's echo.
 const ECHO_HZ: u32 = 16_000_000;
@@ -38,6 +39,12 @@ pub fn ours(experiment: &Experiment, asked: &Question, costs: &Costs) -> Option<
         Workload::Spidev => spidev(experiment, asked, costs),
         Workload::Nor => nor(experiment, asked, costs),
         Workload::Unmap => unmap(experiment, asked, costs),
+        Workload::Messages => {
+            let own = experiment.own.as_ref()?;
+            let message = own.message(&asked.message)?;
+            let figures = messages::barewire(own, message, costs)?;
+            Some(figures.iter().find(|(measure, _)| measure.name() == asked.metric)?.1)
+        }
         Workload::Camera | Workload::Beside | Workload::Stated => None,
     }
 }

@@ -144,8 +144,8 @@ pub struct Explanation {
     pub id: String,
     /// Its unit.
     pub unit: String,
-    /// As published.
-    pub published: f64,
+    /// As published; none of a user's message without it.
+    pub published: Option<f64>,
     /// As replayed.
     pub replayed: f64,
     /// The steps that were switched off.

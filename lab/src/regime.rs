@@ -39,6 +39,8 @@ impl Regime {
         match workload {
             Workload::Echo => Some(Self::AfterIdle),
             Workload::Dd | Workload::Spidev | Workload::Nor => Some(Self::InALoop),
+            // A user's messages say it one by one.
+            Workload::Messages => None,
             Workload::Unmap | Workload::Camera | Workload::Beside | Workload::Stated => None,
         }
     }

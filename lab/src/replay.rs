@@ -19,8 +19,9 @@ use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::Path;
 use crate::machine::{Parts, Piece, Record, add_parts};
 use crate::outcome::{StepCost, Stretch, UnpublishedResult};
+use crate::own::{Measure, Message, OwnExperiment};
 use crate::walk;
-use crate::workload::{Intervals, beside, dd, echo, machine, nor, spidev};
+use crate::workload::{Intervals, beside, dd, echo, machine, messages, nor, spidev};
 
 /// A figure, replayed.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +46,7 @@ enum Run {
     Dd(dd::Read),
     Spidev(spidev::SamplingRun),
     Nor(nor::Read),
+    Messages(Box<messages::MessagesRun>),
 }
 
 /// Costs, ablations and the runs done so far.
@@ -130,6 +132,28 @@ impl Runner {
         Self { costs: Rc::new(costs.fresh()), off: Rc::new(off), runs: RefCell::default() }
     }
 
+    /// A figure with the steps in `off` switched off; `whole` is the figure with all of them.
+    ///
+    /// # Errors
+    /// If a step is not in the figure, or cannot be switched off.
+    pub fn ablated(
+        costs: &Costs,
+        whole: ReplayedFigure,
+        off: &[String],
+        take: impl FnOnce(&Self) -> Result<ReplayedFigure, LabError>,
+    ) -> Result<ReplayedFigure, LabError> {
+        let removable = whole.steps.iter().filter(|step| step.removable);
+        let known: Vec<String> = removable.map(|step| step.step.clone()).collect();
+        if let Some(name) = off.iter().find(|name| !known.contains(name)) {
+            return Err(LabError::Unknown { what: "step", name: name.clone(), known });
+        }
+        if off.is_empty() {
+            Ok(whole)
+        } else {
+            take(&Self::without(costs, off.iter().cloned().collect()))
+        }
+    }
+
     /// The costs that its runs asked for.
     #[must_use]
     pub fn used(&self) -> BTreeSet<String> {
@@ -164,6 +188,12 @@ impl Runner {
             Workload::Unmap => self.unmap(asked),
             Workload::Spidev => self.spidev(experiment, asked),
             Workload::Nor => self.nor(experiment, asked),
+            Workload::Messages => {
+                let own = experiment.own.as_ref().expect("this workload has messages");
+                let message = own.message(&asked.message).expect("questions are of its messages");
+                let measure = Measure::named(&asked.metric).expect("questions are of its measures");
+                self.message(own, message, measure)
+            }
             Workload::Camera | Workload::Beside | Workload::Stated => {
                 Err(LabError::Refused(format!("{} has no figure to replay", experiment.name)))
             }
@@ -347,6 +377,51 @@ impl Runner {
         let (value, relation) =
             if blocks > 1 { (sum_us / 1e3, "sum / 1e3") } else { (sum_us, "sum") };
         Ok(ReplayedFigure { value, sum_us, relation: relation.into(), steps, timeline })
+    }
+
+    /// A figure of a message of a user's experiment.
+    ///
+    /// # Errors
+    /// If the message has no such figure, or the wire lost a byte.
+    pub fn message(
+        &self,
+        own: &OwnExperiment,
+        message: &Message,
+        measure: Measure,
+    ) -> Result<ReplayedFigure, LabError> {
+        let run = self.run(format!("messages {} {message:?}", own.name), || {
+            let costs = Rc::new(OwnExperiment::costs(&self.costs));
+            let machine = messages::machine(own, &costs, &self.off);
+            let run = messages::run(&machine, own, message);
+            self.costs.mark(&costs.used());
+            if !run.is_right {
+                let why = run.broken.as_deref().unwrap_or("no rule of the wire was broken");
+                let text = format!("{}: bytes were lost on the wire: {why}", message.name);
+                return Err(LabError::Refused(text));
+            }
+            Ok(Run::Messages(Box::new(run)))
+        })?;
+        let Run::Messages(sent) = &*run else { unreachable!("the key names the workload") };
+        if measure == Measure::Processor {
+            let (steps, sum_us) = mean_steps(&sent.busy, sent.messages);
+            let all_us = us(sent.window_ps()) / sent.messages as f64;
+            let relation = format!("100 x sum / {all_us:.1} us from one message to the next");
+            let value = 100.0 * sum_us / all_us;
+            return Ok(ReplayedFigure { value, sum_us, relation, steps, timeline: Vec::new() });
+        }
+        let measured = sent.measured(own, message, measure).ok_or_else(|| {
+            LabError::Refused(format!("{} has no {}", message.name, measure.name()))
+        })?;
+        let relation = measured.relation();
+        let whole = mean(&sent.record, &measured.intervals, &relation, |sum| measured.value(sum));
+        if measure != Measure::Rate {
+            return Ok(whole);
+        }
+        // Of one part of a batch.
+        let parts = (sent.messages * message.batch) as f64;
+        let steps = whole.steps.into_iter().map(|step| step.divided(parts)).collect();
+        let relation = "1e6 / sum".into();
+        Ok(ReplayedFigure { sum_us: whole.sum_us / parts, steps, relation, ..whole })
     }
 
     fn unmap(&self, asked: &Question) -> Result<ReplayedFigure, LabError> {

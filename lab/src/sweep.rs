@@ -190,10 +190,6 @@ impl<'a> Plan<'a> {
     fn pair(&mut self, first: usize, second: usize, what: impl Into<String>) {
         self.pairs.push(Pair { first, second, what: what.into() });
     }
-
-    fn is_better(&self, one: f64, other: f64) -> bool {
-        if self.more_is_better { one > other } else { one < other }
-    }
 }
 
 /// A path on a board, and the parameter to vary.
@@ -215,20 +211,43 @@ pub fn sweep(costs: &Costs, request: &SweepRequest) -> Result<Sweep, LabError> {
     let (plan, point) = (sweeper.plan(), sweeper.point());
     let parameter = sweeper.parameter;
     let at = |column: usize, value: f64| (plan.columns[column].run)(&point.with(parameter, value));
-    let mut rows = Vec::new();
-    for &value in &values {
+    let (rows, break_even) =
+        table(plan.columns.len(), (&plan.pairs, plan.more_is_better), parameter, &values, &at)?;
+    Ok(Sweep {
+        request: request.clone(),
+        unit: parameter.unit().into(),
+        value_unit: plan.value_unit,
+        columns: plan.columns.into_iter().map(|column| column.name).collect(),
+        rows,
+        break_even,
+    })
+}
+
+type Rows = Vec<(f64, Vec<f64>)>;
+
+/// The rows of so many columns, which have a figure `at` each value, and where pairs of them cross.
+fn table(
+    columns: usize,
+    (pairs, more_is_better): (&[Pair], bool),
+    parameter: Parameter,
+    values: &[f64],
+    at: &dyn Fn(usize, f64) -> Result<f64, LabError>,
+) -> Result<(Rows, Vec<BreakEven>), LabError> {
+    let is_better = |one: f64, other: f64| if more_is_better { one > other } else { one < other };
+    let mut rows = Rows::new();
+    for &value in values {
         let row: Result<Vec<f64>, LabError> =
-            (0..plan.columns.len()).map(|column| at(column, value)).collect();
+            (0..columns).map(|column| at(column, value)).collect();
         rows.push((value, row?));
     }
     let mut break_even = Vec::new();
-    for Pair { first, second, what } in &plan.pairs {
-        let is_so = |value| Ok(plan.is_better(at(*first, value)?, at(*second, value)?));
+    for Pair { first, second, what } in pairs {
+        let is_so = |value| Ok(is_better(at(*first, value)?, at(*second, value)?));
         for two in rows.windows(2) {
             let [low, high] = [&two[0], &two[1]];
             let less = |(_, row): &(f64, Vec<f64>)| row[*first] - row[*second];
-            let so_below = plan.is_better(low.1[*first], low.1[*second]);
-            if so_below == plan.is_better(high.1[*first], high.1[*second]) {
+            let so_below = is_better(low.1[*first], low.1[*second]);
+            if so_below == is_better(high.1[*first], high.1[*second]) {
                 continue;
             }
             let straight = less(low) / (less(low) - less(high));
@@ -243,14 +262,7 @@ pub fn sweep(costs: &Costs, request: &SweepRequest) -> Result<Sweep, LabError> {
         }
     }
     break_even.sort_by(|a, b| a.at.total_cmp(&b.at));
-    Ok(Sweep {
-        request: request.clone(),
-        unit: parameter.unit().into(),
-        value_unit: plan.value_unit,
-        columns: plan.columns.into_iter().map(|column| column.name).collect(),
-        rows,
-        break_even,
-    })
+    Ok((rows, break_even))
 }
 
 /// The first value, to `resolution`, at which `is_so` is no longer `so_below`: tried at both sides of `guess` first.
@@ -700,5 +712,8 @@ struct Message {
     processor_us: f64,
 }
 
+mod own;
 #[cfg(test)]
 mod tests;
+
+pub use own::{OwnSweepRequest, own_sweep};

@@ -317,6 +317,7 @@ impl<'m> Linux314<'m> {
             "{} is not a path of Linux 3.14",
             path.name
         );
+        machine.set_scheduler(machine.costs().get("scheduler-3-14"));
         Self {
             machine,
             host,

@@ -18,15 +18,17 @@
 //! waits until the write before it is acknowledged.
 //!
 //! # Not supported
-//! DMA: the driver uses it from 96 bytes on.
+//! DMA, which the driver uses from 96 bytes on, but as set-up and rate ([`Bcm2835::with_dma`]).
 
 use std::cell::{Cell, RefCell};
 
 use barewire::reg::Registers;
+use barewire_sim::chip::Ps;
 use barewire_sim::engine::Thread;
 use barewire_sim::wire::Driver;
 use barewire_sim::{Board, SimRegisters};
 
+use super::dma::Dma;
 use super::{Host, Waiting, Word, Xfer};
 use crate::machine::Machine;
 
@@ -57,6 +59,8 @@ const BYTE_CLOCKS: u64 = 9;
 const PHASES: u64 = 8;
 /// The driver polls for less.
 pub const POLL_LIMIT_NS: u64 = 30_000;
+/// The driver uses DMA from here on.
+pub(crate) const DMA_BYTES: usize = 96;
 
 /// The transfer under way.
 #[derive(Default)]
@@ -77,6 +81,7 @@ pub struct Bcm2835 {
     poll_limit_ns: u64,
     flight: RefCell<Flight>,
     done: Word,
+    dma: Option<Dma>,
     /// The phase of the next poll relative to the clocks.
     phase: Cell<u64>,
 }
@@ -105,6 +110,7 @@ impl Bcm2835 {
             poll_limit_ns,
             flight: RefCell::default(),
             done: Word::default(),
+            dma: None,
             phase: Cell::new(0),
         };
         host.drive(false);
@@ -113,6 +119,12 @@ impl Bcm2835 {
         let functions = gpio.read(register) & !(0b111 << field);
         gpio.write(register, functions | OUTPUT << field);
         host
+    }
+
+    /// The same with a DMA engine of that set-up and that time for a byte, in picoseconds.
+    #[must_use]
+    pub fn with_dma(self, setup_ps: Ps, byte_ps: Ps) -> Self {
+        Self { dma: Some(Dma::new(&self.board, setup_ps, byte_ps)), ..self }
     }
 
     /// The clock that is made.
@@ -141,18 +153,19 @@ impl Bcm2835 {
     }
 
     fn push(&self) {
-        loop {
-            let next = {
-                let flight = self.flight.borrow();
-                flight.tx.get(flight.sent).copied()
-            };
-            let Some(byte) = next else { return };
-            if self.read(CS) & TXD == 0 {
-                return;
-            }
-            self.write(FIFO, byte.into());
-            self.flight.borrow_mut().sent += 1;
-        }
+        while self.push_one() {}
+    }
+
+    /// Sends a byte, if there is one and room for it.
+    fn push_one(&self) -> bool {
+        let next = {
+            let flight = self.flight.borrow();
+            flight.tx.get(flight.sent).copied()
+        };
+        let Some(byte) = next.filter(|_| self.read(CS) & TXD != 0) else { return false };
+        self.write(FIFO, byte.into());
+        self.flight.borrow_mut().sent += 1;
+        true
     }
 
     fn is_over(&self) -> bool {
@@ -215,7 +228,14 @@ impl Bcm2835 {
                 self.handle(machine);
             }
         };
-        vec![Thread::new("spi interrupt", handler).interrupt(0)]
+        let step = move || {
+            self.push_one();
+            self.pull();
+            self.is_over()
+        };
+        let mut threads = vec![Thread::new("spi interrupt", handler).interrupt(0)];
+        threads.extend(self.dma.iter().flat_map(|dma| dma.threads(machine, step)));
+        threads
     }
 }
 
@@ -239,7 +259,6 @@ impl Host for Bcm2835 {
     }
 
     fn transfer(&self, machine: &Machine, waiting: Waiting, xfer: &mut Xfer) {
-        assert_ne!(waiting, Waiting::Dma, "this driver's DMA is not modelled");
         machine.charge("driver's set-up", &["driver-bcm2835"]);
         let cs = machine.step("set up", || {
             let cs = self.read(CS);
@@ -247,6 +266,14 @@ impl Host for Bcm2835 {
             *self.flight.borrow_mut() = Flight { tx: xfer.tx.clone(), ..Flight::default() };
             cs | NO_LINE | TA
         });
+        let by_dma = waiting == Waiting::Dma && xfer.tx.len() >= DMA_BYTES;
+        if let Some(dma) = self.dma.as_ref().filter(|_| by_dma) {
+            machine.step("start", || self.write(CS, cs));
+            dma.transfer(machine);
+            machine.step("end of transfer", || self.reset());
+            xfer.rx.clone_from(&self.flight.borrow().rx);
+            return;
+        }
         machine.step("fill FIFO", || {
             self.write(CS, cs);
             self.push();
@@ -294,12 +321,25 @@ mod tests {
     /// Runs one transfer: the bytes sent, the bytes received, and how often the interrupt handler
     /// ran.
     fn exchange(waiting: Waiting, length: usize, limit_ns: u64) -> (Vec<u8>, Vec<u8>, usize) {
+        let (tx, rx, record) = exchanged(waiting, length, limit_ns, None);
+        (tx, rx, record.times_of("handler").len())
+    }
+
+    fn exchanged(
+        waiting: Waiting,
+        length: usize,
+        limit_ns: u64,
+        dma: Option<(Ps, Ps)>,
+    ) -> (Vec<u8>, Vec<u8>, crate::machine::Record) {
         let costs = Rc::new(Costs::assumed());
         let machine =
             crate::workload::machine("rpi3", &costs, &Rc::new(BTreeSet::new())).expect("a board");
         let board = machine.board();
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
-        let host = Bcm2835::new(board, 0, 3_600_000, limit_ns);
+        let mut host = Bcm2835::new(board, 0, 3_600_000, limit_ns);
+        if let Some((setup_ps, byte_ps)) = dma {
+            host = host.with_dma(setup_ps, byte_ps);
+        }
         let mut xfer = Xfer::new(&(1..=length as u8).collect::<Vec<u8>>());
         machine.start();
         let mut threads = host.threads(&machine);
@@ -315,7 +355,26 @@ mod tests {
         let rules: Vec<Rule> = board.violations().iter().map(|one| one.rule).collect();
         assert_eq!(rules, []);
         assert_eq!(machine.board().wire_use().bits, 8 * length as u64);
-        (xfer.tx, xfer.rx, machine.finish().times_of("handler").len())
+        (xfer.tx, xfer.rx, machine.finish())
+    }
+
+    #[test]
+    fn dma_moves_96_bytes_and_more_at_its_rate() {
+        // A byte has 9 clocks of 280 ns on the wire, or 5 us by a slow engine.
+        for (length, byte_ps, least_us) in
+            [(96, 1, 96.0 * 2.52), (200, 5_000_000, 199.0 * 5.0), (95, 1, 0.0)]
+        {
+            let dma = Some((7_000_000, byte_ps));
+            let (tx, rx, record) = exchanged(Waiting::Dma, length, 0, dma);
+            assert_eq!((rx.len(), &rx[1..]), (length, &tx[..length - 1]));
+            assert_eq!(record.times_of("handler").is_empty(), length >= DMA_BYTES);
+            let set_up = record.times_of("set up DMA");
+            assert!(set_up.iter().all(|(from, to)| to - from == 7_000_000));
+            assert_eq!(set_up.len(), usize::from(length >= DMA_BYTES));
+            let [one] = record.wire() else { panic!("one selection") };
+            let us = (one.last_clock_at - one.first_clock_at) as f64 / 1e6;
+            assert!(us > least_us - 3.0 && (least_us == 0.0 || us < 1.1 * least_us), "{us}");
+        }
     }
 
     #[test]

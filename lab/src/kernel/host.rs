@@ -18,6 +18,8 @@ pub struct Xfer {
     pub rx: Vec<u8>,
     /// Chip select is inactive for a moment after it.
     pub cs_change: bool,
+    /// The wait after it, before chip select moves, in nanoseconds.
+    pub delay_ns: u64,
 }
 
 impl Xfer {

@@ -4,15 +4,19 @@
 //! spi-imx; the registers are the manual's.
 //!
 //! # How it works
-//! A transfer is one burst of up to 512 bytes: words of 32 bits, the burst's remainder in the first. Polled, the
+//! A transfer is made of bursts of up to 512 bytes: words of 32 bits, the burst's remainder in the first. Polled, the
 //! processor fills the FIFO, starts the burst, and reads and refills until all words came back. By interrupts, a
 //! handler does that each time the transmit FIFO is empty, and once more for the words still on the wire. With DMA, a
 //! thread of its own stands for SDMA: it takes its time for each word and then raises its interrupt.
+//!
+//! Before Linux 4.13 each byte is a word, and a burst of its own ([`Fifo::BYTES`]). The clock rests between two. Such a
+//! transfer stops when the FIFO is empty, and the driver starts it again after each refill.
 //!
 //! # Not supported
 //! SDMA beyond its set-up, its rate and its interrupt: no scripts, no descriptors, no memory.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use barewire::reg::Registers;
 use barewire_sim::engine::Thread;
@@ -40,22 +44,51 @@ const TE: u32 = 1;
 /// Of INTREG and STATREG: a word was received.
 const RR: u32 = 1 << 3;
 
-const FIFO_WORDS: usize = 64;
+/// Of CONFIGREG: channel 0 sends bursts until the FIFO is empty.
+const SS_CTL: u32 = 1 << 8;
+
+/// Words that the FIFO holds.
+pub const FIFO_WORDS: usize = 64;
 /// The longest burst.
 const BURST_BYTES: usize = 512;
 /// A shorter transfer is not worth the DMA engine: the driver's own limit is its FIFO.
-const DMA_BYTES: usize = FIFO_WORDS * 4;
+pub(crate) const DMA_BYTES: usize = FIFO_WORDS * 4;
 
 /// GPIO: DR and GDIR.
 const DR: u32 = 0x0;
 const GDIR: u32 = 0x4;
 
-/// The transfer under way.
+/// How the driver uses the FIFO.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fifo {
+    /// Bytes of a word: 1 or 4.
+    pub word_bytes: usize,
+    /// Words in the FIFO at most: 1 to 64.
+    pub words: usize,
+    /// The handler refills no sooner than this after its interrupt, in picoseconds.
+    pub refill_ps: u64,
+    /// Setting SDMA up, and moving a word, in picoseconds; none for the lab's costs.
+    pub dma: Option<(u64, u64)>,
+}
+
+impl Fifo {
+    /// Since Linux 4.13: words of 32 bits, as many as there is room for.
+    pub const WORDS: Self = Self { word_bytes: 4, words: FIFO_WORDS, refill_ps: 0, dma: None };
+    /// Before: words of a byte.
+    pub const BYTES: Self = Self { word_bytes: 1, ..Self::WORDS };
+}
+
+/// The transfer under way: a burst, and what comes after it.
 #[derive(Default)]
 struct Flight {
     words: Vec<u32>,
     sent: usize,
     received: Vec<u32>,
+    /// Bytes of the burst; of a burst of bytes, all of the transfer's.
+    length: usize,
+    rest: VecDeque<Vec<u8>>,
+    /// The bytes of bursts that are over.
+    rx: Vec<u8>,
 }
 
 /// The driver.
@@ -65,6 +98,8 @@ pub struct Imx {
     gpio: RefCell<SimRegisters>,
     bit: u8,
     dividers: u32,
+    clock_hz: u64,
+    fifo: Fifo,
     flight: RefCell<Flight>,
     done: Word,
     /// SDMA has something to do.
@@ -80,6 +115,15 @@ impl Imx {
     /// If the board has no ECSPI, or `cs` is not on a pin.
     #[must_use]
     pub fn new(board: &Board, cs: u8, speed_hz: u64) -> Self {
+        Self::with_fifo(board, cs, speed_hz, Fifo::WORDS)
+    }
+
+    /// The same with another use of the FIFO.
+    ///
+    /// # Panics
+    /// As [`Imx::new`].
+    #[must_use]
+    pub fn with_fifo(board: &Board, cs: u8, speed_hz: u64, fifo: Fifo) -> Self {
         let Driver::Gpio { block, bit } = board.spec().cs[usize::from(cs)].driver else {
             panic!("chip select {cs} of {} is the controller's own", board.spec().name)
         };
@@ -87,19 +131,31 @@ impl Imx {
         let (level, direction) = (gpio.read(DR) | 1 << bit, gpio.read(GDIR) | 1 << bit);
         gpio.write(DR, level);
         gpio.write(GDIR, direction);
+        let (clock_hz, dividers) = divided(board.profile().reference_hz.value, speed_hz);
         let host = Self {
             board: board.clone(),
             regs: RefCell::new(board.controller()),
             gpio: RefCell::new(gpio),
             bit,
-            dividers: divided(board.profile().reference_hz.value, speed_hz).1,
+            dividers,
+            clock_hz,
+            fifo,
             flight: RefCell::default(),
             done: Word::default(),
             request: board.line(),
             line: board.line(),
         };
         host.regs.borrow_mut().write(CONREG, EN | CLOCKS);
+        if fifo.word_bytes == 1 {
+            host.regs.borrow_mut().write(CONFIGREG, SS_CTL);
+        }
         host
+    }
+
+    /// The clock that is made.
+    #[must_use]
+    pub fn clock_hz(&self) -> u64 {
+        self.clock_hz
     }
 
     fn read(&self, offset: u32) -> u32 {
@@ -113,7 +169,35 @@ impl Imx {
     }
 
     fn control(&self, bytes: usize) -> u32 {
+        let bytes = if self.fifo.word_bytes == 1 { 1 } else { bytes };
         EN | CLOCKS | self.dividers | (bytes as u32 * 8 - 1) << 20
+    }
+
+    /// Takes the next burst, and says whether there is one.
+    fn next_burst(&self) -> bool {
+        let mut flight = self.flight.borrow_mut();
+        let received = self.as_bytes(&flight.received, flight.length);
+        flight.rx.extend(received);
+        let Some(burst) = flight.rest.pop_front() else { return false };
+        (flight.sent, flight.received, flight.length) = (0, Vec::new(), burst.len());
+        flight.words = match self.fifo.word_bytes {
+            1 => burst.into_iter().map(u32::from).collect(),
+            _ => words(&burst),
+        };
+        true
+    }
+
+    fn as_bytes(&self, received: &[u32], length: usize) -> Vec<u8> {
+        match self.fifo.word_bytes {
+            1 => received.iter().map(|&word| word as u8).collect(),
+            _ => bytes(received, length),
+        }
+    }
+
+    /// Sets up the burst.
+    fn set_up(&self) {
+        let length = self.flight.borrow().length;
+        self.write(CONREG, self.control(length));
     }
 
     /// Sends words while the FIFO has room.
@@ -121,7 +205,7 @@ impl Imx {
         loop {
             let next = {
                 let flight = self.flight.borrow();
-                let room = flight.sent - flight.received.len() < FIFO_WORDS;
+                let room = flight.sent - flight.received.len() < self.fifo.words;
                 flight.words.get(flight.sent).copied().filter(|_| room)
             };
             let Some(word) = next else { break };
@@ -145,14 +229,27 @@ impl Imx {
         there
     }
 
-    fn start(&self, bytes: usize) {
+    fn start(&self) {
         let control = self.read(CONREG);
-        debug_assert_eq!(control, self.control(bytes), "the set-up stands");
+        debug_assert_eq!(control, self.control(self.flight.borrow().length), "the set-up stands");
         self.write(CONREG, control | XCH);
+    }
+
+    /// Sends more words. A transfer of bytes that has stopped goes on.
+    fn refill(&self) {
+        self.push();
+        if self.fifo.word_bytes == 1 && !self.is_over() {
+            let control = self.read(CONREG);
+            if control & XCH == 0 {
+                self.write(CONREG, control | XCH);
+            }
+        }
     }
 
     /// The controller's handler.
     fn handle(&self, machine: &Machine) {
+        let engine = self.board.engine();
+        let refill_at = engine.now_ps() + self.fifo.refill_ps;
         machine.charge("interrupt entry", &["interrupt-entry"]);
         let over = machine.step("handler", || {
             while !self.is_over() && self.pull() {}
@@ -162,11 +259,19 @@ impl Imx {
                 flight.sent == flight.words.len()
             };
             if !all_sent {
-                self.push();
+                engine.spend_ps(refill_at.saturating_sub(engine.now_ps()));
+                self.refill();
                 return false;
             }
             if !self.is_over() {
                 self.write(INTREG, RR);
+                return false;
+            }
+            if self.next_burst() {
+                self.set_up();
+                self.push();
+                self.start();
+                self.write(INTREG, TE);
                 return false;
             }
             self.write(INTREG, 0);
@@ -207,37 +312,52 @@ impl Imx {
 
     /// SDMA moves the flight's words, both ways.
     fn move_words(&self, machine: &Machine) {
-        let engine = self.board.engine();
-        let word_ps = (machine.costs().get("sdma-word") * 1e3) as u64;
+        let of_costs = || (machine.costs().get("sdma-word") * 1e3) as u64;
+        let word_ps = self.fifo.dma.map_or_else(of_costs, |(_, word_ps)| word_ps);
         machine.wait("DMA", false, || {
-            let mut started = false;
-            while !self.is_over() {
-                engine.spend_ps(word_ps);
-                let all = {
-                    let (next, room) = {
-                        let flight = self.flight.borrow();
-                        let room = flight.sent - flight.received.len() < FIFO_WORDS;
-                        (flight.words.get(flight.sent).copied(), room)
-                    };
-                    // A FIFO that is full makes no request.
-                    if let Some(word) = next.filter(|_| room) {
-                        self.write(TXDATA, word);
-                        self.flight.borrow_mut().sent += 1;
-                    }
-                    next.is_none()
-                };
-                if !started {
-                    started = true;
-                    let control = self.read(CONREG);
-                    self.write(CONREG, control | XCH);
+            loop {
+                self.move_burst(word_ps);
+                if !self.next_burst() {
+                    break;
                 }
-                self.pull();
-                if all {
-                    while !self.is_over() && self.pull() {}
-                }
+                self.set_up();
             }
             self.line.raise();
         });
+    }
+
+    /// A burst, a word at most every `word_ps`.
+    fn move_burst(&self, word_ps: u64) {
+        let engine = self.board.engine();
+        let mut started = false;
+        while !self.is_over() {
+            engine.spend_ps(word_ps);
+            let all = {
+                let (next, room) = {
+                    let flight = self.flight.borrow();
+                    let room = flight.sent - flight.received.len() < self.fifo.words;
+                    (flight.words.get(flight.sent).copied(), room)
+                };
+                // A FIFO that is full makes no request.
+                if let Some(word) = next.filter(|_| room) {
+                    self.write(TXDATA, word);
+                    self.flight.borrow_mut().sent += 1;
+                }
+                next.is_none()
+            };
+            if !started || self.fifo.word_bytes == 1 {
+                let control = self.read(CONREG);
+                // Words of a byte stop whenever the FIFO is empty.
+                if control & XCH == 0 {
+                    self.write(CONREG, control | XCH);
+                }
+                started = true;
+            }
+            self.pull();
+            if all {
+                while !self.is_over() && self.pull() {}
+            }
+        }
     }
 }
 
@@ -297,40 +417,54 @@ impl Host for Imx {
 
     fn transfer(&self, machine: &Machine, waiting: Waiting, xfer: &mut Xfer) {
         let (engine, length) = (self.board.engine(), xfer.tx.len());
-        assert!((1..=BURST_BYTES).contains(&length), "one burst has 1 to 512 bytes");
+        assert!(length > 0, "a transfer has bytes");
+        let burst = if self.fifo.word_bytes == 1 { length } else { BURST_BYTES };
         machine.charge("driver's set-up", &["driver-imx"]);
         machine.step("set up", || {
-            self.write(CONREG, self.control(length));
+            let rest = xfer.tx.chunks(burst).map(<[u8]>::to_vec).collect();
+            *self.flight.borrow_mut() = Flight { rest, ..Flight::default() };
+            self.next_burst();
+            self.set_up();
             self.write(DMAREG, 0);
-            *self.flight.borrow_mut() = Flight { words: words(&xfer.tx), ..Flight::default() };
         });
         let dma = waiting == Waiting::Dma && length >= DMA_BYTES;
         if dma {
-            machine.charge("set up DMA", &["dma-setup"]);
+            match self.fifo.dma {
+                Some((setup_ps, _)) => machine.delay("set up DMA", setup_ps),
+                None => machine.charge("set up DMA", &["dma-setup"]),
+            }
             self.request.raise();
             machine.wait("DMA, its interrupt and wake-up", false, || self.done.wait(engine));
         } else if waiting == Waiting::Polling {
             machine.step("fill FIFO", || {
                 self.push();
-                self.start(length);
+                self.start();
             });
             machine.wait("poll", true, || {
-                while !self.is_over() {
-                    if self.pull() {
-                        self.push();
+                loop {
+                    while !self.is_over() {
+                        if self.pull() {
+                            self.refill();
+                        }
                     }
+                    if !self.next_burst() {
+                        break;
+                    }
+                    self.set_up();
+                    self.push();
+                    self.start();
                 }
             });
         } else {
             machine.step("fill FIFO", || {
                 self.push();
-                self.start(length);
+                self.start();
                 self.write(INTREG, TE);
             });
             machine.wait("interrupt, wake-up and switch", false, || self.done.wait(engine));
             machine.charge("completion", &["completion"]);
         }
-        xfer.rx = bytes(&self.flight.borrow().received, length);
+        xfer.rx = std::mem::take(&mut self.flight.borrow_mut().rx);
         if length > 64 {
             machine.charge_times("copy", length as f64, &["copy"]);
         }
@@ -339,7 +473,66 @@ impl Host for Imx {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
+    use barewire_sim::model::echo::Echo;
+
     use super::*;
+    use crate::cost::Costs;
+    use crate::machine::Record;
+
+    /// Runs one transfer of `length` bytes, which must come back.
+    fn exchanged(fifo: Fifo, waiting: Waiting, length: usize) -> Record {
+        let costs = Rc::new(Costs::fitted());
+        let machine = crate::workload::machine("imx6dl", &costs, &Rc::default()).expect("a board");
+        let board = machine.board();
+        board.attach(0, Rc::new(RefCell::new(Echo::default())));
+        let host = Imx::with_fifo(board, 0, 20_000_000, fifo);
+        let mut xfer = Xfer::new(&(0..length).map(|byte| byte as u8).collect::<Vec<u8>>());
+        machine.start();
+        let body = || {
+            host.prepare(&machine);
+            host.set_cs(&machine, true);
+            host.transfer(&machine, waiting, &mut xfer);
+            host.set_cs(&machine, false);
+        };
+        let mut threads = host.threads(&machine);
+        threads.push(Thread::new("caller", body).on(0, 10));
+        board.engine().run(threads);
+        assert_eq!(board.harms_total(), 0, "{fifo:?} {waiting:?}: {:#?}", board.violations());
+        let got = (xfer.rx.len(), &xfer.rx[1..]);
+        assert_eq!(got, (length, &xfer.tx[..length - 1]), "{fifo:?} {waiting:?}");
+        machine.finish()
+    }
+
+    #[test]
+    fn words_and_bytes_of_any_length_come_back_in_each_way() {
+        for length in [1, 3, 64, 256, 512, 513, 1_100] {
+            for waiting in [Waiting::Polling, Waiting::Interrupts, Waiting::Dma] {
+                for fifo in [Fifo::WORDS, Fifo::BYTES, Fifo { words: 4, ..Fifo::WORDS }] {
+                    let record = exchanged(fifo, waiting, length);
+                    let by_dma = waiting == Waiting::Dma && length >= DMA_BYTES;
+                    assert_eq!(record.times_of("set up DMA").len(), usize::from(by_dma));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_clock_rests_at_each_refill_as_long_as_is_said() {
+        let clocks_us = |words, refill_ps| {
+            let fifo = Fifo { words, refill_ps, ..Fifo::BYTES };
+            let record = exchanged(fifo, Waiting::Interrupts, 64);
+            let [one] = record.wire() else { panic!("one selection") };
+            (one.last_clock_at - one.first_clock_at) as f64 / 1e6
+        };
+        let whole = clocks_us(64, 0);
+        let three = |refill_ps| (clocks_us(16, refill_ps) - whole) / 3.0;
+        // Without a least time, the handler's own: it reads 16 bytes and writes as many.
+        assert!((1.0..20.0).contains(&three(0)), "{}", three(0));
+        let more = three(50_000_000) - three(40_000_000);
+        assert!((more - 10.0).abs() < 0.2, "{more}");
+    }
 
     #[test]
     fn words_and_bytes_are_inverse() {

@@ -20,8 +20,10 @@
 
 pub mod atmel;
 pub mod bcm2835;
+pub mod dma;
 mod host;
 pub mod imx;
+pub mod mcspi;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -49,8 +51,10 @@ pub enum Statistics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Core {
-    /// Through the queue, whose pump runs in the caller.
+    /// Through the queue, whose pump runs in the caller: Linux 4.0 to 5.19.
     Queue,
+    /// Through the queue, whose pump is a thread that the caller waits for: before Linux 4.0.
+    Thread,
     /// In the caller's context: "Optimize spi_sync path".
     Direct,
     /// The RFC's calls.
@@ -92,6 +96,9 @@ pub struct Path {
     /// Its wait at a cs_change, in nanoseconds.
     #[serde(default)]
     pub cs_change_delay_ns: u64,
+    /// The caller has prepared its messages with spi_optimize_message: they are valid.
+    #[serde(default)]
+    pub is_optimized: bool,
 }
 
 #[derive(Deserialize)]
@@ -156,6 +163,9 @@ pub struct Kernel<'m, H> {
     work: Word,
     done: Cell<bool>,
     bus: Mutex,
+    /// The message that the pump's thread has run for a caller that waits, and the caller's wake-up.
+    run_for_caller: RefCell<Option<Vec<Xfer>>>,
+    finished: Word,
 }
 
 impl<'m, H: Host> Kernel<'m, H> {
@@ -169,6 +179,8 @@ impl<'m, H: Host> Kernel<'m, H> {
             work: Word::default(),
             done: Cell::new(false),
             bus: Mutex::default(),
+            run_for_caller: RefCell::default(),
+            finished: Word::default(),
         }
     }
 
@@ -192,7 +204,16 @@ impl<'m, H: Host> Kernel<'m, H> {
             self.bus.unlock(machine);
             return message;
         }
-        machine.charge_times("validate", message.len() as f64, &["validate"]);
+        if self.path.core == Core::Thread {
+            self.submit(message);
+            let engine = machine.board().engine();
+            machine.wait("wake-up and switch", false, || self.finished.wait(engine));
+            machine.charge("completion", &["completion"]);
+            return self.run_for_caller.take().expect("the pump has run it");
+        }
+        if !self.path.is_optimized {
+            machine.charge_times("validate", message.len() as f64, &["validate"]);
+        }
         // The call and its being immediate, of the controller and of the device.
         self.count(4.0);
         let is_queued = self.path.core != Core::Direct;
@@ -232,6 +253,10 @@ impl<'m, H: Host> Kernel<'m, H> {
                 let Some(mut message) = next else { break };
                 self.run(&mut message);
                 self.machine.charge("completion", &["completion"]);
+                if self.path.core == Core::Thread {
+                    self.run_for_caller.replace(Some(message));
+                    self.machine.waking("wake the caller", || self.finished.raise(engine));
+                }
             }
             if self.done.get() {
                 return;
@@ -260,6 +285,9 @@ impl<'m, H: Host> Kernel<'m, H> {
             self.count(2.0);
             machine.charge("transfer", &["transfer"]);
             self.host.transfer(machine, self.path.waiting, xfer);
+            if xfer.delay_ns > 0 {
+                machine.delay("transfer's delay", xfer.delay_ns * 1_000);
+            }
             if xfer.cs_change && index != last {
                 self.select(false);
                 if self.path.cs_change_delay_ns > 0 {

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::own::OwnOnPage;
 use super::svg::escaped;
-use super::{chart, style, tables, threads, timeline};
+use super::{chart, own, style, tables, threads, timeline};
+use crate::held_out::HeldOut;
 use crate::lab::ExperimentLine;
 use crate::outcome::{Explanation, Outcome, Row, Sweep};
 use crate::rules::Rules;
@@ -22,6 +24,10 @@ pub struct Page<'a> {
     pub sweeps: &'a [Sweep],
     /// The rules of scoring, and the assumptions.
     pub rules: &'a Rules,
+    /// Experiments of users.
+    pub own: &'a [OwnOnPage],
+    /// The figures not seen before.
+    pub held_out: &'a [HeldOut],
 }
 
 /// The page as HTML: one file that needs no other.
@@ -39,6 +45,8 @@ pub fn html(page: &Page<'_>) -> String {
     for block in page.outcome.figures.chunk_by(|one, other| one.thread == other.thread) {
         thread(&mut html, page, block);
     }
+    own::held_out(&mut html, page.held_out);
+    own::experiments(&mut html, page.own);
     sweeps(&mut html, page.sweeps);
     rules(&mut html, page);
     html + "</body></html>\n"
@@ -58,6 +66,11 @@ fn head(html: &mut String, page: &Page<'_>) {
     for thread in &score.threads {
         let name = escaped(&thread.thread);
         let _ = write!(html, "<a href=\"#{name}\">{name}</a>");
+    }
+    html.push_str("<a href=\"#held-out\">not seen before</a>");
+    for own in page.own {
+        let name = escaped(&own.outcome.name);
+        let _ = write!(html, "<a href=\"#own-{name}\">{name}</a>");
     }
     html.push_str("<a href=\"#sweeps\">sweeps</a><a href=\"#rules\">rules</a></nav></header>\n");
     html.push_str("<h2 id=\"score\">Does it predict?</h2>\n");

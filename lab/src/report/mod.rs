@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `html`, `tables` | the page |
 //! | `chart` | bars with whiskers, stacked steps, lines over a parameter, the score |
+//! | `own` | experiments of users |
 //! | `timeline` | one occurrence of a figure, lane by lane |
 //! | `svg`, `style` | rectangles, lines, text; colours for light and dark |
 //! | `threads` | the source threads, by name |
@@ -14,6 +15,7 @@
 
 mod chart;
 mod html;
+mod own;
 mod style;
 mod svg;
 mod tables;
@@ -22,6 +24,7 @@ mod timeline;
 
 pub use chart::{exact, number, shown_in};
 pub use html::{Page, html};
+pub use own::OwnOnPage;
 pub use timeline::lanes;
 
 use crate::outcome::{Explanation, Sweep};

@@ -36,11 +36,13 @@ fn drawing(id: &str, explanation: &Explanation) -> (Svg, f64) {
     let label = format!("{}: one occurrence on a timeline, simulated", explanation.id);
     let mut svg = Svg::new(id, &label, WIDTH);
     let head = format!(
-        "{}: simulated {} {}, published {}",
+        "{}: simulated {} {}{}",
         explanation.id,
         number(explanation.replayed),
         explanation.unit,
-        exact(explanation.published)
+        explanation
+            .published
+            .map_or(String::new(), |value| format!(", published {}", exact(value)))
     );
     svg.text(0.0, 13.0, Anchor::Start, "head", &head);
     let lanes = lanes(explanation);

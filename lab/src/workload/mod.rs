@@ -6,6 +6,7 @@
 pub mod beside;
 pub mod dd;
 pub mod echo;
+pub mod messages;
 pub mod nor;
 pub mod spidev;
 

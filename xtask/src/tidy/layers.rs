@@ -76,8 +76,8 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "lab/src/",
-        line: "barewire-lab: report > lab > fit, limits, sweep > ours > replay > outcome, workload > experiment, kernel, score, \
-               walk > machine, rules > cost, figure, trace > band, error",
+        line: "barewire-lab: report > lab > held_out > fit, limits, messages, sweep > ours > replay > outcome, workload > \
+               experiment > own > kernel, score, walk > machine, rules > cost, figure, trace > band, error",
     },
     Layers {
         folder: "iommu/barewire-iommu-bench/src/",

@@ -34,9 +34,9 @@ pub(in crate::report) fn draw(id: &str, label: &str, explanations: &[&Explanatio
 fn bar(svg: &mut Svg, explanation: &Explanation, colours: &Colours, scale: Scale, y: f64) {
     let Explanation { id, unit, published, replayed, sum_us, .. } = explanation;
     let told = format!(
-        "{id}: simulated {} {unit}, published {} {unit}; steps {} us",
+        "{id}: simulated {} {unit}{}; steps {} us",
         number(*replayed),
-        exact(*published),
+        published.map_or(String::new(), |value| format!(", published {} {unit}", exact(value))),
         number(*sum_us)
     );
     svg.text(0.0, y + 10.0, Anchor::Start, "", &told);

@@ -1,8 +1,12 @@
-//! Input of the verbs: a lab with the user's experiments, names that may be mistyped, files to write.
+//! Input of the verbs: a lab with the user's experiments and costs, names that may be mistyped, files to write.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use barewire_lab::cost::{Costs, FittedValue};
+use barewire_lab::own::OwnExperiment;
 use barewire_lab::{Lab, LabError};
+use barewire_sim::BoardSpec;
+use serde::Deserialize;
 
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, NamedFile};
@@ -14,7 +18,7 @@ const NAMES_MAX: usize = 24;
 /// The user's own experiments.
 #[derive(clap::Args, Debug)]
 pub(super) struct Experiments {
-    /// Add an experiment of your own: a file like those of the lab; may be given several times
+    /// Add an experiment of your own: a file of `barewire lab new`, or like those of the lab; may be given several times
     #[arg(long = "experiment", value_name = "FILE.toml")]
     files: Vec<PathBuf>,
 }
@@ -26,13 +30,15 @@ impl Experiments {
     }
 
     /// The lab with the user's experiments.
-    pub(super) fn lab(&self) -> Result<Lab, Failure> {
-        let mut lab = Lab::new();
+    pub(super) fn lab(&self, costs: &CostFile) -> Result<Lab, Failure> {
+        let mut lab = costs.lab()?;
         for path in &self.files {
             let text = files::read_text(path)?;
-            lab.with_experiment(&text).map_err(|error| {
-                Failure::Failed(format!("{}: {}", path.display(), words(&error)))
-            })?;
+            let added = match OwnExperiment::is_it(&text) {
+                true => lab.with_own(own_of(path, &text)?),
+                false => lab.with_experiment(&text),
+            };
+            added.map_err(|error| in_file(path, &error))?;
         }
         Ok(lab)
     }
@@ -43,6 +49,85 @@ impl Experiments {
             self.files.iter().map(|path| NamedFile { by: "--experiment", path }).collect();
         files::check(outputs, &inputs)
     }
+}
+
+/// The user's own costs.
+#[derive(clap::Args, Debug, Default)]
+pub(super) struct CostFile {
+    /// Take these costs in the place of the lab's: a file of `barewire lab fit --out`, or its `--json`
+    #[arg(long = "costs", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// A file of costs: its other fields do not matter here.
+#[derive(Deserialize)]
+struct CostsForm {
+    #[serde(alias = "costs")]
+    cost: Vec<CostForm>,
+}
+
+#[derive(Deserialize)]
+struct CostForm {
+    name: String,
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl CostFile {
+    /// The lab with these costs, or its own.
+    pub(super) fn lab(&self) -> Result<Lab, Failure> {
+        let Some(path) = &self.file else { return Ok(Lab::new()) };
+        let text = files::read_text(path)?;
+        let wrong = |why: String| Failure::Failed(format!("{}: {why}", path.display()));
+        let form: CostsForm = match text.trim_start().starts_with('{') {
+            true => serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?,
+            false => toml::from_str(&text).map_err(|error| {
+                let before = text.get(..error.span().map_or(0, |span| span.start));
+                let line = before.unwrap_or_default().matches('\n').count() + 1;
+                wrong(format!("line {line}: {}", error.message()))
+            })?,
+        };
+        let value = |CostForm { name, value, low, high }| FittedValue { name, value, low, high };
+        let moved: Vec<FittedValue> = form.cost.into_iter().map(value).collect();
+        let costs = Costs::fitted().with_drivers().moved(&moved).map_err(wrong)?;
+        Ok(Lab::with_costs(costs, Vec::new()))
+    }
+}
+
+/// The experiment in the file `path`.
+pub(super) fn own(path: &Path) -> Result<OwnExperiment, Failure> {
+    let text = files::read_text(path)?;
+    if !OwnExperiment::is_it(&text) {
+        let what = format!(
+            "{} is of the form of the lab's own experiments, since it has a workload: give it by --experiment",
+            path.display()
+        );
+        return Err(Failure::Usage(what));
+    }
+    own_of(path, &text)
+}
+
+/// A shipped board, or one in a file whose path begins at `folder`.
+pub(super) fn board(folder: &Path, name: &str) -> Result<&'static BoardSpec, String> {
+    let is_file = name.contains('/') || name.ends_with(".toml");
+    let file = folder.join(name);
+    barewire_open::name::sim_board(if is_file { file.to_str().unwrap_or(name) } else { name })
+}
+
+/// How a board is found.
+pub(super) type Boards<'b> = &'b dyn Fn(&str) -> Result<&'static BoardSpec, String>;
+
+fn own_of(path: &Path, text: &str) -> Result<OwnExperiment, Failure> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    OwnExperiment::read(&name, text, &|name| board(folder, name))
+        .map_err(|what| Failure::Failed(format!("{}: {what}", path.display())))
+}
+
+/// The failure for an error in a file of the user's.
+pub(super) fn in_file(path: &Path, error: &LabError) -> Failure {
+    Failure::Failed(format!("{}: {}", path.display(), words(error)))
 }
 
 /// The failure for an error of the lab. The user gave a name or a combination that the lab refuses.

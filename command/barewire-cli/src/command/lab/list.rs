@@ -7,7 +7,7 @@ use barewire_lab::report::exact;
 use barewire_lab::{ExperimentLine, Kind, Lab};
 use serde::Serialize;
 
-use super::given::Experiments;
+use super::given::{CostFile, Experiments};
 use crate::shared::failure::Failure;
 use crate::shared::output;
 
@@ -37,7 +37,7 @@ struct Figure {
 
 /// Lists.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let lab = args.experiments.lab()?;
+    let lab = args.experiments.lab(&CostFile::default())?;
     if args.figures {
         let figures = figures(&lab);
         return if args.json {

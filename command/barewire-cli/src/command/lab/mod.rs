@@ -8,6 +8,7 @@ mod explain;
 mod fit;
 mod given;
 mod list;
+mod own;
 mod page;
 mod run;
 mod sweep;
@@ -19,7 +20,9 @@ use crate::shared::failure::Failure;
 pub(crate) enum Verb {
     /// List the experiments, or the published figures
     List(list::Args),
-    /// Replay all experiments: published, simulated and barewire's figures, and the score
+    /// Write a commented experiment of your own, to be changed and run
+    New(own::new::Args),
+    /// Replay all experiments: published, simulated and barewire's figures, and the score; or run your own
     Run(run::Args),
     /// Take a figure apart, step by step, as a table and on a timeline
     Explain(explain::Args),
@@ -35,6 +38,7 @@ pub(crate) enum Verb {
 pub(crate) fn run(verb: &Verb) -> Result<(), Failure> {
     match verb {
         Verb::List(args) => list::run(args),
+        Verb::New(args) => own::new::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Explain(args) => explain::run(args),
         Verb::Sweep(args) => sweep::run(args),

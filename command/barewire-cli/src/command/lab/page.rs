@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use barewire_lab::outcome::SweepRequest;
-use barewire_lab::report::{self, Page, TELLING};
+use barewire_lab::report::{self, OwnOnPage, Page, TELLING};
 
-use super::given::Experiments;
+use super::given::{self, CostFile, Experiments};
 use super::run::outcome;
 use crate::shared::failure::Failure;
 use crate::shared::files::{NamedFile, Output};
@@ -18,6 +18,8 @@ pub(crate) struct Args {
     out: PathBuf,
     #[command(flatten)]
     experiments: Experiments,
+    #[command(flatten)]
+    costs: CostFile,
 }
 
 /// Values of the sweep on the page: every half microsecond.
@@ -28,7 +30,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let out = NamedFile { by: "--out", path: &args.out };
     args.experiments.check(&[out])?;
     let out = Output::create(out, false)?;
-    let lab = args.experiments.lab()?;
+    let lab = args.experiments.lab(&args.costs)?;
     // Reports each chart that is left out.
     let missing = |what: &str, error: &dyn std::fmt::Display| {
         note!("the page has no chart of {what}: {error}")
@@ -43,12 +45,21 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let sweeps: Vec<_> =
         lab.sweep(&delay).inspect_err(|error| missing("batching", error)).into_iter().collect();
+    let on_page = |own| {
+        let outcome = lab.messages(own)?;
+        let calls = outcome.messages.iter();
+        let calls = calls.map(|message| lab.explain_message(own, (&message.name, None), &[]));
+        Ok(OwnOnPage { calls: calls.collect::<Result<_, _>>()?, outcome })
+    };
+    let own = lab.own().map(on_page).collect::<Result<Vec<_>, _>>().map_err(given::refused)?;
     let page = Page {
         outcome: &outcome(&lab, false),
         experiments: &lab.list(),
         explanations: &explanations,
         sweeps: &sweeps,
         rules: lab.rules(),
+        own: &own,
+        held_out: &lab.held_out(),
     };
     let to_stdout = out.is_stdout();
     out.write(&report::html(&page))?;

@@ -8,14 +8,15 @@ use std::path::PathBuf;
 use barewire_lab::outcome::Explanation;
 use barewire_lab::report::{self, exact, number};
 
-use super::given::{self, Experiments};
+use super::given::{self, CostFile, Experiments};
+use super::own;
 use crate::shared::failure::Failure;
-use crate::shared::files::{NamedFile, Output};
+use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The figure; `barewire lab list --figures` has all
+    /// The figure; `barewire lab list --figures` has all. Of your own experiment: FILE.toml:MESSAGE, whose call it is, or FILE.toml:MESSAGE:FIGURE
     #[arg(value_name = "ID")]
     id: String,
     /// Switch this step off; may be given several times
@@ -26,6 +27,8 @@ pub(crate) struct Args {
     svg: Option<PathBuf>,
     #[command(flatten)]
     experiments: Experiments,
+    #[command(flatten)]
+    costs: CostFile,
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
@@ -36,8 +39,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let outputs: Vec<NamedFile<'_>> =
         args.svg.iter().map(|path| NamedFile { by: "--svg", path }).collect();
     args.experiments.check(&outputs)?;
-    let lab = args.experiments.lab()?;
-    let explanation = lab.explain(&args.id, &args.without).map_err(given::refused)?;
+    let named = own::named(&args.id);
+    if let (Some(named), Some(&svg)) = (&named, outputs.first()) {
+        files::check(&[svg], &[NamedFile { by: "the experiment", path: named.file }])?;
+    }
+    let lab = args.experiments.lab(&args.costs)?;
+    let explain = |without: &[String]| match &named {
+        Some(named) => named.explain(&lab, without),
+        None => lab.explain(&args.id, without).map_err(given::refused),
+    };
+    let explanation = explain(&args.without)?;
     if let Some(&svg) = outputs.first() {
         Output::create(svg, args.json)?.write(&report::timeline_svg(&explanation))?;
     }
@@ -46,18 +57,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let whole = match args.without.is_empty() {
         true => None,
-        false => Some(lab.explain(&args.id, &[]).map_err(given::refused)?),
+        false => Some(explain(&[])?),
     };
     output::text(&text(&explanation, whole.as_ref()))
 }
 
 fn text(explanation: &Explanation, whole: Option<&Explanation>) -> String {
     let Explanation { id, unit, published, replayed, sum_us, relation, .. } = explanation;
-    let mut text = format!(
-        "{id}: published {} {unit}, simulated {} {unit}\n",
-        exact(*published),
-        number(*replayed)
-    );
+    let published =
+        published.map_or(String::new(), |value| format!("published {} {unit}, ", exact(value)));
+    let mut text = format!("{id}: {published}simulated {} {unit}\n", number(*replayed));
     if let Some(whole) = whole {
         let _ = writeln!(
             text,

@@ -53,6 +53,23 @@ pub(super) fn text(fit: &Fit) -> String {
     text
 }
 
+/// The costs as a file for `--costs`.
+pub(super) fn file(fit: &Fit) -> String {
+    let mut text = String::from(
+        "# Costs of `barewire lab fit`, for --costs of run, explain, sweep and report. value is used; low and high are what is left of a\n\
+         # cost's range. What is left out is the lab's own.\n",
+    );
+    for cost in &fit.costs {
+        let (name, unit, value) = (&cost.name, &cost.unit, cost.value);
+        let (low, high) = (cost.low.min(value), cost.high.max(value));
+        let _ = write!(
+            text,
+            "\n[[cost]] # {unit}\nname = {name:?}\nvalue = {value:?}\nlow = {low:?}\nhigh = {high:?}\n"
+        );
+    }
+    text
+}
+
 fn residuals(text: &mut String, head: &str, residuals: &[Residual]) {
     let _ = writeln!(text, "\n{head:<30}{:>12}{:>12}{:>10}", "given", "simulated", "error");
     for residual in residuals {

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use barewire_lab::Lab;
 use barewire_lab::fit::{Extent, Fit};
 
-use super::given::{self, Experiments};
+use super::given::{self, CostFile, Experiments};
 use crate::shared::failure::Failure;
-use crate::shared::files;
+use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output;
 use crate::shared::progress::Progress;
 
@@ -26,6 +26,8 @@ Examples:
   barewire lab fit
   barewire lab fit --figures mine.csv      with lines as: jander-rfc-irq-A,171
   barewire lab fit --experiment mine.toml  to the figures that it publishes
+  barewire lab fit --experiment mine.toml --out mine-costs.toml
+  barewire lab run mine.toml --costs mine-costs.toml
   ssh board cat /sys/kernel/tracing/trace | barewire lab fit --trace -
   barewire lab fit --trace TRACE --board 'my board' --json";
 
@@ -46,6 +48,9 @@ pub(crate) struct Args {
     /// The board whose clock the trace has
     #[arg(long, value_name = "NAME", requires = "trace")]
     board: Option<String>,
+    /// Write the costs into this file too, which --costs of run, explain, sweep and report takes
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "trace")]
+    out: Option<PathBuf>,
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
@@ -56,10 +61,16 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.trace {
         return profile::run(path, args.strict, args.board.as_deref(), args.json);
     }
+    let out: Vec<NamedFile<'_>> =
+        args.out.iter().map(|path| NamedFile { by: "--out", path }).collect();
+    args.experiments.check(&out)?;
+    let figures = args.figures.iter().map(|path| NamedFile { by: "--figures", path });
+    files::check(&out, &figures.collect::<Vec<_>>())?;
+    let out = out.first().map(|&file| Output::create(file, args.json)).transpose()?;
     let fit = if args.figures.is_none() && !args.experiments.is_given() {
         refit(args.json)?
     } else {
-        let lab = args.experiments.lab()?;
+        let lab = args.experiments.lab(&CostFile::default())?;
         let figures = match &args.figures {
             Some(path) => {
                 let wrong = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
@@ -69,7 +80,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         };
         lab.fit_to(&figures).map_err(given::refused)?
     };
-    if args.json { output::json(&fit) } else { output::text(&costs::text(&fit)) }
+    let to_stdout = out.as_ref().is_some_and(Output::is_stdout);
+    out.map_or(Ok(()), |out| out.write(&costs::file(&fit)))?;
+    match (to_stdout, args.json) {
+        (true, _) => Ok(()),
+        (_, true) => output::json(&fit),
+        _ => output::text(&costs::text(&fit)),
+    }
 }
 
 /// The lab's own fit, with a progress bar unless `silent`.

@@ -5,11 +5,11 @@ mod table;
 
 use std::path::PathBuf;
 
-use barewire_lab::Lab;
-use barewire_lab::outcome::SweepRequest;
+use barewire_lab::outcome::{Sweep, SweepRequest};
 use barewire_lab::report;
+use barewire_lab::sweep::OwnSweepRequest;
 
-use super::given;
+use super::given::{self, CostFile};
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output;
@@ -22,18 +22,34 @@ A without a unit has that of B, but for suffixes of counts and bytes: 1..4K begi
 Examples:
   barewire lab sweep --path spidev-4.4 --board rpi3 --delay 0..12us
   barewire lab sweep --path spidev-4.4 --board rpi3 --batch 1..500 --csv batch.csv
-  barewire lab sweep --path spidev-4.4 --board rpi3 --clock 1500k..3600k --svg clock.svg";
+  barewire lab sweep --path spidev-4.4 --board rpi3 --clock 1500k..3600k --svg clock.svg
+  barewire lab sweep --experiment mine.toml --length 1..64
+  barewire lab sweep --experiment mine.toml --message batch --figure rate --batch 1..100 --kernels 4.4,6.12";
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("parameter").required(true)))]
 pub(crate) struct Args {
     /// The kernel's path: `barewire lab list` has those of the experiments
-    #[arg(long, value_name = "PATH")]
-    path: String,
+    #[arg(long, value_name = "PATH", required_unless_present = "experiment")]
+    path: Option<String>,
     /// The simulated board
-    #[arg(long, value_name = "BOARD")]
-    board: String,
+    #[arg(long, value_name = "BOARD", required_unless_present = "experiment")]
+    board: Option<String>,
+    /// Sweep a message of your own experiment instead, a file of `barewire lab new`: --length, --clock, --batch or --delay
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["path", "board"])]
+    experiment: Option<PathBuf>,
+    /// Its message; the first without this
+    #[arg(long, value_name = "NAME", requires = "experiment")]
+    message: Option<String>,
+    /// Its figure: call without this, or rate, cs-low, cs-high and what else `barewire lab run` prints
+    #[arg(long, value_name = "FIGURE", requires = "experiment")]
+    figure: Option<String>,
+    /// A column for each of these kernels, as 4.4,6.1,6.12; the file's without this
+    #[arg(long, value_name = "VERSIONS", requires = "experiment", value_delimiter = ',')]
+    kernels: Vec<String>,
+    #[command(flatten)]
+    costs: CostFile,
     /// Vary the delay between transfers: ns, us, ms
     #[arg(long, value_name = "RANGE", group = "parameter", value_parser = time)]
     delay: Option<Range>,
@@ -94,21 +110,39 @@ impl Args {
     }
 }
 
+fn sweep(args: &Args, parameter: &str, values: Vec<f64>) -> Result<Sweep, Failure> {
+    let lab = args.costs.lab()?;
+    let swept = match &args.experiment {
+        Some(path) => {
+            let request = OwnSweepRequest {
+                message: args.message.clone(),
+                figure: args.figure.clone(),
+                kernels: args.kernels.clone(),
+                parameter: parameter.into(),
+                values,
+            };
+            lab.sweep_messages(&given::own(path)?, &request)
+        }
+        None => lab.sweep(&SweepRequest {
+            path: args.path.clone().unwrap_or_default(),
+            board: args.board.clone().unwrap_or_default(),
+            parameter: parameter.into(),
+            values,
+        }),
+    };
+    swept.map_err(given::refused)
+}
+
 /// Sweeps.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let [csv, svg] = [("--csv", &args.csv), ("--svg", &args.svg)]
         .map(|(by, path)| Some(NamedFile { by, path: path.as_deref()? }));
-    files::check(&csv.into_iter().chain(svg).collect::<Vec<_>>(), &[])?;
+    let input = args.experiment.as_deref().map(|path| NamedFile { by: "--experiment", path });
+    files::check(&csv.into_iter().chain(svg).collect::<Vec<_>>(), input.as_slice())?;
     let (parameter, range) = args
         .varied()
         .ok_or_else(|| Failure::Usage("name what varies: --delay, --batch…".into()))?;
-    let request = SweepRequest {
-        path: args.path.clone(),
-        board: args.board.clone(),
-        parameter: parameter.into(),
-        values: range.values(),
-    };
-    let sweep = Lab::new().sweep(&request).map_err(given::refused)?;
+    let sweep = sweep(args, parameter, range.values())?;
     let begin = |output: Option<NamedFile<'_>>| {
         output.map(|output| Output::create(output, args.json)).transpose()
     };
