@@ -171,7 +171,7 @@ mod tests {
     /// A switch.
     fn hand_over_ps(costs: &Costs) -> Ps {
         let machine = machine(costs);
-        machine.set_cold(true);
+        machine.set_scheduler(costs.get("scheduler-3-14"));
         machine.threads().context_switch_ps
     }
 

@@ -288,8 +288,8 @@ mod tests {
         toml::from_str(include_str!("../../experiments/ellis.toml")).expect("ellis.toml")
     }
 
-    /// Costs within the assumed ranges that meet the article's four measured parts. They are not a fit of the lab's,
-    /// which has other threads to meet too.
+    /// Costs that meet the article's four measured parts: assumed ones within their ranges, and those that were counted on
+    /// Linux 6.1 as 4.4 may have them. They are not a fit of the lab's, which has other threads to meet too.
     fn article() -> Costs {
         let mut costs = Costs::assumed();
         for (name, value) in [
@@ -311,7 +311,8 @@ mod tests {
             ("validate", 100.0),
         ] {
             let cost = costs.cost(name);
-            assert!(cost.low <= Some(value) && Some(value) <= cost.high, "{name}");
+            let within = cost.low <= Some(value) && Some(value) <= cost.high;
+            assert!(!cost.is_free() || within, "{name}");
             costs.set(name, value);
         }
         costs
