@@ -9,7 +9,8 @@
 //!
 //! A remark behind a command says how it ends: `# exits 3`, `# must fail`. Names in capitals are filled in by a table.
 //!
-//! A block behind `<!-- output: COMMAND -->` must be what the command prints, to the letter ([`output`]).
+//! A block behind `<!-- output: COMMAND -->` must be what the command prints, to the letter, and the numbers of a paragraph behind
+//! `<!-- figures: COMMAND -->` must be in it ([`output`]).
 //!
 //! # Not checked
 //! The output of other commands. Pages of `iommu/`, whose workspace checks them itself.
