@@ -24,6 +24,8 @@ struct bw_gpio {
 	void __iomem *data;
 	u32 mask;
 	bool active_low;
+	/* The release that is passed over, counted down; 0: none. */
+	u32 keep_after;
 	struct gpio_desc *desc;
 };
 
@@ -38,6 +40,8 @@ struct bw_host {
 	bool held;
 	/* A panic ended it. */
 	bool dead;
+	/* The chip that the last message left selected. */
+	struct spi_device *kept;
 	struct bw_gpio gpios[BW_LINES];
 	/* For messages that are not one plain exchange. */
 	struct bw_transfer *transfers;
@@ -90,6 +94,7 @@ extern const struct dev_pm_ops bw_pm;
 int bw_clocks_on(struct bw_host *host);
 void bw_clocks_off(struct bw_host *host);
 int bw_bring_up(struct bw_host *host);
+void bw_next_ready(struct bw_host *host);
 int bw_wake(struct bw_host *host);
 void bw_idle(struct work_struct *work);
 void bw_idle_later(struct bw_host *host);

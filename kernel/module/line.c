@@ -61,6 +61,8 @@ static __always_inline void bw_edge(struct bw_gpio *gpio, struct gpio_chip *chip
 
 static noinline void bw_line_slow(struct bw_gpio *gpio, bool high)
 {
+	if (gpio->keep_after && high == gpio->active_low && !--gpio->keep_after)
+		return;
 #ifdef BW_SHADOW
 	if (gpio->generic) {
 		unsigned long flags;
@@ -83,7 +85,7 @@ void bw_line_set(void *context, u32 line, bool active)
 	struct gpio_chip *chip = gpio->generic;
 
 	/* A free lock is taken without a call: then this function saves no registers. */
-	if (likely(chip)) {
+	if (likely(chip && !gpio->keep_after)) {
 		unsigned long flags;
 
 		if (likely(raw_spin_trylock_irqsave(&chip->bgpio_lock, flags))) {

@@ -7,7 +7,6 @@
  * handler continues the message; `lock` keeps it and the sleeper, who looks whether the time is over, apart.
  */
 #include <linux/device.h>
-#include <linux/mm.h>
 #include <linux/slab.h>
 #include "host.h"
 
@@ -50,15 +49,26 @@ static int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struc
 	return 0;
 }
 
+/* Deselects the chip that a message left selected. */
+static void bw_release_kept(struct bw_host *host)
+{
+	bw_line_set(host, spi_get_chipselect(host->kept, 0), false);
+	host->kept = NULL;
+}
+
 /* The chip's register values for the block as it is now, awake. Under io_mutex. */
 static noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
 {
+	if (host->kept && host->kept != spi)
+		bw_release_kept(host);
 	if (!host->ready) {
 		int ret = bw_wake(host);
 
 		if (ret)
 			return ret;
 	}
+	if (host->kept == spi)
+		host->kept = NULL;
 	return chip->ready == host->ready ? 0 : bw_configure_chip(host, spi, chip);
 }
 
@@ -67,6 +77,9 @@ struct bw_chip *bw_ready_chip(struct bw_host *host, struct spi_device *spi)
 	struct bw_chip *chip = spi_get_ctldata(spi);
 
 	host->used = true;
+	/* spidev of 6.1 lets a message through that began before its chip was removed. */
+	if (unlikely(!chip))
+		return ERR_PTR(-ESHUTDOWN);
 	if (unlikely(!host->ready || chip->ready != host->ready)) {
 		int ret = bw_make_ready(host, spi, chip);
 
@@ -101,8 +114,15 @@ int bw_setup(struct spi_device *spi)
 
 void bw_cleanup(struct spi_device *spi)
 {
+	struct bw_host *host = spi_controller_get_devdata(spi->controller);
+
+	/* No message is under way that uses it. */
+	mutex_lock(&spi->controller->io_mutex);
+	if (host->kept == spi)
+		bw_release_kept(host);
 	kfree(spi_get_ctldata(spi));
 	spi_set_ctldata(spi, NULL);
+	mutex_unlock(&spi->controller->io_mutex);
 }
 
 irqreturn_t bw_interrupt(int irq, void *data)
@@ -217,10 +237,37 @@ int bw_run_listed(struct bw_host *host, struct bw_chip *chip, unsigned int count
 	return ret == BW_PENDING ? bw_sleep(host) : ret;
 }
 
+/* Runs a message with cs_change on its last transfer, which asks for the chip to stay selected: its GPIO passes over the
+ * last of the message's releases. Another chip's message releases it. Native lines cannot be kept.
+ */
+static noinline int bw_run_keeping(struct bw_host *host, struct bw_chip *chip, struct spi_device *spi, unsigned int count,
+				   unsigned int releases)
+{
+	u8 select = spi_get_chipselect(spi, 0);
+	struct bw_gpio *gpio = &host->gpios[select & (BW_LINES - 1)];
+	int ret;
+
+	if (!gpio->desc || (spi->mode & SPI_NO_CS))
+		return -EINVAL;
+	host->transfers[count - 1].cs_change = 0;
+	host->transfers[count - 1].cs_change_delay_ns = 0;
+	gpio->keep_after = releases;
+	ret = bw_run_listed(host, chip, count, false);
+	gpio->keep_after = 0;
+	if (ret) {
+		bw_line_set(host, select, false);
+		return ret;
+	}
+	host->kept = spi;
+	/* Every chip's next message looks at `kept`. */
+	bw_next_ready(host);
+	return 0;
+}
+
 static noinline int bw_message_any(struct bw_host *host, struct spi_message *msg, struct bw_chip *chip)
 {
 	struct spi_device *spi = msg->spi;
-	unsigned int count = 0;
+	unsigned int count = 0, releases = 0;
 	struct spi_transfer *x;
 	bool slow = false;
 	int ret;
@@ -241,19 +288,20 @@ static noinline int bw_message_any(struct bw_host *host, struct spi_message *msg
 		if (x->tx_buf && x->rx_buf) {
 			if (unlikely(x->tx_buf != x->rx_buf && bw_overlap(x->tx_buf, x->rx_buf, x->len)))
 				return -EINVAL;
-		} else if (unlikely(!x->tx_buf && !x->rx_buf && x->len)) {
-			/* Clocks alone: zeros are sent. */
-			if (x->len > PAGE_SIZE)
-				return -EINVAL;
-			to->tx = page_address(ZERO_PAGE(0));
+		} else if (unlikely(!x->tx_buf && !x->rx_buf)) {
+			/* As the SPI core's own loop: nothing is clocked. */
+			to->len = 0;
 		}
 		x->effective_speed_hz = chip->effective_hz;
 		if (unlikely(!bw_is_plain(x, spi))) {
 			ret = bw_list_special(to, x, spi, &slow);
 			if (ret)
 				return ret;
+			releases += to->cs_change;
 		}
 	}
+	if (unlikely(count && host->transfers[count - 1].cs_change))
+		return bw_run_keeping(host, chip, spi, count, releases);
 	return bw_run_listed(host, chip, count, !slow);
 }
 

@@ -30,6 +30,14 @@ void bw_clocks_off(struct bw_host *host)
 	clk_disable_unprepare(host->per);
 }
 
+/* Every chip is configured anew before its next message. */
+void bw_next_ready(struct bw_host *host)
+{
+	if (!++host->generation)
+		host->generation++;
+	host->ready = host->generation;
+}
+
 int bw_bring_up(struct bw_host *host)
 {
 	int ret;
@@ -38,9 +46,7 @@ int bw_bring_up(struct bw_host *host)
 	ret = bw_init(host->slot, &host->board);
 	if (ret)
 		return ret;
-	if (!++host->generation)
-		host->generation++;
-	host->ready = host->generation;
+	bw_next_ready(host);
 	return 0;
 }
 
@@ -101,7 +107,7 @@ void bw_idle(struct work_struct *work)
 	struct bw_host *host = container_of(work, struct bw_host, idle.work);
 
 	mutex_lock(&host->ctlr->io_mutex);
-	if (host->used) {
+	if (host->used || host->kept) {
 		host->used = false;
 		pm_runtime_mark_last_busy(host->dev);
 		bw_idle_later(host);
