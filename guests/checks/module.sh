@@ -1,4 +1,5 @@
-# This project's module in place of the kernel's driver, and back: module-lib.sh has the words. Clients are the kernel's.
+# This project's module in place of the kernel's driver, and back. Clients are the kernel's.
+. /module-lib.sh
 
 # The cases of spidev's interface that fail, by a program that was written for the kernel's.
 cases() {

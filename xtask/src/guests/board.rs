@@ -107,13 +107,16 @@ pub(crate) struct Board {
     /// Whether it has a second processor for two processes at once.
     pub(super) processors: u8,
     pub(super) boots: &'static [&'static Boot],
+    /// Those of `cargo xtask kernel`.
+    pub(super) module_boots: &'static [&'static Boot],
 }
 
 /// One boot of a board: a script, and the machine it wants.
 #[derive(Debug)]
 pub(super) struct Boot {
-    /// The script is `guests/checks/NAME.sh`.
     pub(super) name: &'static str,
+    /// The script is `guests/checks/SCRIPT.sh`.
+    pub(super) script: &'static str,
     /// The fragment of the device tree is `guests/dts/BOARD-TREE.dtsi`.
     pub(super) tree: &'static str,
     /// Where the flash is wired to, if not where the board says.
@@ -139,6 +142,7 @@ impl Boot {
     const fn new(name: &'static str, timeout_s: u64) -> Self {
         Self {
             name,
+            script: name,
             tree: "spi",
             wiring: None,
             merged: false,
@@ -186,12 +190,28 @@ const COUNT: Boot = Boot {
     ..Boot::new("count", 600)
 };
 /// The kernel's own paths on the newer kernel, for the comparison that `barewire demo` draws.
-const COUNT_NEWER: Boot =
-    Boot { name: "count-newer", tree: "spba", kernel: Flavour::Newer, ..COUNT };
+const COUNT_NEWER: Boot = Boot {
+    name: "count-newer",
+    script: "count-newer",
+    tree: "spba",
+    kernel: Flavour::Newer,
+    ..COUNT
+};
 /// Threads and processes of all priorities on one controller, on a kernel with PREEMPT_RT that is kept busy.
 const LOAD: Boot = Boot { kernel: Flavour::RealTime, judged: true, ..Boot::new("load", 600) };
 /// Not together with instructions, since it makes each load and store slow.
 const ACCESSES: Boot = Boot { accesses: true, ..Boot::new("accesses", 600) };
+/// This project's kernel module in place of the kernel's driver.
+const MODULE: Boot = Boot { kernel_args: "", ..Boot::new("module", 900) };
+/// What clients in the kernel cost with either driver.
+const MODULE_COUNT: Boot = Boot { name: "module-count", script: "module-count", ..COUNT };
+const MODULE_ACCESSES: Boot =
+    Boot { name: "module-accesses", script: "module-accesses", ..ACCESSES };
+/// The same on the newer kernel, in whose tree i.MX 8M Plus's ECSPIs are elsewhere.
+const MODULE_NEWER: Boot =
+    Boot { name: "module-newer", tree: "spba", kernel: Flavour::Newer, ..MODULE };
+const MODULE_COUNT_NEWER: Boot =
+    Boot { name: "module-count-newer", tree: "spba", kernel: Flavour::Newer, ..MODULE_COUNT };
 
 /// All of them; the slowest first, so that the last one to end is a short one.
 pub(crate) const BOARDS: [&Board; 4] = [&HIGHBANK, &RASPI3B, &SABRELITE, &IMX8MP_EVK];
@@ -219,6 +239,7 @@ const IMX8MP_EVK: Board = Board {
         &COUNT_NEWER,
         &ACCESSES,
     ],
+    module_boots: &[&MODULE, &MODULE_NEWER, &MODULE_COUNT, &MODULE_COUNT_NEWER, &MODULE_ACCESSES],
 };
 
 const SABRELITE: Board = Board {
@@ -233,6 +254,7 @@ const SABRELITE: Board = Board {
     modules: &["imx2_wdt", "gpio-mxc", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &NAMESPACES, &COUNT, &ACCESSES],
+    module_boots: &[],
 };
 
 const RASPI3B: Board = Board {
@@ -250,6 +272,7 @@ const RASPI3B: Board = Board {
     // The model has four and takes no fewer.
     processors: 4,
     boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &NAMESPACES, &UIO, &OVERLAY, &COUNT, &ACCESSES],
+    module_boots: &[],
 };
 
 const HIGHBANK: Board = Board {
@@ -266,6 +289,7 @@ const HIGHBANK: Board = Board {
     modules: &["spi-pl022", "spi-nor", "mtdblock"],
     processors: 1,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT, &ACCESSES],
+    module_boots: &[],
 };
 
 #[cfg(test)]
@@ -278,8 +302,8 @@ mod tests {
         let there = |path: String| assert!(guests.join(&path).is_file(), "no guests/{path}");
         for board in BOARDS {
             there(format!("boards/{}.sh", board.name));
-            for boot in board.boots {
-                there(format!("checks/{}.sh", boot.name));
+            for boot in board.boots.iter().chain(board.module_boots) {
+                there(format!("checks/{}.sh", boot.script));
                 there(format!("dts/{}-{}.dtsi", board.name, boot.tree));
             }
         }

@@ -85,14 +85,19 @@ pub(super) fn clients(dirs: &Dirs, arch: Arch) -> Result<Vec<PathBuf>, String> {
         let source = dirs.source(source);
         let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let out = dirs.made(&format!("clients-{}", arch.linux()), &name)?;
-        let mut gcc = Command::new(format!("{}gcc", arch.cross()));
-        gcc.args(["-O2", "-w", "-pthread", "-DJEDEC_ID=0xef,0x40,0x19", "-DIS_ERASED(byte)=1"]);
-        gcc.arg("-o").arg(&out).arg(source);
-        tool::answer(&mut gcc)?;
+        tool::answer(&mut client(arch, &source, &out))?;
         Ok(out)
     };
     let abi = "../command/barewire-cli/tests/clients/spidev_abi.c";
     ["spimessage.c", "spichecks.c", abi].into_iter().map(build).collect()
+}
+
+/// The compiler's call for a program that was written for spidev.
+pub(super) fn client(arch: Arch, source: &Path, out: &Path) -> Command {
+    let mut gcc = Command::new(format!("{}gcc", arch.cross()));
+    gcc.args(["-O2", "-w", "-pthread", "-DJEDEC_ID=0xef,0x40,0x19", "-DIS_ERASED(byte)=1"]);
+    gcc.arg("-o").arg(out).arg(source);
+    gcc
 }
 
 /// The C library that they are linked to, by the names under which it is loaded: the cross compiler's own.
@@ -161,9 +166,6 @@ fn merge(dirs: &Dirs, base: &Path, board: &str) -> Result<PathBuf, String> {
 }
 
 /// Builds uio_pdrv_genirq, which Debian's kernels are configured without, against their headers.
-///
-/// The headers are unpacked and not installed, so three things in them must point to where they are:
-/// the Makefile that includes the common one, the variables, and the links to the build programs.
 pub(super) fn uio_module(
     dirs: &Dirs,
     kernel: &Kernel,
@@ -175,6 +177,32 @@ pub(super) fn uio_module(
     if module.is_file() {
         return Ok(module);
     }
+    let headers = headers(kernel)?;
+    let write = write_anew;
+    let mut code = String::from_utf8_lossy(&read(source)?).into_owned();
+    if arch == Arch::Armhf {
+        // The build program that makes aliases is of the host's word size and refuses the table. The
+        // module is loaded by name here.
+        let kept = code.lines().filter(|line| !line.contains("MODULE_DEVICE_TABLE"));
+        code = kept.collect::<Vec<_>>().join("\n") + "\n";
+    }
+    write(&dirs.made(&folder, "uio_pdrv_genirq.c")?, &code)?;
+    write(&dirs.made(&folder, "Makefile")?, "obj-m := uio_pdrv_genirq.o\n")?;
+    let folder = module.parent().unwrap_or(&module);
+    make_modules(
+        &headers,
+        folder,
+        arch,
+        &dirs.made("log", &format!("uio-{}.log", kernel.version))?,
+    )?;
+    if module.is_file() { Ok(module) } else { Err(format!("no {} was built", module.display())) }
+}
+
+/// A kernel's headers, as modules are built against them.
+///
+/// They are unpacked and not installed, so three things in them must point to where they are: the Makefile
+/// that includes the common one, the variables, and the links to the build programs.
+pub(super) fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
     let (abi, version) = (kernel.abi(), &kernel.version);
     let Some(Headers { own, common, kbuild }) = &kernel.headers else {
         return Err(format!("the headers of {version} are not fetched"));
@@ -187,16 +215,13 @@ pub(super) fn uio_module(
         .into_iter()
         .find(|path| path.join("scripts").is_dir())
         .ok_or_else(|| format!("no build programs in {}", kbuild.display()))?;
-    let write = |path: &Path, text: &str| {
-        fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
-    };
-    write(&headers.join("Makefile"), &format!("include {}/Makefile\n", common.display()))?;
+    write_anew(&headers.join("Makefile"), &format!("include {}/Makefile\n", common.display()))?;
     let variables = headers.join(".kernelvariables");
     if let Ok(text) = fs::read_to_string(&variables) {
         let installed = format!("/usr/src/linux-headers-{abi}-common");
         let ours = common.to_string_lossy();
         if !text.contains(&*ours) {
-            write(&variables, &text.replace(&installed, &ours))?;
+            write_anew(&variables, &text.replace(&installed, &ours))?;
         }
     }
     for dir in [&headers, &common] {
@@ -207,22 +232,28 @@ pub(super) fn uio_module(
                 .map_err(|e| format!("cannot link {}: {e}", link.display()))?;
         }
     }
-    let mut code = String::from_utf8_lossy(&read(source)?).into_owned();
-    if arch == Arch::Armhf {
-        // The build program that makes aliases is of the host's word size and refuses the table. The
-        // module is loaded by name here.
-        let kept = code.lines().filter(|line| !line.contains("MODULE_DEVICE_TABLE"));
-        code = kept.collect::<Vec<_>>().join("\n") + "\n";
-    }
-    write(&dirs.made(&folder, "uio_pdrv_genirq.c")?, &code)?;
-    write(&dirs.made(&folder, "Makefile")?, "obj-m := uio_pdrv_genirq.o\n")?;
+    Ok(headers)
+}
+
+/// Makes the modules of a folder with a Kbuild file.
+pub(super) fn make_modules(
+    headers: &Path,
+    folder: &Path,
+    arch: Arch,
+    log: &Path,
+) -> Result<(), String> {
     let mut make = Command::new("make");
-    make.arg("-s").arg("-C").arg(&headers).arg(format!("M={}", dirs.work.join(&folder).display()));
+    make.arg("-s").arg("-C").arg(headers).arg(format!("M={}", folder.display()));
     make.arg(format!("ARCH={}", arch.linux())).arg(format!("CROSS_COMPILE={}", arch.cross()));
     // Type information of modules would need pahole.
     make.args(["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]);
-    tool::run(&mut make, &dirs.made("log", &format!("{folder}.log"))?)?;
-    if module.is_file() { Ok(module) } else { Err(format!("no {} was built", module.display())) }
+    tool::run(&mut make, log)
+}
+
+/// A new file in the place of the old one, which may have other names.
+pub(super) fn write_anew(path: &Path, text: &str) -> Result<(), String> {
+    let _ = fs::remove_file(path);
+    fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
 /// A file's content.

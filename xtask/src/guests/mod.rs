@@ -13,6 +13,7 @@ mod build;
 mod counts;
 mod doc;
 mod flash;
+pub(crate) mod module;
 mod modules;
 pub(crate) mod newc;
 mod packages;
@@ -36,7 +37,7 @@ use crate::tally::Tally;
 use board::{Arch, BOARDS, Board, Boot, Flavour};
 use build::Dirs;
 use counts::Counts;
-use packages::Packages;
+use packages::{Kernel, Packages};
 use table::Row;
 
 /// The reviewed instruction counts.
@@ -131,6 +132,22 @@ impl Results {
     fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|(_, check)| check.verdict == verdict).count()
     }
+
+    /// The end of a step in which each check counts as a test.
+    fn outcome(&self) -> Outcome {
+        let of = |verdict| self.rows.iter().filter(move |(_, check)| check.verdict == verdict);
+        let line = |(board, check): &Row| format!("{board}, {}: {}", check.name, check.why);
+        let skips = of(Verdict::Skipped).map(|row| format!("SKIPPED: guest {}", line(row)));
+        let failed = self.count(Verdict::Failed) as u64;
+        let tally = Tally {
+            passed: self.count(Verdict::Passed) as u64,
+            failed,
+            skipped: skips.collect(),
+            failures: of(Verdict::Failed).map(line).collect(),
+            ..Tally::default()
+        };
+        Outcome::of_tests(failed == 0, tally)
+    }
 }
 
 /// The command.
@@ -167,18 +184,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
         Err(stop) => return stop.outcome(STEP.name, cx),
     };
     cx.console.say(&told(&options, &results));
-    let of = |verdict| results.rows.iter().filter(move |(_, check)| check.verdict == verdict);
-    let line = |(board, check): &Row| format!("{board}, {}: {}", check.name, check.why);
-    let skips = of(Verdict::Skipped).map(|row| format!("SKIPPED: guest {}", line(row)));
-    let failed = results.count(Verdict::Failed) as u64;
-    let tally = Tally {
-        passed: results.count(Verdict::Passed) as u64,
-        failed,
-        skipped: skips.collect(),
-        failures: of(Verdict::Failed).map(line).collect(),
-        ..Tally::default()
-    };
-    Outcome::of_tests(failed == 0, tally)
+    results.outcome()
 }
 
 fn told(options: &Options, results: &Results) -> String {
@@ -205,33 +211,55 @@ fn skipped(options: &Options, why: &str) -> Vec<Row> {
     options.jobs().into_iter().map(check).collect()
 }
 
-/// Prepares and boots what was asked for.
+/// Prepares and boots what was asked for, and judges the counts.
 fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
-    let say = |line: &str| cx.console.aside(&format!("guests: {line}"));
     let jobs = options.jobs();
+    let (dirs, mut results) = boots(
+        cx,
+        "guests",
+        &jobs,
+        options.update,
+        build,
+        |dirs, packages, compiled, job, kernel| files(dirs, packages, compiled, job, kernel),
+    )?;
+    judge_counts(&dirs, &jobs, &mut results).map_err(Stop::Broke)?;
+    Ok(results)
+}
+
+/// Boots all jobs: `build` compiles for their architectures while packages are fetched, and `files` names those of a
+/// boot. `who` is the subcommand.
+fn boots<B: Send>(
+    cx: &Context,
+    who: &str,
+    jobs: &[Job],
+    update: bool,
+    build: impl FnOnce(&Dirs, &[Arch], &dyn Fn(&str)) -> Result<B, String> + Send,
+    files: impl Fn(&Dirs, &Packages, &B, Job, &Kernel) -> Result<boot::Files, String>,
+) -> Result<(Dirs, Results), Stop> {
+    let say = |line: &str| cx.console.aside(&format!("{who}: {line}"));
     let dirs = Dirs { work: cx.target().join("guests"), root: cx.root.clone() };
-    let arches = arches(&jobs);
+    let arches = arches(jobs);
     // One waits for the network, the other computes.
     let (packages, built) = std::thread::scope(|scope| {
         let building = scope.spawn(|| build(&dirs, &arches, &say));
-        let packages = Packages::obtain(&dirs.work, options.update, &say);
+        let packages = Packages::obtain(&dirs.work, update, &say);
         (packages, building.join().expect("no build panics"))
     });
     let (packages, built) = (packages.map_err(Stop::Lacks)?, built.map_err(Stop::Broke)?);
-    let set = prepare(&dirs, &packages, &jobs, &built).map_err(Stop::Broke)?;
+    let files = |job, kernel: &Kernel| files(&dirs, &packages, &built, job, kernel);
+    let set = prepare(&dirs, &packages, jobs, files).map_err(Stop::Broke)?;
     let mut results = boot_all(set, &say).map_err(Stop::Broke)?;
     let without =
         jobs.iter().filter(|(board, boot)| packages.kernel(board.arch, boot.kernel).is_none());
     results.rows.extend(without.map(|(board, boot)| {
         let what = boot.kernel.describe();
         let why = format!(
-            "no {what} for arm64 in apt's sources; once they have it: cargo xtask guests --update {}/{}",
+            "no {what} for arm64 in apt's sources; once they have it: cargo xtask {who} --update {}/{}",
             board.name, boot.name
         );
         (board.name, Check::new(boot.name, Verdict::Skipped, why))
     }));
-    judge_counts(&dirs, &jobs, &mut results).map_err(Stop::Broke)?;
-    Ok(results)
+    Ok((dirs, results))
 }
 
 /// The architectures of the jobs' boards, each once.
@@ -245,19 +273,48 @@ fn arches(jobs: &[Job]) -> Vec<Arch> {
     arches
 }
 
-/// Compiles for an architecture: the command, the hand-written loop, the programs.
-type Compiled = (Arch, PathBuf, PathBuf, boot::Programs);
+/// What is compiled for an architecture, by its place in a guest.
+type Compiled = (Arch, boot::Files);
 
-/// Compiles for architectures.
+/// Compiles for architectures: the command, the hand-written loop, and the programs with their C library.
 fn build(dirs: &Dirs, arches: &[Arch], say: &dyn Fn(&str)) -> Result<Vec<Compiled>, String> {
     let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
     say(&format!("building the command for {}", targets.join(" and ")));
     let built = build::cargo(dirs, arches)?.into_iter().map(|made| {
-        let (hand_written, programs) =
-            (build::hand_written(dirs, made.arch)?, programs(dirs, &made)?);
-        Ok((made.arch, made.command, hand_written, programs))
+        let mut files = placed("bin", build::clients(dirs, made.arch)?);
+        files.extend(placed("lib", build::c_library(made.arch)?));
+        files.push(("bin/spibench".into(), build::hand_written(dirs, made.arch)?));
+        files.push(("bin/barewire".into(), made.command));
+        files.push(("bin/libbarewire_spidev.so".into(), made.library));
+        Ok((made.arch, files))
     });
     built.collect()
+}
+
+/// Files under their own names in a directory of a guest.
+fn placed(directory: &str, files: Vec<PathBuf>) -> boot::Files {
+    let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    files.into_iter().map(|file| (format!("{directory}/{}", name(&file)), file)).collect()
+}
+
+/// The files of a boot.
+fn files(
+    dirs: &Dirs,
+    packages: &Packages,
+    compiled: &[Compiled],
+    (board, boot): Job,
+    kernel: &Kernel,
+) -> Result<boot::Files, String> {
+    let own = compiled.iter().find(|(arch, _)| *arch == board.arch);
+    let mut files = own.map(|(_, files)| files.clone()).unwrap_or_default();
+    if boot.modules.contains(&"uio") {
+        let module = build::uio_module(dirs, kernel, board.arch, &packages.uio_source)?;
+        files.push(("m/uio_pdrv_genirq.ko".into(), module));
+    }
+    if boot.judged {
+        files.push(("bin/under_load".into(), build::judge(dirs, board.arch)?));
+    }
+    Ok(files)
 }
 
 /// Makes everything else that the jobs boot.
@@ -265,22 +322,14 @@ fn prepare<'a>(
     dirs: &'a Dirs,
     packages: &Packages,
     jobs: &[Job],
-    built: &[Compiled],
+    files: impl Fn(Job, &Kernel) -> Result<boot::Files, String>,
 ) -> Result<Vec<boot::Parts<'a>>, String> {
     let mut parts: Vec<boot::Parts<'_>> = Vec::new();
     let wiring = build::wiring(dirs)?;
     for &(board, boot) in jobs {
         let Some(kernel) = packages.kernel(board.arch, boot.kernel) else { continue };
-        let built = built.iter().find(|(arch, ..)| *arch == board.arch);
-        let (_, command, hand_written, programs) =
-            built.cloned().expect("what each board's architecture needs is built");
-        let uio_module = match boot.modules.contains(&"uio") {
-            true => Some(build::uio_module(dirs, kernel, board.arch, &packages.uio_source)?),
-            false => None,
-        };
         let modules = modules::Index::read(&kernel.modules())?
             .closure(&[board.modules, boot.modules].concat())?;
-        let judge = boot.judged.then(|| build::judge(dirs, board.arch)).transpose()?;
         let fragment = format!("{}-{}", board.name, boot.tree);
         parts.push(boot::Parts {
             dirs,
@@ -296,20 +345,11 @@ fn prepare<'a>(
             )?,
             wiring: wiring.clone(),
             busybox: packages.busybox(board.arch),
-            command,
-            hand_written,
-            programs,
             modules,
-            judge,
-            uio_module,
+            files: files((board, boot), kernel)?,
         });
     }
     Ok(parts)
-}
-
-fn programs(dirs: &Dirs, built: &build::Built) -> Result<boot::Programs, String> {
-    let (library, clients) = (built.library.clone(), build::clients(dirs, built.arch)?);
-    Ok(boot::Programs { library, clients, c_library: build::c_library(built.arch)? })
 }
 
 /// Boots all, and gathers in the order of the jobs. With two processors, three at a time, because a guest often waits.
