@@ -3,7 +3,8 @@
 . /module-lib.sh
 
 # told WHO PATH: the number on stdin. WHO is linux or ours.
-told() { while read -r count; do say "COUNT $1-$2 $count"; done; }
+case $(uname -r) in 6.12.*) KERNEL=-6.12 ;; *) KERNEL= ;; esac
+told() { while read -r count; do say "COUNT $1-$2$KERNEL $count"; done; }
 per_op() { sed -n "s/^END $1 .*per_op_ns=\([0-9.]*\).*/\1/p" /tmp/out; }
 # by_driver NAME: what the last counting client of the kernel said of that kind of message, in the kernel's log.
 by_driver() { dmesg | sed -n "s/.*spicount: $1 \([0-9]*\) .*/\1/p" | tail -n 1; }

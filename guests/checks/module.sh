@@ -112,3 +112,31 @@ check unload rmmod barewire
 # The kernel has nothing to complain about: not in this project's code, nor in the SPI core's.
 dmesg | grep -A40 'BUG:\|WARNING:\|Oops\|INFO: ' | grep -v 'Modules linked' | grep 'bw_\|spi_\|spidev\|mutex\|BUG:\|Oops' >/tmp/complaints
 if [ -s /tmp/complaints ]; then fail kernel-log "$(head -n 3 /tmp/complaints)"; else pass kernel-log; fi
+
+# A panic of the Rust half while a chip is selected, in a module built to panic at one message. The chip is deselected; the
+# task is ended; everybody else gets an error at once, until the driver is bound anew.
+insmod /m/barewire-provoked.ko
+to_barewire bind-provoked
+level() { sed -n "s/.*|$DEVICE *) out \([hilo]*\) .*/\1/p" /sys/kernel/debug/gpio | head -n 1; }
+idle=$(level)
+chip=$(ls /sys/bus/spi/devices | grep '\.0$' | head -n 1)
+taken_by() {
+	[ -L "/sys/bus/spi/devices/$chip/driver" ] && echo "$chip" >"/sys/bus/spi/devices/$chip/driver/unbind"
+	echo "$1" >"/sys/bus/spi/devices/$chip/driver_override"
+	echo "$chip" >"/sys/bus/spi/drivers/$1/bind"
+}
+insmod /m/spicount.ko provoke=1
+taken_by spicount
+tries=0
+until dmesg | grep -q 'barewire: panic at ' || [ $tries -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+sleep 0.2
+if dmesg | grep -q 'barewire: panic at .*linux.rs' && dmesg | grep -q 'kernel BUG at .*panic.c'; then pass panic-is-a-bug
+else fail panic-is-a-bug "$(dmesg | tail -n 3)"; fi
+if [ "$(level)" = "$idle" ] && [ -n "$idle" ]; then pass panic-deselects; else fail panic-deselects "$idle before, $(level) after"; fi
+taken_by spi-nor 2>/dev/null
+if [ ! -e /dev/mtd0 ] && dmesg | tail -n 20 | grep -q 'error -5\|failed.*-5\|: -5'; then pass panic-then-eio
+else fail panic-then-eio "$(dmesg | tail -n 2)"; fi
+check panic-unbind sh -c "echo $DEVICE >/sys/bus/$DRIVER_BUS/drivers/barewire/unbind"
+check panic-bind sh -c "echo $DEVICE >/sys/bus/$DRIVER_BUS/drivers/barewire/bind"
+awaited /dev/mtd0
+mtd_reads panic-bound-anew

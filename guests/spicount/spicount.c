@@ -3,8 +3,13 @@
  * What messages of a driver in the kernel cost: bound to a chip, it runs each kind 1,000 times, five times over, and says
  * the least in the kernel's log, as `spicount: NAME NS ID`: nanoseconds of one message, which under QEMU's -icount shift=0
  * are instructions, and the chip's answer to a JEDEC id command.
+ *
+ * With provoke=1 it counts nothing: a thread of its own sends the message that a module built to be tested panics at, so
+ * that no lock but the SPI core's is held when the thread ends.
  */
+#include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/spi/spi.h>
@@ -55,7 +60,7 @@ static void count(const char *name, struct spi_device *spi, u8 *b, int (*call)(s
 	if (ret)
 		pr_info("spicount: %s failed %d\n", name, ret);
 	else
-		pr_info("spicount: %s %llu %3phN\n", name, least / CALLS, b + 65);
+		pr_info("spicount: %s %llu %3phN\n", name, div_u64(least, CALLS), b + 65);
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
@@ -80,10 +85,27 @@ static void count_optimized(struct spi_device *spi, u8 *b)
 static void count_optimized(struct spi_device *spi, u8 *b) {}
 #endif
 
+static bool provoke;
+module_param(provoke, bool, 0444);
+
+static int provoking(void *spi)
+{
+	u8 *b = kzalloc(3, GFP_KERNEL);
+
+	if (b) {
+		b[0] = 0xbd;
+		pr_info("spicount: provoking returned %d\n", spi_write(spi, b, 3));
+	}
+	return 0;
+}
+
 static int probe(struct spi_device *spi)
 {
-	u8 *b = kzalloc(128, GFP_KERNEL);
+	u8 *b;
 
+	if (provoke)
+		return PTR_ERR_OR_ZERO(kthread_run(provoking, spi, "provoking"));
+	b = kzalloc(128, GFP_KERNEL);
 	if (!b)
 		return -ENOMEM;
 	count("sync-4", spi, b, full_duplex);

@@ -10,7 +10,6 @@
 #include <linux/module.h>
 #include <linux/of.h>
 #include <linux/platform_device.h>
-#include <linux/pm_runtime.h>
 #include <linux/reset.h>
 #include <linux/slab.h>
 #include <linux/version.h>
@@ -18,7 +17,6 @@
 
 /* Transfers of a message for which there is always memory. */
 #define BW_TRANSFERS 16
-#define BW_AUTOSUSPEND_MS 2000
 
 static unsigned int poll_limit_us = 30;
 module_param(poll_limit_us, uint, 0444);
@@ -76,7 +74,8 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, enum bw
 	host->per = devm_clk_get(dev, block == BW_ECSPI ? "per" : NULL);
 	if (IS_ERR(host->per))
 		return dev_err_probe(dev, PTR_ERR(host->per), "its clock\n");
-	host->ipg = devm_clk_get_optional(dev, block == BW_ECSPI ? "ipg" : "apb_pclk");
+	/* PL022's is kept by the AMBA bus. */
+	host->ipg = block == BW_ECSPI ? devm_clk_get_optional(dev, "ipg") : NULL;
 	if (IS_ERR(host->ipg))
 		return dev_err_probe(dev, PTR_ERR(host->ipg), "its bus clock\n");
 	reset = devm_reset_control_get_optional_exclusive(dev, NULL);
@@ -115,26 +114,15 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, enum bw
 	ctlr->transfer_one_message = bw_transfer_one_message;
 	ctlr->mem_ops = &bw_mem_ops;
 
-	pm_runtime_set_autosuspend_delay(dev, BW_AUTOSUSPEND_MS);
-	pm_runtime_use_autosuspend(dev);
-	pm_runtime_get_noresume(dev);
-	if (block != BW_PL022) { /* the AMBA bus has done so */
-		pm_runtime_set_active(dev);
-		pm_runtime_enable(dev);
-	}
-	host->held = true;
-	bw_idle_later(host);
+	bw_power_begins(host);
 	bw_panic_knows(host);
 	ret = spi_register_controller(ctlr);
 	if (!ret)
 		return 0;
 	dev_err(dev, "the SPI core does not take it: %d\n", ret);
 	bw_panic_forgets(host);
-	cancel_delayed_work_sync(&host->idle);
-	if (block != BW_PL022)
-		pm_runtime_disable(dev);
-	pm_runtime_dont_use_autosuspend(dev);
-	pm_runtime_put_noidle(dev);
+	bw_power_ends(host);
+	return ret;
 leave:
 	bw_leave(host->slot);
 clocks:
@@ -145,25 +133,11 @@ clocks:
 static void bw_remove(struct device *dev)
 {
 	struct bw_host *host = dev_get_drvdata(dev);
-	bool amba = host->board.block == BW_PL022;
 
 	/* Unbinds all chips; no message comes after it. */
 	spi_unregister_controller(host->ctlr);
-	cancel_delayed_work_sync(&host->idle);
 	bw_panic_forgets(host);
-	if (!host->held)
-		pm_runtime_get_sync(dev);
-	if (host->irq)
-		devm_free_irq(dev, host->irq, host);
-	pm_runtime_dont_use_autosuspend(dev);
-	if (!amba)
-		pm_runtime_disable(dev);
-	if (!host->dead)
-		bw_leave(host->slot);
-	bw_clocks_off(host);
-	if (!amba)
-		pm_runtime_set_suspended(dev);
-	pm_runtime_put_noidle(dev);
+	bw_power_ends(host);
 }
 
 /* The compatibles of Linux's drivers are here to name the block, and not for the driver to be bound by them: that takes

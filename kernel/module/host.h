@@ -96,6 +96,8 @@ void bw_clocks_off(struct bw_host *host);
 int bw_bring_up(struct bw_host *host);
 void bw_next_ready(struct bw_host *host);
 int bw_wake(struct bw_host *host);
+void bw_power_begins(struct bw_host *host);
+void bw_power_ends(struct bw_host *host);
 void bw_idle(struct work_struct *work);
 void bw_idle_later(struct bw_host *host);
 

@@ -12,6 +12,8 @@
 #include <linux/pm_runtime.h>
 #include "host.h"
 
+#define BW_AUTOSUSPEND_MS 2000
+
 int bw_clocks_on(struct bw_host *host)
 {
 	int ret = clk_prepare_enable(host->per);
@@ -117,6 +119,42 @@ void bw_idle(struct work_struct *work)
 		pm_runtime_put_autosuspend(host->dev);
 	}
 	mutex_unlock(&host->ctlr->io_mutex);
+}
+
+/* The block is awake, with the reference that bw_idle will give back. The AMBA bus has taken one for its drivers. */
+void bw_power_begins(struct bw_host *host)
+{
+	pm_runtime_set_autosuspend_delay(host->dev, BW_AUTOSUSPEND_MS);
+	pm_runtime_use_autosuspend(host->dev);
+	if (host->board.block != BW_PL022) {
+		pm_runtime_get_noresume(host->dev);
+		pm_runtime_set_active(host->dev);
+		pm_runtime_enable(host->dev);
+	}
+	host->held = true;
+	bw_idle_later(host);
+}
+
+/* Silent, its clocks off, and the reference as it was found. */
+void bw_power_ends(struct bw_host *host)
+{
+	bool bus_has_one = host->board.block == BW_PL022, awake = true;
+
+	cancel_delayed_work_sync(&host->idle);
+	if (!host->held)
+		awake = pm_runtime_get_sync(host->dev) >= 0;
+	pm_runtime_dont_use_autosuspend(host->dev);
+	if (!bus_has_one)
+		pm_runtime_disable(host->dev);
+	if (awake) {
+		if (!host->dead)
+			bw_leave(host->slot);
+		bw_clocks_off(host);
+	}
+	if (!bus_has_one) {
+		pm_runtime_set_suspended(host->dev);
+		pm_runtime_put_noidle(host->dev);
+	}
 }
 
 static int __maybe_unused bw_suspend(struct device *dev)

@@ -97,7 +97,11 @@ pub(crate) struct RawLimits {
 /// The memory that the C half gives.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn bw_sizes() -> Sizes {
-    Sizes { host: size_of::<Slot>(), preset: size_of::<Preset>(), transfer: size_of::<Transfer<'_>>() }
+    Sizes {
+        host: size_of::<Slot>(),
+        preset: size_of::<Preset>(),
+        transfer: size_of::<Transfer<'_>>(),
+    }
 }
 
 /// Brings a block up: all chips deselected, FIFOs empty, interrupts masked. `slot` need not be initialised.
@@ -255,6 +259,10 @@ pub(crate) unsafe extern "C" fn bw_run(
     let message = memory.cast::<Transfer<'static>>();
     // SAFETY: all were written; the memory is the message's.
     let all = unsafe { slice::from_raw_parts_mut(message, count) };
+    #[cfg(feature = "provoke")]
+    if all.first().is_some_and(|first| first.data().tx() == Some(&[0xbd, 0, 0])) {
+        crate::linux::PROVOKED.store(true, core::sync::atomic::Ordering::Relaxed);
+    }
     let Some(host) = &mut slot.host else { return EIO };
     match host.run(preset, all, may_wait) {
         Err(refused) => errno(refused),

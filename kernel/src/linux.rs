@@ -19,6 +19,11 @@ unsafe extern "C" {
     fn bw_wait_ns(ns: u64);
 }
 
+/// The next edge that selects a chip panics.
+#[cfg(feature = "provoke")]
+pub(crate) static PROVOKED: core::sync::atomic::AtomicBool =
+    core::sync::atomic::AtomicBool::new(false);
+
 /// The GPIO lines of a controller's chip selects, by gpiolib. Pin `n` is the line of chip select `n`, high while the chip
 /// is selected: gpiolib knows each line's polarity.
 #[derive(Debug)]
@@ -32,6 +37,8 @@ impl GpioBank for Lines {
         // SAFETY: the host's context, as long as the host lives; one bit of the board's table.
         unsafe { bw_line_set(self.0, mask.trailing_zeros(), high) };
         barrier();
+        #[cfg(feature = "provoke")]
+        assert!(!(high && PROVOKED.load(core::sync::atomic::Ordering::Relaxed)), "as provoked");
     }
 
     fn output(&mut self, mask: u32, high: bool) {

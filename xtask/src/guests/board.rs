@@ -272,7 +272,7 @@ const RASPI3B: Board = Board {
     // The model has four and takes no fewer.
     processors: 4,
     boots: &[&KERNEL, &DOCTOR, &MAPPED, &PROCESSES, &NAMESPACES, &UIO, &OVERLAY, &COUNT, &ACCESSES],
-    module_boots: &[],
+    module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
 };
 
 const HIGHBANK: Board = Board {
@@ -289,7 +289,7 @@ const HIGHBANK: Board = Board {
     modules: &["spi-pl022", "spi-nor", "mtdblock"],
     processors: 1,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT, &ACCESSES],
-    module_boots: &[],
+    module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
 };
 
 #[cfg(test)]

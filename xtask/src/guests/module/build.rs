@@ -52,16 +52,21 @@ pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
     Ok(files)
 }
 
-/// Builds the Rust half for an architecture: one object without symbols that are not the C half's.
-pub(super) fn rust(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
+/// Builds the Rust half for an architecture: one object without symbols that are not the C half's. With a feature of
+/// that crate if it is not empty.
+pub(super) fn rust(dirs: &Dirs, arch: Arch, feature: &str) -> Result<PathBuf, String> {
     let (cargo, log) = (dirs.work.join("cargo-module"), dirs.made("log", "cargo-module.log")?);
     let mut build = Command::new("cargo");
     build.args(["build", "--release", "--locked", "--target", target(arch)]);
-    build.arg("--target-dir").arg(&cargo).current_dir(dirs.root.join("kernel"));
+    build
+        .args(["--features", feature])
+        .arg("--target-dir")
+        .arg(&cargo)
+        .current_dir(dirs.root.join("kernel"));
     build.env_remove("RUSTFLAGS");
     tool::run(&mut build, &log)?;
     let archive = cargo.join(target(arch)).join("release/libbarewire_kernel.a");
-    let object = dirs.made(&format!("rust-{}", arch.linux()), "rust.o")?;
+    let object = dirs.made(&format!("rust{feature}-{}", arch.linux()), "rust.o")?;
     let tool = |name: &str| Command::new(format!("{}{name}", arch.cross()));
     // Everything that the C half's calls reach, and nothing else.
     let mut link = tool("ld");
@@ -90,33 +95,35 @@ fn stranger(undefined: &str) -> Option<&str> {
     names.find(|name| !WANTED.contains(name))
 }
 
-/// Builds both halves for a kernel.
+/// Builds both halves for a kernel. The feature is that of the Rust half.
 pub(super) fn module(
     dirs: &Dirs,
     kernel: &Kernel,
     arch: Arch,
+    feature: &str,
     rust: &Path,
 ) -> Result<PathBuf, String> {
     let sources = dirs.root.join("kernel/module");
-    made(dirs, kernel, arch, "barewire", &sources, &[("rust.o_shipped", rust)])
+    let folder = format!("barewire{feature}-{}", kernel.version);
+    made(dirs, kernel, arch, (&folder, "barewire"), &sources, &[("rust.o_shipped", rust)])
 }
 
 /// Builds the client that counts what messages in the kernel cost.
 pub(super) fn counter(dirs: &Dirs, kernel: &Kernel, arch: Arch) -> Result<PathBuf, String> {
-    made(dirs, kernel, arch, "spicount", &dirs.source("spicount"), &[])
+    let folder = format!("spicount-{}", kernel.version);
+    made(dirs, kernel, arch, (&folder, "spicount"), &dirs.source("spicount"), &[])
 }
 
-/// Builds the module `name` from a folder of sources and other files.
+/// Builds the module `name` in `folder` from a folder of sources and other files.
 fn made(
     dirs: &Dirs,
     kernel: &Kernel,
     arch: Arch,
-    name: &str,
+    (folder, name): (&str, &str),
     sources: &Path,
     others: &[(&str, &Path)],
 ) -> Result<PathBuf, String> {
-    let folder = format!("{name}-{}", kernel.version);
-    let module = dirs.made(&folder, &format!("{name}.ko"))?;
+    let module = dirs.made(folder, &format!("{name}.ko"))?;
     let place = module.parent().unwrap_or(&module);
     let listed =
         fs::read_dir(sources).map_err(|e| format!("cannot read {}: {e}", sources.display()))?;

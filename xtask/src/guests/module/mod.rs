@@ -169,17 +169,21 @@ fn told(options: &Options, ran: &Ran) -> String {
     text + &format!("\nkernel: {passed} passed, {failed} failed, {skipped} skipped")
 }
 
-/// What is built for an architecture, whatever the kernel: the Rust half, and programs.
-type Built = Vec<(Arch, PathBuf, Files)>;
+/// The feature of the Rust half that a message makes panic.
+const PROVOKE: &str = "provoke";
+
+/// What is built for an architecture, whatever the kernel: the Rust half, as it is and with [`PROVOKE`], and programs.
+type Built = Vec<(Arch, [PathBuf; 2], Files)>;
 
 /// Builds, boots and judges.
 fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
     let jobs = options.jobs();
     let build = |dirs: &_, arches: &[Arch], say: &dyn Fn(&str)| {
         say("building the module's Rust half");
-        let built = arches
-            .iter()
-            .map(|&arch| Ok((arch, build::rust(dirs, arch)?, build::programs(dirs, arch)?)));
+        let built = arches.iter().map(|&arch| {
+            let rust = [build::rust(dirs, arch, "")?, build::rust(dirs, arch, PROVOKE)?];
+            Ok((arch, rust, build::programs(dirs, arch)?))
+        });
         built.collect::<Result<Built, String>>()
     };
     let (dirs, mut results) = super::boots(
@@ -192,7 +196,12 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
             let own = built.iter().find(|(arch, ..)| *arch == board.arch);
             let (arch, rust, programs) = own.ok_or("what an architecture needs is not built")?;
             let mut files = programs.clone();
-            files.push(("m/barewire.ko".into(), build::module(dirs, kernel, *arch, rust)?));
+            for (name, feature, rust) in
+                [("barewire", "", &rust[0]), ("barewire-provoked", PROVOKE, &rust[1])]
+            {
+                let module = build::module(dirs, kernel, *arch, feature, rust)?;
+                files.push((format!("m/{name}.ko"), module));
+            }
             files.push(("m/spicount.ko".into(), build::counter(dirs, kernel, *arch)?));
             Ok(files)
         },
