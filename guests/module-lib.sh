@@ -30,10 +30,10 @@ to_linux() {
 	check "$1" sh -c "echo $DEVICE >/sys/bus/$DRIVER_BUS/drivers/$DRIVER/bind"
 }
 
-# spidev_reads NAME: the flash's begin by spidev. spibench's first message ends the chip's mode of 4-byte addresses.
+# spidev_reads NAME [HZ]: the flash's begin by spidev. spibench's first message ends the chip's mode of 4-byte addresses.
 spidev_reads() {
 	rm -f /tmp/spidev1m.bin
-	spibench spidev "$NODE" >/dev/null 2>&1
+	spibench spidev "$NODE" $2 >/dev/null 2>&1
 	head -c 1024000 /ref >/tmp/part-of-ref
 	same "$1" /tmp/spidev1m.bin /tmp/part-of-ref
 	part 0 1048576 /ref

@@ -3,17 +3,20 @@
 
 # The cases of spidev's interface that fail, by a program that was written for the kernel's.
 cases() {
-	[ "$SIZE" = 33554432 ] || return 0
 	spidev_abi "$NODE" | sed 's/ (errno .*//; s/^\([0-9]* checks, [0-9]* failed\)/total: \1/'
 }
 
 # What the host's file has, read by the kernel's own driver of the controller.
 bound && awaited /dev/mtd0
 mtd_reads linux-mtd
-use_spidev
-NODE=${SPIDEV#spidev:}
-cases >/tmp/linux-cases
-use_mtd
+# 6.1's own driver of PL022 does not survive them (an Oops in pl022_transfer_one_message), and they are not of sabrelite's chip.
+[ "$DRIVER" != ssp-pl022 ] && [ "$SIZE" = 33554432 ] && CASES=1
+if [ -n "$CASES" ]; then
+	use_spidev
+	NODE=${SPIDEV#spidev:}
+	cases >/tmp/linux-cases
+	use_mtd
+fi
 
 # The module takes no controller by itself.
 check load insmod /m/barewire.ko
@@ -28,24 +31,28 @@ mtd_reads mtd
 mtd_writes mtd-write $((SIZE / 2)) 65536
 mtd_reads mtd-after-write
 
-# Long transfers sleep for the interrupt.
-interrupts() { sed -n "s/^ *[0-9]*: *\(.*\)$1\(.*\)/\1/p" /proc/interrupts | awk '{ for (i = 1; i <= NF && $i ~ /^[0-9]+$/; i++) all += $i } END { print all + 0 }'; }
-before=$(interrupts "$DEVICE")
-dd if=/dev/mtd0 of=/dev/null bs=4096 count=16 2>/dev/null
-after=$(interrupts "$DEVICE")
-if [ "$after" -gt "$before" ]; then pass interrupts; else fail interrupts "$before before, $after after: $(grep spi /proc/interrupts)"; fi
-
 # spidev, judged by programs that know the kernel's drivers alone.
 use_spidev
+NODE=${SPIDEV#spidev:}
 spidev_reads spidev-read
+# Long transfers sleep for the interrupt: at 1 MHz on every block.
+interrupts() { sed -n "s/^ *[0-9]*: *\(.*\)$DEVICE.*/\1/p" /proc/interrupts | awk '{ for (i = 1; i <= NF && $i ~ /^[0-9]+$/; i++) all += $i } END { print all + 0 }'; }
+before=$(interrupts)
+spidev_reads interrupts-read 1000000
+after=$(interrupts)
+if [ "$after" -gt "$before" ]; then pass interrupts; else fail interrupts "$before before, $after after: $(grep 'spi\|ssp' /proc/interrupts)"; fi
 check spidev-two-readers spimessage read "$NODE" /tmp/part 2
 for what in faults settings; do check "spidev-$what" spichecks $what "$NODE"; done
 # Of the cases of spidev's interface, all that go well with the kernel's own driver, and maybe more.
-cases >/tmp/cases
-# One differs: spidev hides SPI_CS_HIGH of a GPIO that the SPI core itself got (docs/kernel.md).
-grep -vxF -f /tmp/linux-cases /tmp/cases | grep -v '^total\|SPI_IOC_RD_MODE.* == SPI_MODE_3$' >/tmp/worse
-if [ -s /tmp/worse ]; then fail spidev-cases "$(head -n 3 /tmp/worse)"; else pass spidev-cases; fi
-say "$(tail -n 1 /tmp/linux-cases) with $DRIVER, $(tail -n 1 /tmp/cases) with barewire"
+if [ -n "$CASES" ]; then
+	cases >/tmp/cases
+	# One differs: spidev hides SPI_CS_HIGH of a GPIO that the SPI core itself got (docs/kernel.md).
+	grep -vxF -f /tmp/linux-cases /tmp/cases | grep -v '^total\|SPI_IOC_RD_MODE.* == SPI_MODE_3$' >/tmp/worse
+	if [ -s /tmp/worse ]; then fail spidev-cases "$(head -n 3 /tmp/worse)"; else pass spidev-cases; fi
+	say "$(tail -n 1 /tmp/linux-cases) with $DRIVER, $(tail -n 1 /tmp/cases) with barewire"
+else
+	skip spidev-cases "there is nothing to compare with on this board"
+fi
 
 # Power: after its delay the block sleeps with its clock off, and the next message is right.
 POWER=/sys/bus/$DRIVER_BUS/devices/$DEVICE/power

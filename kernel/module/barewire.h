@@ -33,6 +33,7 @@ struct bw_settings {
 	u32 cs_hold_ns;
 	u32 cs_inactive_ns;
 	u32 word_delay_ns;
+	u32 poll_limit_ns;
 	u8 chip_select;
 	u8 mode;
 	u8 bits_per_word;

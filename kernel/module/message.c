@@ -8,7 +8,10 @@
  */
 #include <linux/device.h>
 #include <linux/slab.h>
+#include <linux/math64.h>
 #include "host.h"
+
+#define BW_BATCH_NS 10000
 
 static u32 bw_delay_ns(const struct spi_delay *delay, struct spi_transfer *transfer)
 {
@@ -16,6 +19,17 @@ static u32 bw_delay_ns(const struct spi_delay *delay, struct spi_transfer *trans
 	int ns = copy.value ? spi_delay_to_ns(&copy, transfer) : 0;
 
 	return ns < 0 ? 0 : ns;
+}
+
+/* The longest transfer that is polled. A block that interrupts for each few bytes would keep the processor busier than
+ * polling does: where the bytes of one interrupt take less than BW_BATCH_NS on the wire, all is polled.
+ */
+static u32 bw_poll_limit_ns(struct bw_host *host, u32 speed_hz)
+{
+	static const u8 batch_bytes[] = { [BW_ECSPI] = 128, [BW_BCM2835] = 48, [BW_PL022] = 4 };
+	u64 batch_ns = div_u64(batch_bytes[host->board.block] * 8ull * NSEC_PER_SEC, speed_hz);
+
+	return batch_ns < BW_BATCH_NS ? U32_MAX : host->board.poll_limit_ns;
 }
 
 static int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
@@ -28,6 +42,7 @@ static int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struc
 		.cs_hold_ns = bw_delay_ns(&spi->cs_hold, NULL),
 		.cs_inactive_ns = bw_delay_ns(&spi->cs_inactive, NULL),
 		.word_delay_ns = bw_delay_ns(&spi->word_delay, &pace),
+		.poll_limit_ns = bw_poll_limit_ns(host, spi->max_speed_hz),
 		.chip_select = select,
 		.mode = spi->mode & 0xff,
 		.bits_per_word = spi->bits_per_word,

@@ -59,6 +59,7 @@ pub(crate) struct RawSettings {
     cs_hold_ns: u32,
     cs_inactive_ns: u32,
     word_delay_ns: u32,
+    poll_limit_ns: u32,
     chip_select: u8,
     mode: u8,
     bits_per_word: u8,
@@ -193,6 +194,7 @@ pub(crate) unsafe extern "C" fn bw_configure(
         cs_hold_ns: raw.cs_hold_ns,
         cs_inactive_ns: raw.cs_inactive_ns,
         word_delay_ns: raw.word_delay_ns,
+        poll_limit_ns: Some(raw.poll_limit_ns),
         ..Settings::new(raw.chip_select, raw.speed_hz)
             .with_mode(mode)
             .with_bits_per_word(raw.bits_per_word)
