@@ -22,6 +22,8 @@ struct bw_gpio {
 	/* Set where the line is driven by the generic driver's own shadow: line.c. */
 	struct gpio_chip *generic;
 	void __iomem *data;
+	/* Where it is driven by writes of its bit to one of two registers. */
+	void __iomem *set, *clear;
 	u32 mask;
 	bool active_low;
 	/* The release that is passed over, counted down; 0: none. */

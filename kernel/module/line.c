@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Chip selects by GPIO: gpiolib's call that does not sleep, and for one driver a shorter way.
+ * Chip selects by GPIO: gpiolib's call that does not sleep, and for two drivers a shorter way.
  *
  * gpio-mxc is a user of the kernel's generic GPIO driver (gpio-mmio), which keeps the bank's data register in memory:
  * bgpio_data, under bgpio_lock, both public in 6.1 and 6.12. An edge is then what the generic driver itself does: take the
  * lock, change the shadow, write it. Both sides see each other's edges, because lock and shadow are the same. The bank
  * cannot go away: gpio-mxc does not let itself be unbound. Only lines without flags other than their polarity, since an
  * open drain is driven by its direction.
+ *
+ * BCM2835's GPIO block has one register that sets pins and one that clears them ("BCM2835 ARM Peripherals", 6.1, GPSETn and
+ * GPCLRn: a 0 has no effect). A write of one bit is the whole edge, which no lock could make safer. Again only lines that
+ * have no other flags.
  */
 #include <linux/gpio/consumer.h>
 #include <linux/gpio/driver.h>
@@ -14,9 +18,46 @@
 #include <linux/ktime.h>
 #include <linux/delay.h>
 #include <linux/of.h>
+#include <linux/of_address.h>
 #include <linux/preempt.h>
 #include <linux/version.h>
 #include "host.h"
+
+/* The registers that set and clear the pins below 32; for those above, 4 bytes on. */
+#define BCM2835_GPSET0 0x1c
+#define BCM2835_GPCLR0 0x28
+
+static const struct of_device_id bw_set_clear[] = {
+	{ .compatible = "brcm,bcm2835-gpio" },
+	{ .compatible = "brcm,bcm2711-gpio" },
+	{}
+};
+
+static void bw_unmap(void *registers)
+{
+	iounmap((void __iomem __force *)registers);
+}
+
+static void bw_find_set_clear(struct bw_host *host, int index)
+{
+	struct bw_gpio *gpio = &host->gpios[index];
+	struct of_phandle_args args;
+
+	if (of_parse_phandle_with_args(host->dev->of_node, "cs-gpios", "#gpio-cells", index, &args))
+		return;
+	if (of_match_node(bw_set_clear, args.np) && args.args_count == 2 && args.args[0] < 54 && !(args.args[1] & ~1u)) {
+		/* Beside the GPIO driver's own mapping: it keeps the region. */
+		void __iomem *registers = of_iomap(args.np, 0);
+		u32 offset = args.args[0] / 32 * 4;
+
+		if (registers && !devm_add_action_or_reset(host->dev, bw_unmap, (void __force *)registers)) {
+			gpio->mask = BIT(args.args[0] % 32);
+			gpio->set = registers + BCM2835_GPSET0 + offset;
+			gpio->clear = registers + BCM2835_GPCLR0 + offset;
+		}
+	}
+	of_node_put(args.np);
+}
 
 #if IS_ENABLED(CONFIG_GPIO_GENERIC) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 #define BW_SHADOW 1
@@ -73,7 +114,9 @@ static noinline void bw_line_slow(struct bw_gpio *gpio, bool high)
 		return;
 	}
 #endif
-	if (gpio->desc)
+	if (gpio->set)
+		writel_relaxed(gpio->mask, high ? gpio->set : gpio->clear);
+	else if (gpio->desc)
 		gpiod_set_raw_value(gpio->desc, high);
 }
 
@@ -95,7 +138,10 @@ void bw_line_set(void *context, u32 line, bool active)
 		}
 	}
 #endif
-	bw_line_slow(gpio, high);
+	if (gpio->set && !gpio->keep_after)
+		writel_relaxed(gpio->mask, high ? gpio->set : gpio->clear);
+	else
+		bw_line_slow(gpio, high);
 }
 
 u64 bw_now_ns(void)
@@ -138,6 +184,7 @@ int bw_find_lines(struct bw_host *host)
 		host->gpios[i].desc = line;
 		host->gpios[i].active_low = gpiod_is_active_low(line);
 		bw_find_generic(host, i);
+		bw_find_set_clear(host, i);
 		lines[i] = (struct bw_line){ .kind = 2, .channel = i };
 	}
 	for_each_available_child_of_node(host->dev->of_node, child) {

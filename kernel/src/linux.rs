@@ -38,7 +38,10 @@ impl GpioBank for Lines {
         unsafe { bw_line_set(self.0, mask.trailing_zeros(), high) };
         barrier();
         #[cfg(feature = "provoke")]
-        assert!(!(high && PROVOKED.load(core::sync::atomic::Ordering::Relaxed)), "as provoked");
+        assert!(
+            !(high && PROVOKED.swap(false, core::sync::atomic::Ordering::Relaxed)),
+            "as provoked"
+        );
     }
 
     fn output(&mut self, mask: u32, high: bool) {

@@ -254,7 +254,7 @@ const SABRELITE: Board = Board {
     modules: &["imx2_wdt", "gpio-mxc", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &NAMESPACES, &COUNT, &ACCESSES],
-    module_boots: &[],
+    module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
 };
 
 const RASPI3B: Board = Board {
