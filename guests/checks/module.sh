@@ -42,7 +42,10 @@ spidev_reads interrupts-read 1000000
 after=$(interrupts)
 if [ "$after" -gt "$before" ]; then pass interrupts; else fail interrupts "$before before, $after after: $(grep 'spi\|ssp' /proc/interrupts)"; fi
 check spidev-two-readers spimessage read "$NODE" /tmp/part 2
-for what in faults settings; do check "spidev-$what" spichecks $what "$NODE"; done
+check spidev-faults spichecks faults "$NODE"
+# In mode 3 PL022 sends two bytes in a frame of 16 bits, of which QEMU's flash takes one.
+if [ "$DRIVER" = ssp-pl022 ]; then skip spidev-settings "QEMU's flash does not take this block's frames of mode 3"
+else check spidev-settings spichecks settings "$NODE"; fi
 # Of the cases of spidev's interface, all that go well with the kernel's own driver, and maybe more.
 if [ -n "$CASES" ]; then
 	cases >/tmp/cases
