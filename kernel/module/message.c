@@ -82,8 +82,6 @@ static noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, 
 		if (ret)
 			return ret;
 	}
-	if (host->kept == spi)
-		host->kept = NULL;
 	return chip->ready == host->ready ? 0 : bw_configure_chip(host, spi, chip);
 }
 
@@ -100,6 +98,8 @@ struct bw_chip *bw_ready_chip(struct bw_host *host, struct spi_device *spi)
 
 		if (ret)
 			return ERR_PTR(ret);
+		/* Its message goes on with the chip selected. */
+		host->kept = NULL;
 	}
 	return chip;
 }
@@ -113,6 +113,8 @@ int bw_setup(struct spi_device *spi)
 
 	host->used = true;
 	if (chip) {
+		if (host->kept == spi)
+			bw_release_kept(host);
 		chip->ready = 0;
 		return bw_make_ready(host, spi, chip);
 	}

@@ -48,6 +48,8 @@ int bw_bring_up(struct bw_host *host)
 	ret = bw_init(host->slot, &host->board);
 	if (ret)
 		return ret;
+	/* It has deselected all chips. */
+	host->kept = NULL;
 	bw_next_ready(host);
 	return 0;
 }
