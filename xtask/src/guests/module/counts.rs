@@ -1,5 +1,6 @@
 //! What clients in the kernel cost with the kernel's driver and with this project's module, counted in one boot, and
-//! compared with a reviewed table. The ratios gate: both sides change with each of Debian's kernels.
+//! compared with a reviewed table. The ratios gate: both sides change with each of Debian's kernels. A ratio that changed
+//! because of the kernel's side alone passes: raspi3b's long rows with the kernel's driver differ by 18 % from boot to boot.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +8,7 @@ use std::fmt::Write;
 use super::super::counts::Counts;
 use crate::check::{Check, Verdict};
 
-/// The share by which a ratio may differ from the table.
+/// The share by which a ratio, or else the module's own count, may differ from the table.
 const TOLERANCE: f64 = 0.03;
 
 /// The ending of rows of register accesses, of which the module may never take more than the kernel's driver.
@@ -79,8 +80,10 @@ pub(super) fn judge(board: &str, kind: Kind, counted: &Pairs, reviewed: &Pairs) 
         }
         match reviewed.iter().find(|(known, _)| known == path) {
             None => wrong.push(format!("{path} {ratio:.3} is not in {}", super::SNAPSHOT)),
-            Some((_, (linux, ours))) if (ratio - ours / linux).abs() > ours / linux * TOLERANCE => {
-                wrong.push(format!("{path} {ratio:.3}, reviewed {:.3}", ours / linux));
+            Some((_, (was_linux, was_ours)))
+                if is_off(ratio, was_ours / was_linux) && is_off(*ours, *was_ours) =>
+            {
+                wrong.push(format!("{path} {ratio:.3}, reviewed {:.3}", was_ours / was_linux));
             }
             Some(_) => {}
         }
@@ -95,6 +98,11 @@ pub(super) fn judge(board: &str, kind: Kind, counted: &Pairs, reviewed: &Pairs) 
     }
     let why = format!("{}; BAREWIRE_BLESS=1 rewrites the table", wrong.join("; "));
     Check::new(name, Verdict::Failed, why)
+}
+
+/// Whether a figure is not what was reviewed.
+fn is_off(now: f64, reviewed: f64) -> bool {
+    (now - reviewed).abs() > reviewed * TOLERANCE
 }
 
 /// The boot that a row is of.
@@ -162,6 +170,7 @@ mod tests {
         let reviewed = both("mtd", 100.0, 40.0);
         let judged = |linux, ours| judge("evk", Kind::Stock, &both("mtd", linux, ours), &reviewed);
         assert_eq!(judged(200.0, 82.0).verdict, Verdict::Passed);
+        assert_eq!(judged(80.0, 40.0).verdict, Verdict::Passed);
         let worse = judged(100.0, 42.0);
         assert!(worse.why.contains("mtd 0.420, reviewed 0.400"), "{worse:?}");
         // What became better is for the table too.
