@@ -14,7 +14,7 @@ static int bw_exec_op(struct spi_mem *mem, const struct spi_mem_op *op)
 	u8 header[BW_HEADER], *to = header;
 	struct bw_chip *chip;
 
-	/* A native select that pulses between two transfers, and words that are not bytes, are for messages. */
+	/* Longer headers, and words that are not bytes, are for messages. */
 	if (length > BW_HEADER || mem->spi->bits_per_word != 8)
 		return -ENOTSUPP;
 	chip = bw_ready_chip(host, mem->spi);

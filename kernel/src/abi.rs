@@ -1,4 +1,8 @@
 //! The functions and structures of `module/barewire.h`.
+//!
+//! # Safety
+//! Two transfers of one message may have the same memory, as clients of Linux's may ask. Each has its own slices; the library reads
+//! and writes those of one transfer at a time, and never holds on to bytes of another.
 #![allow(unsafe_code, reason = "the C half calls these with pointers")]
 
 use core::ffi::c_void;
