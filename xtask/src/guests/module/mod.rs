@@ -34,7 +34,7 @@ pub(crate) const STEP: Step = Step {
     name: "kernel",
     about: "the kernel module in place of Linux's drivers",
     lane: Lane::Apart,
-    minutes: 8,
+    minutes: 9,
     needs: &[
         Need::Qemu("qemu-system-aarch64"),
         Need::Qemu("qemu-system-arm"),
