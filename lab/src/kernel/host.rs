@@ -38,6 +38,8 @@ impl Xfer {
 pub trait Host {
     /// The driver's work once for each message.
     fn prepare(&self, machine: &Machine);
+    /// The driver's work at the end of each message; none unless a driver has some.
+    fn unprepare(&self, _machine: &Machine) {}
     /// Moves the chip's line.
     fn set_cs(&self, machine: &Machine, active: bool);
     /// One transfer, to its end.

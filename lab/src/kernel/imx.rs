@@ -276,11 +276,16 @@ fn bytes(words: &[u32], length: usize) -> Vec<u8> {
 }
 
 impl Host for Imx {
-    fn prepare(&self, _machine: &Machine) {
+    fn prepare(&self, machine: &Machine) {
+        machine.charge("driver's preparation", &["prepare-imx"]);
         self.write(CONREG, EN | CLOCKS);
         let config = self.read(CONFIGREG);
         self.write(CONFIGREG, config);
         self.write(PERIODREG, 0);
+    }
+
+    fn unprepare(&self, machine: &Machine) {
+        machine.charge("driver's end of a message", &["unprepare-imx"]);
     }
 
     fn set_cs(&self, _machine: &Machine, active: bool) {

@@ -11,8 +11,8 @@
 //! 1. validate; statistics of the call; queue.
 //! 2. the two mutexes; the driver prepares.
 //! 3. chip select active; statistics of the message.
-//! 4. each transfer: statistics, time stamps, the driver's set-up, the exchange; chip select between two, if asked.
-//! 5. chip select inactive; finalize: the pump is woken to find out that nothing is left.
+//! 4. each transfer: statistics, the driver's set-up, the exchange; chip select between two, if asked.
+//! 5. chip select inactive; the driver's end of the message; finalize: the pump is woken to find out that nothing is left.
 //! 6. completion.
 //!
 //! # Not supported
@@ -137,8 +137,8 @@ impl Path {
         version().unwrap_or((u32::MAX, 0))
     }
 
-    /// Linux 5.5 gave a transfer time stamps and chip select delays.
-    fn has_stamps_and_delays(&self) -> bool {
+    /// Linux 5.5 gave a transfer chip select delays. Its time stamps cost a client nothing that does not ask for them.
+    fn has_delays(&self) -> bool {
         self.version() >= (5, 5)
     }
 }
@@ -258,9 +258,6 @@ impl<'m, H: Host> Kernel<'m, H> {
         for (index, xfer) in message.iter_mut().enumerate() {
             // Number, length and histogram, of the controller and of the device.
             self.count(2.0);
-            if self.path.has_stamps_and_delays() {
-                machine.charge("time stamps", &["ptp"]);
-            }
             machine.charge("transfer", &["transfer"]);
             self.host.transfer(machine, self.path.waiting, xfer);
             if xfer.cs_change && index != last {
@@ -272,6 +269,7 @@ impl<'m, H: Host> Kernel<'m, H> {
             }
         }
         self.select(false);
+        self.host.unprepare(machine);
         machine.charge("finalize", &["finalize"]);
         self.bus.unlock(machine);
         if self.path.core == Core::Queue {
@@ -305,7 +303,7 @@ impl<'m, H: Host> Kernel<'m, H> {
     /// spi_set_cs carries out its delays after the edge that they belong to.
     fn select(&self, active: bool) {
         self.edge(active);
-        if self.path.has_stamps_and_delays() {
+        if self.path.has_delays() {
             self.machine.charge("chip select delays", &["set-cs-delays"]);
         }
     }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::board::{Board, Boot};
+use super::board::{Arch, Board, Boot};
 use super::build::{self, Dirs};
 use super::counts;
 use super::doc;
@@ -15,6 +15,7 @@ use super::flash;
 use super::modules::Module;
 use super::newc::Archive;
 use super::protocol::{self, GuestLine};
+use super::steps;
 use crate::check::{Check, Verdict};
 
 /// How long a guest that said it is done may take to switch itself off.
@@ -29,10 +30,14 @@ pub(super) struct Parts<'a> {
     pub(super) dirs: &'a Dirs,
     pub(super) board: &'static Board,
     pub(super) boot: &'static Boot,
+    /// The kernel's full version.
+    pub(super) version: String,
     pub(super) kernel: PathBuf,
     pub(super) device_tree: PathBuf,
     pub(super) wiring: PathBuf,
     pub(super) busybox: PathBuf,
+    /// The plugin that writes down what the kernel runs, if its steps are counted.
+    pub(super) stepping: Option<PathBuf>,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
     /// Programs, what they load, and modules that the script loads.
@@ -44,6 +49,8 @@ pub(super) struct Parts<'a> {
 pub(super) struct GuestReport {
     pub(super) checks: Vec<Check>,
     pub(super) counts: Vec<(String, f64)>,
+    /// The kernel's steps.
+    pub(super) steps: Vec<steps::Counted>,
     /// Operations between two marks.
     accesses: Vec<(String, f64)>,
     wrote: Vec<(usize, usize)>,
@@ -71,6 +78,17 @@ impl Parts<'_> {
                 Err(why) => said.checks.push(Check::new("accesses", Verdict::Failed, why)),
             }
         }
+        if self.boot.stepped {
+            let traced = self.traced()?;
+            match steps::count(&traced) {
+                Ok(counted) => said.steps = counted,
+                Err(why) => said.checks.push(Check::new(self.boot.name, Verdict::Failed, why)),
+            }
+            // Some 50 MB; the trees of calls stay.
+            for path in [&traced.trace, &traced.symbols] {
+                let _ = fs::remove_file(path);
+            }
+        }
         let after = build::read(&image)?;
         // They have some 30 MB each, and are not needed after this.
         for path in [&initrd, &image] {
@@ -86,6 +104,16 @@ impl Parts<'_> {
     /// Where the plugin writes what it counted.
     fn marks(&self) -> Result<PathBuf, String> {
         self.dirs.made("log", &format!("{}-{}.marks", self.board.name, self.boot.name))
+    }
+
+    /// Where the plugin writes what ran.
+    fn traced(&self) -> Result<steps::Traced, String> {
+        let name = |kind| format!("{}-{}.{kind}", self.board.name, self.boot.name);
+        Ok(steps::Traced {
+            trace: self.made(&name("trace"))?,
+            symbols: self.made(&name("symbols"))?,
+            trees: self.dirs.made("log", &name("trees"))?,
+        })
     }
 
     fn initramfs(&self, content: &[u8]) -> Result<Vec<u8>, String> {
@@ -155,6 +183,8 @@ impl Parts<'_> {
         let processors = match (self.board.processors, self.boot.counted) {
             // QEMU's machine with four processors does not start with fewer.
             (4, _) => 4,
+            // A thread is woken on another processor too, but two of sabrelite's do not boot with counted time.
+            (processors, true) if self.boot.stepped && self.board.arch == Arch::Arm64 => processors,
             (_, true) => 1,
             (processors, false) => processors,
         };
@@ -183,6 +213,11 @@ impl Parts<'_> {
             plugin += &format!(",range={block},range={bank},accesses={}", self.marks()?.display());
         }
         qemu.args(["-plugin", &plugin]);
+        if let Some(plugin) = &self.stepping {
+            let steps::Traced { trace, symbols, .. } = self.traced()?;
+            let [plugin, trace, symbols] = [plugin, &trace, &symbols].map(|path| path.display());
+            qemu.arg("-plugin").arg(format!("{plugin},trace={trace},symbols={symbols}"));
+        }
         Ok(qemu)
     }
 }

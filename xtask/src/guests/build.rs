@@ -1,5 +1,5 @@
-//! Compiles the programs for guests: the command, the hand-written loop, QEMU's wiring, UIO's
-//! driver, and device trees.
+//! Compiles the programs for guests: the command, the hand-written loop, QEMU's plugins, modules of the
+//! kernel, and device trees.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,16 +66,16 @@ pub(super) fn judge(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
     place.example("under_load", arch.target())
 }
 
-/// Builds the hand-written loop, statically.
-pub(super) fn hand_written(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
-    let out = dirs.made("made", &format!("spibench.{}", arch.linux()))?;
+/// Builds the program `guests/NAME.c` that executes marks, statically.
+pub(super) fn marked(dirs: &Dirs, arch: Arch, name: &str) -> Result<PathBuf, String> {
+    let out = dirs.made("made", &format!("{name}.{}", arch.linux()))?;
     let mut gcc = Command::new(format!("{}gcc", arch.cross()));
     if arch == Arch::Armhf {
-        // Its marks are instructions of four bytes.
+        // The marks are instructions of four bytes.
         gcc.arg("-marm");
     }
-    gcc.args(["-O2", "-static", "-w", "-o"]).arg(&out).arg(dirs.source("spibench.c"));
-    tool::answer(&mut gcc)?;
+    gcc.args(["-O2", "-Wall", "-Werror", "-static", "-pthread", "-o"]).arg(&out);
+    tool::answer(gcc.arg(dirs.source(&format!("{name}.c"))))?;
     Ok(out)
 }
 
@@ -112,14 +112,14 @@ pub(super) fn c_library(arch: Arch) -> Result<Vec<PathBuf>, String> {
     [arch.loader(), "libc.so.6", "libgcc_s.so.1"].iter().map(find).collect()
 }
 
-/// Builds the plugin that puts a flash on a board's bus.
+/// Builds a plugin of QEMU's: `wire` puts a flash on a board's bus, `steps` writes down what the kernel runs.
 ///
 /// QEMU's own symbols are looked up when it is loaded, in Debian's program, which exports them.
-pub(super) fn wiring(dirs: &Dirs) -> Result<PathBuf, String> {
-    let out = dirs.made("made", "wire.so")?;
+pub(super) fn plugin(dirs: &Dirs, name: &str) -> Result<PathBuf, String> {
+    let out = dirs.made("made", &format!("{name}.so"))?;
     let mut gcc = Command::new("gcc");
     gcc.args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"]).arg(&out);
-    gcc.arg(dirs.source("wire.c")).arg("-Wl,--unresolved-symbols=ignore-all");
+    gcc.arg(dirs.source(&format!("{name}.c"))).arg("-Wl,--unresolved-symbols=ignore-all");
     tool::answer(&mut gcc)?;
     Ok(out)
 }
@@ -165,20 +165,19 @@ fn merge(dirs: &Dirs, base: &Path, board: &str) -> Result<PathBuf, String> {
     Ok(folder.join("board-barewire.dtb"))
 }
 
-/// Builds uio_pdrv_genirq, which Debian's kernels are configured without, against their headers.
-pub(super) fn uio_module(
+/// Builds a module of one file against a kernel's headers, unless it was built before: uio_pdrv_genirq, which Debian's
+/// kernels are configured without, and the driver that sends messages where steps are counted.
+pub(super) fn module(
     dirs: &Dirs,
     kernel: &Kernel,
     arch: Arch,
     source: &Path,
 ) -> Result<PathBuf, String> {
-    let folder = format!("uio-{}", kernel.version);
-    let module = dirs.made(&folder, "uio_pdrv_genirq.ko")?;
-    if module.is_file() {
-        return Ok(module);
-    }
-    let headers = headers(kernel)?;
-    let write = write_anew;
+    let name = source.file_stem().unwrap_or_default().to_string_lossy();
+    let kind = name.split('_').next().unwrap_or(&name);
+    let folder = format!("{kind}-{}", kernel.version);
+    let module = dirs.made(&folder, &format!("{name}.ko"))?;
+    let copy = dirs.made(&folder, &format!("{name}.c"))?;
     let mut code = String::from_utf8_lossy(&read(source)?).into_owned();
     if arch == Arch::Armhf {
         // The build program that makes aliases is of the host's word size and refuses the table. The
@@ -186,23 +185,21 @@ pub(super) fn uio_module(
         let kept = code.lines().filter(|line| !line.contains("MODULE_DEVICE_TABLE"));
         code = kept.collect::<Vec<_>>().join("\n") + "\n";
     }
-    write(&dirs.made(&folder, "uio_pdrv_genirq.c")?, &code)?;
-    write(&dirs.made(&folder, "Makefile")?, "obj-m := uio_pdrv_genirq.o\n")?;
-    let folder = module.parent().unwrap_or(&module);
-    make_modules(
-        &headers,
-        folder,
-        arch,
-        &dirs.made("log", &format!("uio-{}.log", kernel.version))?,
-    )?;
-    if module.is_file() { Ok(module) } else { Err(format!("no {} was built", module.display())) }
+    if module.is_file() && fs::read_to_string(&copy).is_ok_and(|built| built == code) {
+        return Ok(module);
+    }
+    // What is left of a build that fails now would pass for its module.
+    let _ = fs::remove_file(&module);
+    write_anew(&copy, &code)?;
+    write_anew(&dirs.made(&folder, "Makefile")?, &format!("obj-m := {name}.o\n"))?;
+    make_module(dirs, kernel, arch, module)
 }
 
 /// A kernel's headers, as modules are built against them.
 ///
 /// They are unpacked and not installed, so three things in them must point to where they are: the Makefile
 /// that includes the common one, the variables, and the links to the build programs.
-pub(super) fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
+fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
     let (abi, version) = (kernel.abi(), &kernel.version);
     let Some(Headers { own, common, kbuild }) = &kernel.headers else {
         return Err(format!("the headers of {version} are not fetched"));
@@ -235,23 +232,26 @@ pub(super) fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
     Ok(headers)
 }
 
-/// Makes the modules of a folder with a Kbuild file.
-pub(super) fn make_modules(
-    headers: &Path,
-    folder: &Path,
+/// Makes a module in its folder, where its sources and their Makefile are, against a kernel's headers.
+pub(super) fn make_module(
+    dirs: &Dirs,
+    kernel: &Kernel,
     arch: Arch,
-    log: &Path,
-) -> Result<(), String> {
+    module: PathBuf,
+) -> Result<PathBuf, String> {
+    let folder = module.parent().unwrap_or(&module);
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut make = Command::new("make");
-    make.arg("-s").arg("-C").arg(headers).arg(format!("M={}", folder.display()));
+    make.arg("-s").arg("-C").arg(headers(kernel)?).arg(format!("M={}", folder.display()));
     make.arg(format!("ARCH={}", arch.linux())).arg(format!("CROSS_COMPILE={}", arch.cross()));
     // Type information of modules would need pahole.
     make.args(["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]);
-    tool::run(&mut make, log)
+    tool::run(&mut make, &dirs.made("log", &format!("{name}.log"))?)?;
+    if module.is_file() { Ok(module) } else { Err(format!("no {} was built", module.display())) }
 }
 
 /// A new file in the place of the old one, which may have other names.
-pub(super) fn write_anew(path: &Path, text: &str) -> Result<(), String> {
+fn write_anew(path: &Path, text: &str) -> Result<(), String> {
     let _ = fs::remove_file(path);
     fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }

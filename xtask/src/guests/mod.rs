@@ -2,8 +2,8 @@
 //!
 //! How it works: [`packages`] fetches kernels, [`build`] compiles what goes into a guest, [`boot`]
 //! makes an initramfs ([`newc`], [`modules`]), boots it and reads what its script says ([`protocol`]);
-//! [`flash`] judges the flash's file afterwards, [`counts`] the instructions, and [`table`] prints the
-//! report. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
+//! [`flash`] judges the flash's file afterwards, [`counts`] and [`steps`] the instructions, and [`table`]
+//! prints the report. Boards are data ([`board`]); scripts, device trees and C files are in `guests/` of the
 //! workspace. docs/guests.md says how to use it.
 
 pub(crate) mod apt;
@@ -18,6 +18,7 @@ mod modules;
 pub(crate) mod newc;
 mod packages;
 mod protocol;
+mod steps;
 mod table;
 
 use std::collections::VecDeque;
@@ -48,7 +49,7 @@ pub(crate) const STEP: Step = Step {
     name: "guests",
     about: "the command beside stock kernels on emulated boards",
     lane: Lane::Apart,
-    minutes: 17,
+    minutes: 19,
     needs: &[
         Need::Qemu("qemu-system-aarch64"),
         Need::Qemu("qemu-system-arm"),
@@ -103,7 +104,7 @@ pub(crate) fn list() -> String {
         let boots: Vec<&str> = board.boots.iter().map(|boot| boot.name).collect();
         text += &format!("  {:<12}{}\n", board.name, boots.join(", "));
     }
-    text + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt anew, and fails."
+    text + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt and guests/steps.txt anew, and fails."
 }
 
 /// One boot to be done.
@@ -126,6 +127,8 @@ impl Options {
 struct Results {
     rows: Vec<Row>,
     counts: Counts,
+    /// The kernels' steps, of the boots that counted them.
+    steps: Vec<steps::Steps>,
 }
 
 impl Results {
@@ -189,7 +192,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
 
 fn told(options: &Options, results: &Results) -> String {
     if options.json {
-        return table::json(&results.rows, &results.counts);
+        return table::json(&results.rows, &results.counts, &results.steps);
     }
     let mut boards: Vec<&str> = Vec::new();
     for (board, _) in options.jobs() {
@@ -202,6 +205,9 @@ fn told(options: &Options, results: &Results) -> String {
     let mut text = table::text(&boards, &results.rows);
     if !results.counts.is_empty() {
         text += &format!("\n{}", counts::table(&results.counts));
+    }
+    if !results.steps.is_empty() {
+        text += &format!("\n{}", steps::table(&results.steps));
     }
     text + &format!("\nguests: {passed} passed, {failed} failed, {skipped} skipped")
 }
@@ -262,10 +268,10 @@ fn boots<B: Send>(
     Ok((dirs, results))
 }
 
-/// The architectures of the jobs' boards, each once.
+/// The architectures of the boards whose jobs run something of ours, each once.
 fn arches(jobs: &[Job]) -> Vec<Arch> {
     let mut arches: Vec<Arch> = Vec::new();
-    for (board, _) in jobs {
+    for (board, _) in jobs.iter().filter(|(_, boot)| !boot.stepped) {
         if !arches.contains(&board.arch) {
             arches.push(board.arch);
         }
@@ -278,12 +284,15 @@ type Compiled = (Arch, boot::Files);
 
 /// Compiles for architectures: the command, the hand-written loop, and the programs with their C library.
 fn build(dirs: &Dirs, arches: &[Arch], say: &dyn Fn(&str)) -> Result<Vec<Compiled>, String> {
+    if arches.is_empty() {
+        return Ok(Vec::new());
+    }
     let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
     say(&format!("building the command for {}", targets.join(" and ")));
     let built = build::cargo(dirs, arches)?.into_iter().map(|made| {
         let mut files = placed("bin", build::clients(dirs, made.arch)?);
         files.extend(placed("lib", build::c_library(made.arch)?));
-        files.push(("bin/spibench".into(), build::hand_written(dirs, made.arch)?));
+        files.push(("bin/spibench".into(), build::marked(dirs, made.arch, "spibench")?));
         files.push(("bin/barewire".into(), made.command));
         files.push(("bin/libbarewire_spidev.so".into(), made.library));
         Ok((made.arch, files))
@@ -305,10 +314,17 @@ fn files(
     (board, boot): Job,
     kernel: &Kernel,
 ) -> Result<boot::Files, String> {
+    if boot.stepped {
+        let source = dirs.source("steps_spi.c");
+        return Ok(vec![
+            ("bin/spisteps".into(), build::marked(dirs, board.arch, "spisteps")?),
+            ("m/steps_spi.ko".into(), build::module(dirs, kernel, board.arch, &source)?),
+        ]);
+    }
     let own = compiled.iter().find(|(arch, _)| *arch == board.arch);
     let mut files = own.map(|(_, files)| files.clone()).unwrap_or_default();
     if boot.modules.contains(&"uio") {
-        let module = build::uio_module(dirs, kernel, board.arch, &packages.uio_source)?;
+        let module = build::module(dirs, kernel, board.arch, &packages.uio_source)?;
         files.push(("m/uio_pdrv_genirq.ko".into(), module));
     }
     if boot.judged {
@@ -325,7 +341,7 @@ fn prepare<'a>(
     files: impl Fn(Job, &Kernel) -> Result<boot::Files, String>,
 ) -> Result<Vec<boot::Parts<'a>>, String> {
     let mut parts: Vec<boot::Parts<'_>> = Vec::new();
-    let wiring = build::wiring(dirs)?;
+    let wiring = build::plugin(dirs, "wire")?;
     for &(board, boot) in jobs {
         let Some(kernel) = packages.kernel(board.arch, boot.kernel) else { continue };
         let modules = modules::Index::read(&kernel.modules())?
@@ -335,6 +351,7 @@ fn prepare<'a>(
             dirs,
             board,
             boot,
+            version: kernel.version.clone(),
             kernel: kernel.boot(),
             device_tree: build::device_tree(
                 dirs,
@@ -345,6 +362,7 @@ fn prepare<'a>(
             )?,
             wiring: wiring.clone(),
             busybox: packages.busybox(board.arch),
+            stepping: boot.stepped.then(|| build::plugin(dirs, "steps")).transpose()?,
             modules,
             files: files((board, boot), kernel)?,
         });
@@ -371,7 +389,7 @@ fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<
                     let said = parts.run();
                     say(&format!("{name}: {}", brief(&said, started.elapsed().as_secs_f64())));
                     let mut ended = ended.lock().expect("no panic under this lock");
-                    ended.push((index, parts.board.name, said));
+                    ended.push((index, parts, said));
                 }
             });
         }
@@ -379,8 +397,13 @@ fn boot_all(parts: Vec<boot::Parts<'_>>, say: &(dyn Fn(&str) + Sync)) -> Result<
     let mut ended = ended.into_inner().expect("no panic under this lock");
     ended.sort_by_key(|(index, ..)| *index);
     let mut results = Results::default();
-    for (_, board, said) in ended {
-        let said = said?;
+    for (_, parts, said) in ended {
+        let (said, board) = (said?, parts.board.name);
+        if !said.steps.is_empty() {
+            let boot = parts.boot.name;
+            let kernel = parts.version;
+            results.steps.push(steps::Steps { board, boot, kernel, counted: said.steps });
+        }
         results.rows.extend(said.checks.into_iter().map(|check| (board, check)));
         let counts = said.counts.into_iter();
         results.counts.extend(counts.map(|(path, count)| ((board.to_owned(), path), count)));
@@ -410,7 +433,7 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
         std::fs::write(&path, blessed).map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
     }
     // Only paths of the kernel are counted on other kernels: they inform.
-    let gates = |(_, boot): &&Job| boot.counted && boot.kernel == Flavour::Stock;
+    let gates = |(_, boot): &&Job| boot.counted && !boot.stepped && boot.kernel == Flavour::Stock;
     for (board, _) in jobs.iter().filter(gates) {
         let check = if is_blessing() {
             Check::new("instructions", Verdict::Failed, "snapshot written: review and run again")
@@ -419,6 +442,7 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
         };
         results.rows.push((board.name, check));
     }
+    results.rows.extend(steps::judge_all(&dirs.root, &reviewed, &results.steps)?);
     Ok(())
 }
 
@@ -438,6 +462,13 @@ mod tests {
         let one = of(&["raspi3b/uio"]).jobs();
         assert_eq!((one.len(), one[0].0.name, one[0].1.name), (1, "raspi3b", "uio"));
         assert!(of(&["sabrelite"]).jobs().iter().all(|(board, _)| board.name == "sabrelite"));
+    }
+
+    #[test]
+    fn boots_that_count_steps_need_no_build_of_ours() {
+        let needed = |names: &[&str]| arches(&of(names).jobs());
+        assert_eq!(needed(&["imx8mp-evk/steps", "sabrelite/steps"]), []);
+        assert_eq!(needed(&["imx8mp-evk/steps", "sabrelite/count"]), [Arch::Armhf]);
     }
 
     #[test]

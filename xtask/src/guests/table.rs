@@ -1,6 +1,7 @@
 //! The report at the end: a table of boards × checks, every failure with its reason, or JSON.
 
 use super::counts::Counts;
+use super::steps::Steps;
 use crate::check::{Check, Verdict, quoted};
 
 /// A check and the board it ran on.
@@ -54,8 +55,8 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// One line of JSON: `checks`, and `instructions` by board and path.
-pub(super) fn json(rows: &[Row], counts: &Counts) -> String {
+/// One line of JSON: `checks`, `instructions` by board and path, and `steps` of kernels.
+pub(super) fn json(rows: &[Row], counts: &Counts, steps: &[Steps]) -> String {
     let checks = rows.iter().map(|(board, check)| {
         format!(
             "{{\"board\":{},\"check\":{},\"result\":{},\"why\":{}}}",
@@ -75,11 +76,30 @@ pub(super) fn json(rows: &[Row], counts: &Counts) -> String {
         format!("{}:{{{}}}", quoted(board), own.join(","))
     });
     let instructions: Vec<String> = instructions.collect();
-    format!("{{\"checks\":[{}],\"instructions\":{{{}}}}}", checks.join(","), instructions.join(","))
+    let steps = steps.iter().flat_map(|of| of.counted.iter().map(move |one| (of, one)));
+    let steps = steps.map(|(of, one)| {
+        format!(
+            "{{\"board\":{},\"kernel\":{},\"step\":{},\"instructions\":{},\"low\":{},\"high\":{}}}",
+            quoted(of.board),
+            quoted(&of.kernel),
+            quoted(one.name),
+            one.median,
+            one.lowest,
+            one.highest
+        )
+    });
+    let steps: Vec<String> = steps.collect();
+    format!(
+        "{{\"checks\":[{}],\"instructions\":{{{}}},\"steps\":[{}]}}",
+        checks.join(","),
+        instructions.join(","),
+        steps.join(",")
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::steps::Counted;
     use super::*;
 
     fn rows() -> Vec<Row> {
@@ -117,11 +137,16 @@ mod tests {
             (("evk".to_owned(), "prepared".to_owned()), 297.5),
             (("evk".to_owned(), "sync".to_owned()), 332.0),
         ]);
+        let wake = Counted { name: "wake", median: 1566.0, lowest: 1560.0, highest: 1600.5 };
+        let steps =
+            Steps { board: "evk", boot: "steps", kernel: "6.1.0".to_owned(), counted: vec![wake] };
         assert_eq!(
-            json(&rows()[1..2], &counts),
+            json(&rows()[1..2], &counts, &[steps]),
             "{\"checks\":[{\"board\":\"hb\",\"check\":\"mem-id\",\"result\":\"failed\",\
              \"why\":\"exit 1: \\\"no\\\" chip\"}],\
-             \"instructions\":{\"evk\":{\"prepared\":297.5,\"sync\":332}}}"
+             \"instructions\":{\"evk\":{\"prepared\":297.5,\"sync\":332}},\
+             \"steps\":[{\"board\":\"evk\",\"kernel\":\"6.1.0\",\"step\":\"wake\",\"instructions\":1566,\
+             \"low\":1560,\"high\":1600.5}]}"
         );
         assert_eq!(quoted("a\tb\\"), "\"a\\u0009b\\\\\"");
     }

@@ -38,7 +38,7 @@ fn target(arch: Arch) -> &'static str {
 pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
     let abi = "../command/barewire-cli/tests/clients/spidev_abi.c";
     let mut files = vec![
-        ("bin/spibench".into(), build::hand_written(dirs, arch)?),
+        ("bin/spibench".into(), build::marked(dirs, arch, "spibench")?),
         ("module-lib.sh".into(), dirs.source("module-lib.sh")),
     ];
     for source in ["spimessage.c", "spichecks.c", abi] {
@@ -140,9 +140,7 @@ fn made(
             fs::write(&to, content).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
         }
     }
-    let log = dirs.made("log", &format!("{folder}.log"))?;
-    build::make_modules(&build::headers(kernel)?, place, arch, &log)?;
-    if module.is_file() { Ok(module) } else { Err(format!("no {} was built", module.display())) }
+    build::make_module(dirs, kernel, arch, module)
 }
 
 #[cfg(test)]

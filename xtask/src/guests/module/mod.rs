@@ -164,7 +164,7 @@ fn step(cx: &Context) -> Outcome {
 fn told(options: &Options, ran: &Ran) -> String {
     let Ran { results, pairs } = ran;
     if options.json {
-        return table::json(&results.rows, &results.counts);
+        return table::json(&results.rows, &results.counts, &results.steps);
     }
     let names: Vec<&str> = boards().map(|board| board.name).collect();
     let [passed, failed, skipped] =
