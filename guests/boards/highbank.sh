@@ -8,3 +8,5 @@ LOOPBACK=1
 FIXED_CLOCK=150000000
 WRONG="interrupts:fff11000 timer:fff34000 disabled-sdhci:ffe0e000 hole:fff38000 memory:8000000"
 DISABLED_BANK=fff31000
+# Its guest is slow, and this is done 100 times elsewhere.
+RELOADS=20

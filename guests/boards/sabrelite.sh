@@ -6,3 +6,4 @@ BANK=gpio@0x20a4000.19,unsafe-shared LINE=gpio@0x20a4000:19
 CLOCK_IS_ASKED=1
 HAND="ecspi 0x02008000 0x020a4000 19"
 WRONG="disabled-ecspi2:200c000 interrupts:a01000 clocks:20c4000 memory:18000000"
+RELOADS=20

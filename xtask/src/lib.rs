@@ -71,6 +71,14 @@ enum Command {
         #[command(flatten)]
         install: Install,
     },
+    /// The kernel module in place of Linux's drivers, under stock Debian kernels
+    #[command(after_help = guests::module::list())]
+    Kernel {
+        #[command(flatten)]
+        options: guests::module::Options,
+        #[command(flatten)]
+        install: Install,
+    },
     /// Linux's own SPI and chip drivers, unmodified, on the simulated boards
     #[command(after_help = linux_on_sim::list())]
     LinuxOnSim {
@@ -160,6 +168,7 @@ fn execute(command: &Command) -> Result<End, String> {
         }
         Command::Tidy => tidy::run(&root, &console).map(|findings| End::of_check(findings == 0)),
         Command::Guests { options, install } => guests::run(options, &cx(install)),
+        Command::Kernel { options, install } => guests::module::run(options, &cx(install)),
         Command::LinuxOnSim { options, install } => linux_on_sim::run(options, &cx(install)),
         Command::Clients { options, install } => Ok(clients::run(options, &cx(install))),
         Command::Faults => faults::run(&root, console),

@@ -15,6 +15,10 @@ pub(crate) const LIBRARY_ARM64: &str = "aarch64-unknown-linux-gnu";
 pub(crate) const LIBRARY_ARMHF: &str = ARMHF;
 pub(crate) const LIBRARY_AMD64: &str = "x86_64-unknown-linux-gnu";
 
+/// Code for kernels, which have no floating point.
+pub(crate) const KERNEL_ARM64: &str = "aarch64-unknown-none-softfloat";
+pub(crate) const KERNEL_ARMHF: &str = "armv7a-none-eabi";
+
 /// The environment of a build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {

@@ -7,8 +7,7 @@ use crate::report::plural;
 use crate::step::{Lane, Step};
 use crate::tidy;
 
-pub(super) const FMT: Step =
-    step("fmt", "rustfmt has nothing to change, in either workspace", 1, fmt);
+pub(super) const FMT: Step = step("fmt", "rustfmt has nothing to change, in any workspace", 1, fmt);
 
 pub(super) const TIDY: Step = step("tidy", "the house rules", 1, house_rules);
 
@@ -30,16 +29,18 @@ const fn step(
 fn fmt(cx: &Context) -> Outcome {
     // By default rustfmt colours its differences even into a file.
     let colour = if cx.console.colour() { "always" } else { "never" };
-    let workspaces = ["Cargo.toml", "iommu/Cargo.toml"].map(|manifest| {
+    let wrong = [".", "iommu", "kernel"].into_iter().find(|folder| {
+        let manifest = format!("{folder}/Cargo.toml");
         let args =
-            ["fmt", "--all", "--check", "--manifest-path", manifest, "--", "--color", colour];
-        cx.run(&Task::new("cargo", &args))
+            ["fmt", "--all", "--check", "--manifest-path", &manifest, "--", "--color", colour];
+        cx.run(&Task::new("cargo", &args)).verdict == Verdict::Failed
     });
-    let wrong = workspaces.iter().position(|outcome| outcome.verdict == Verdict::Failed);
     match wrong {
         None => Outcome::passed(),
-        Some(0) => Outcome::failed().with_note("remedy: cargo fmt --all".into()),
-        Some(_) => Outcome::failed().with_note("remedy: cd iommu && cargo fmt --all".into()),
+        Some(".") => Outcome::failed().with_note("remedy: cargo fmt --all".into()),
+        Some(folder) => {
+            Outcome::failed().with_note(format!("remedy: cd {folder} && cargo fmt --all"))
+        }
     }
 }
 

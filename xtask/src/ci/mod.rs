@@ -19,7 +19,7 @@
 //!    `no_std`, `msrv`) have a directory each and build as few packages as they can. So has
 //!    `iommu`, another workspace. When one of the two lanes above has ended, it takes the next of
 //!    these steps, so that both lanes end at about the same time.
-//! 4. [`Lane::Apart`]: `guests` and `linux_sim`, whose boots use both cores.
+//! 4. [`Lane::Apart`]: `guests`, `kernel` and `linux_sim`, whose boots use both cores.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
@@ -86,6 +86,7 @@ pub(crate) const STEPS: &[Step] = &[
     checkers::MSRV,
     checkers::DENY,
     guests::STEP,
+    guests::module::STEP,
     linux_on_sim::STEP,
 ];
 

@@ -107,13 +107,16 @@ pub(crate) struct Board {
     /// Whether it has a second processor for two processes at once.
     pub(super) processors: u8,
     pub(super) boots: &'static [&'static Boot],
+    /// Those of `cargo xtask kernel`.
+    pub(super) module_boots: &'static [&'static Boot],
 }
 
 /// One boot of a board: a script, and the machine it wants.
 #[derive(Debug)]
 pub(super) struct Boot {
-    /// The script is `guests/checks/NAME.sh`: [`Boot::script`].
     pub(super) name: &'static str,
+    /// The script is `guests/checks/SCRIPT.sh`.
+    pub(super) script: &'static str,
     /// The fragment of the device tree is `guests/dts/BOARD-TREE.dtsi`.
     pub(super) tree: &'static str,
     /// Where the flash is wired to, if not where the board says.
@@ -131,21 +134,18 @@ pub(super) struct Boot {
     pub(super) kernel: Flavour,
     /// With the program that judges the bus on a busy machine.
     pub(super) judged: bool,
-    /// Write down what the kernel runs, and count its steps: with all processors, unlike other counts.
+    /// Write down what the kernel runs, and count its steps: with all processors, unlike other counts, and nothing of
+    /// ours.
     pub(super) stepped: bool,
     /// Seconds after which the guest is given up.
     pub(super) timeout_s: u64,
 }
 
 impl Boot {
-    /// The script of `guests/checks/`: that of the boot's name, but steps are counted alike on both kernels.
-    pub(super) fn script(&self) -> &'static str {
-        if self.stepped { STEPS.name } else { self.name }
-    }
-
     const fn new(name: &'static str, timeout_s: u64) -> Self {
         Self {
             name,
+            script: name,
             tree: "spi",
             wiring: None,
             merged: false,
@@ -194,8 +194,13 @@ const COUNT: Boot = Boot {
     ..Boot::new("count", 600)
 };
 /// The kernel's own paths on the newer kernel, for the comparison that `barewire demo` draws.
-const COUNT_NEWER: Boot =
-    Boot { name: "count-newer", tree: "spba", kernel: Flavour::Newer, ..COUNT };
+const COUNT_NEWER: Boot = Boot {
+    name: "count-newer",
+    script: "count-newer",
+    tree: "spba",
+    kernel: Flavour::Newer,
+    ..COUNT
+};
 /// The kernel's own steps, by function. Addresses as kallsyms has them, and the other arguments as for [`COUNT`].
 const STEPS: Boot = Boot {
     kernel_args: "nokaslr randomize_kstack_offset=off norandmaps",
@@ -203,12 +208,24 @@ const STEPS: Boot = Boot {
     stepped: true,
     ..Boot::new("steps", 600)
 };
+/// By the same script on the newer kernel.
 const STEPS_NEWER: Boot =
     Boot { name: "steps-newer", tree: "spba", kernel: Flavour::Newer, ..STEPS };
 /// Threads and processes of all priorities on one controller, on a kernel with PREEMPT_RT that is kept busy.
 const LOAD: Boot = Boot { kernel: Flavour::RealTime, judged: true, ..Boot::new("load", 600) };
 /// Not together with instructions, since it makes each load and store slow.
 const ACCESSES: Boot = Boot { accesses: true, ..Boot::new("accesses", 600) };
+/// This project's kernel module in place of the kernel's driver.
+const MODULE: Boot = Boot { kernel_args: "", ..Boot::new("module", 900) };
+/// What clients in the kernel cost with either driver.
+const MODULE_COUNT: Boot = Boot { name: "module-count", script: "module-count", ..COUNT };
+const MODULE_ACCESSES: Boot =
+    Boot { name: "module-accesses", script: "module-accesses", ..ACCESSES };
+/// The same on the newer kernel, in whose tree i.MX 8M Plus's ECSPIs are elsewhere.
+const MODULE_NEWER: Boot =
+    Boot { name: "module-newer", tree: "spba", kernel: Flavour::Newer, ..MODULE };
+const MODULE_COUNT_NEWER: Boot =
+    Boot { name: "module-count-newer", tree: "spba", kernel: Flavour::Newer, ..MODULE_COUNT };
 
 /// All of them; the slowest first, so that the last one to end is a short one.
 pub(crate) const BOARDS: [&Board; 4] = [&HIGHBANK, &RASPI3B, &SABRELITE, &IMX8MP_EVK];
@@ -238,6 +255,7 @@ const IMX8MP_EVK: Board = Board {
         &STEPS,
         &STEPS_NEWER,
     ],
+    module_boots: &[&MODULE, &MODULE_NEWER, &MODULE_COUNT, &MODULE_COUNT_NEWER, &MODULE_ACCESSES],
 };
 
 const SABRELITE: Board = Board {
@@ -252,6 +270,7 @@ const SABRELITE: Board = Board {
     modules: &["imx2_wdt", "gpio-mxc", "spi-imx", "spi-nor", "mtdblock"],
     processors: 2,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &NAMESPACES, &COUNT, &ACCESSES, &STEPS],
+    module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
 };
 
 const RASPI3B: Board = Board {
@@ -280,6 +299,7 @@ const RASPI3B: Board = Board {
         &ACCESSES,
         &STEPS,
     ],
+    module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
 };
 
 const HIGHBANK: Board = Board {
@@ -296,6 +316,7 @@ const HIGHBANK: Board = Board {
     modules: &["spi-pl022", "spi-nor", "mtdblock"],
     processors: 1,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT, &ACCESSES],
+    module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
 };
 
 #[cfg(test)]
@@ -308,8 +329,8 @@ mod tests {
         let there = |path: String| assert!(guests.join(&path).is_file(), "no guests/{path}");
         for board in BOARDS {
             there(format!("boards/{}.sh", board.name));
-            for boot in board.boots {
-                there(format!("checks/{}.sh", boot.script()));
+            for boot in board.boots.iter().chain(board.module_boots) {
+                there(format!("checks/{}.sh", boot.script));
                 there(format!("dts/{}-{}.dtsi", board.name, boot.tree));
             }
         }

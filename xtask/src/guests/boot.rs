@@ -21,33 +21,8 @@ use crate::check::{Check, Verdict};
 /// How long a guest that said it is done may take to switch itself off.
 const OFF: Duration = Duration::from_secs(20);
 
-/// The command, the hand-written loop, programs that are linked dynamically, and what is loaded into them.
-#[derive(Clone, Debug)]
-pub(super) struct Programs {
-    pub(super) command: PathBuf,
-    pub(super) hand_written: PathBuf,
-    /// The library that `barewire run` loads.
-    pub(super) library: PathBuf,
-    pub(super) clients: Vec<PathBuf>,
-    /// The loader, and the C library.
-    pub(super) c_library: Vec<PathBuf>,
-}
-
-impl Programs {
-    fn add_to(&self, archive: &mut Archive) -> Result<(), String> {
-        archive.file("bin/barewire", 0o755, &build::read(&self.command)?);
-        archive.file("bin/spibench", 0o755, &build::read(&self.hand_written)?);
-        archive.directory("lib");
-        archive.file("bin/libbarewire_spidev.so", 0o755, &build::read(&self.library)?);
-        for (place, files) in [("bin", &self.clients), ("lib", &self.c_library)] {
-            for file in files {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                archive.file(&format!("{place}/{name}"), 0o755, &build::read(file)?);
-            }
-        }
-        Ok(())
-    }
-}
+/// Files of a guest's own: where each goes, and where it is.
+pub(super) type Files = Vec<(String, PathBuf)>;
 
 /// Everything a boot is made of.
 #[derive(Debug)]
@@ -61,16 +36,12 @@ pub(super) struct Parts<'a> {
     pub(super) device_tree: PathBuf,
     pub(super) wiring: PathBuf,
     pub(super) busybox: PathBuf,
-    /// Nothing of ours runs where the kernel's steps are counted.
-    pub(super) programs: Option<Programs>,
+    /// The plugin that writes down what the kernel runs, if its steps are counted.
+    pub(super) stepping: Option<PathBuf>,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
-    /// For a boot that is judged by it.
-    pub(super) judge: Option<PathBuf>,
-    /// The script loads it.
-    pub(super) uio_module: Option<PathBuf>,
-    /// For a boot whose kernel's steps are counted.
-    pub(super) stepping: Option<build::Stepping>,
+    /// Programs, what they load, and modules that the script loads.
+    pub(super) files: Files,
 }
 
 /// The checks and counts that a guest reported, and the host's findings afterwards.
@@ -147,25 +118,22 @@ impl Parts<'_> {
 
     fn initramfs(&self, content: &[u8]) -> Result<Vec<u8>, String> {
         let mut archive = Archive::default();
-        for dir in ["bin", "dev", "etc", "m", "proc", "run", "run/lock", "sys", "tmp"] {
+        for dir in ["bin", "dev", "etc", "lib", "m", "proc", "run", "run/lock", "sys", "tmp"] {
             archive.directory(dir);
         }
         let source = |name: &str| build::read(&self.dirs.source(name));
         archive.file("init", 0o755, &source("init.sh")?);
         archive.file("lib.sh", 0o644, &source("lib.sh")?);
         archive.file("board.sh", 0o644, &source(&format!("boards/{}.sh", self.board.name))?);
-        archive.file("check.sh", 0o644, &source(&format!("checks/{}.sh", self.boot.script()))?);
+        archive.file("check.sh", 0o644, &source(&format!("checks/{}.sh", self.boot.script))?);
         let page = source("../docs/boards.md")?;
         let boot = format!("{}/{}", self.board.name, self.boot.name);
         let steps = doc::blocks(&String::from_utf8_lossy(&page), &boot);
         archive.file("steps", 0o644, steps.as_bytes());
         archive.file("bin/busybox", 0o755, &build::read(&self.busybox)?);
         archive.symlink("bin/sh", "busybox");
-        if let Some(judge) = &self.judge {
-            archive.file("bin/under_load", 0o755, &build::read(judge)?);
-        }
-        if let Some(programs) = &self.programs {
-            programs.add_to(&mut archive)?;
+        for (place, file) in &self.files {
+            archive.file(place, 0o755, &build::read(file)?);
         }
         archive.file("etc/passwd", 0o644, b"root::0:0::/:/bin/sh\nuser::1000:1000::/:/bin/sh\n");
         archive.file("etc/group", 0o644, b"root::0:\nuser::1000:\n");
@@ -177,13 +145,6 @@ impl Parts<'_> {
             order += &format!("{name}\n");
         }
         archive.file("m/order", 0o644, order.as_bytes());
-        if let Some(module) = &self.uio_module {
-            archive.file("m/uio_pdrv_genirq.ko", 0o644, &build::read(module)?);
-        }
-        if let Some(build::Stepping { program, module, .. }) = &self.stepping {
-            archive.file("bin/spisteps", 0o755, &build::read(program)?);
-            archive.file("m/steps_spi.ko", 0o644, &build::read(module)?);
-        }
         Ok(archive.finish())
     }
 
@@ -252,7 +213,7 @@ impl Parts<'_> {
             plugin += &format!(",range={block},range={bank},accesses={}", self.marks()?.display());
         }
         qemu.args(["-plugin", &plugin]);
-        if let Some(build::Stepping { plugin, .. }) = &self.stepping {
+        if let Some(plugin) = &self.stepping {
             let steps::Traced { trace, symbols, .. } = self.traced()?;
             let [plugin, trace, symbols] = [plugin, &trace, &symbols].map(|path| path.display());
             qemu.arg("-plugin").arg(format!("{plugin},trace={trace},symbols={symbols}"));

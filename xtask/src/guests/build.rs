@@ -66,16 +66,16 @@ pub(super) fn judge(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
     place.example("under_load", arch.target())
 }
 
-/// Builds the hand-written loop, statically.
-pub(super) fn hand_written(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
-    let out = dirs.made("made", &format!("spibench.{}", arch.linux()))?;
+/// Builds the program `guests/NAME.c` that executes marks, statically.
+pub(super) fn marked(dirs: &Dirs, arch: Arch, name: &str) -> Result<PathBuf, String> {
+    let out = dirs.made("made", &format!("{name}.{}", arch.linux()))?;
     let mut gcc = Command::new(format!("{}gcc", arch.cross()));
     if arch == Arch::Armhf {
-        // Its marks are instructions of four bytes.
+        // The marks are instructions of four bytes.
         gcc.arg("-marm");
     }
-    gcc.args(["-O2", "-static", "-w", "-o"]).arg(&out).arg(dirs.source("spibench.c"));
-    tool::answer(&mut gcc)?;
+    gcc.args(["-O2", "-Wall", "-Werror", "-static", "-pthread", "-o"]).arg(&out);
+    tool::answer(gcc.arg(dirs.source(&format!("{name}.c"))))?;
     Ok(out)
 }
 
@@ -85,14 +85,19 @@ pub(super) fn clients(dirs: &Dirs, arch: Arch) -> Result<Vec<PathBuf>, String> {
         let source = dirs.source(source);
         let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let out = dirs.made(&format!("clients-{}", arch.linux()), &name)?;
-        let mut gcc = Command::new(format!("{}gcc", arch.cross()));
-        gcc.args(["-O2", "-w", "-pthread", "-DJEDEC_ID=0xef,0x40,0x19", "-DIS_ERASED(byte)=1"]);
-        gcc.arg("-o").arg(&out).arg(source);
-        tool::answer(&mut gcc)?;
+        tool::answer(&mut client(arch, &source, &out))?;
         Ok(out)
     };
     let abi = "../command/barewire-cli/tests/clients/spidev_abi.c";
     ["spimessage.c", "spichecks.c", abi].into_iter().map(build).collect()
+}
+
+/// The compiler's call for a program that was written for spidev.
+pub(super) fn client(arch: Arch, source: &Path, out: &Path) -> Command {
+    let mut gcc = Command::new(format!("{}gcc", arch.cross()));
+    gcc.args(["-O2", "-w", "-pthread", "-DJEDEC_ID=0xef,0x40,0x19", "-DIS_ERASED(byte)=1"]);
+    gcc.arg("-o").arg(out).arg(source);
+    gcc
 }
 
 /// The C library that they are linked to, by the names under which it is loaded: the cross compiler's own.
@@ -117,32 +122,6 @@ pub(super) fn plugin(dirs: &Dirs, name: &str) -> Result<PathBuf, String> {
     gcc.arg(dirs.source(&format!("{name}.c"))).arg("-Wl,--unresolved-symbols=ignore-all");
     tool::answer(&mut gcc)?;
     Ok(out)
-}
-
-/// What a boot needs whose kernel's steps are counted.
-#[derive(Clone, Debug)]
-pub(super) struct Stepping {
-    /// QEMU's plugin.
-    pub(super) plugin: PathBuf,
-    /// The program that runs the operations.
-    pub(super) program: PathBuf,
-    /// The driver that sends messages inside the kernel.
-    pub(super) module: PathBuf,
-}
-
-/// Builds it.
-pub(super) fn stepping(dirs: &Dirs, kernel: &Kernel, arch: Arch) -> Result<Stepping, String> {
-    let program = dirs.made("made", &format!("spisteps.{}", arch.linux()))?;
-    let mut gcc = Command::new(format!("{}gcc", arch.cross()));
-    if arch == Arch::Armhf {
-        // Its marks are instructions of four bytes.
-        gcc.arg("-marm");
-    }
-    gcc.args(["-O2", "-Wall", "-Werror", "-static", "-pthread", "-o"]).arg(&program);
-    tool::answer(gcc.arg(dirs.source("spisteps.c")))?;
-    let code = String::from_utf8_lossy(&read(&dirs.source("steps_spi.c"))?).into_owned();
-    let module = module(dirs, kernel, arch, "steps_spi", &code)?;
-    Ok(Stepping { plugin: plugin(dirs, "steps")?, program, module })
 }
 
 /// Debian's tree with fragments behind it, and with the overlay of the board `merged`.
@@ -186,13 +165,19 @@ fn merge(dirs: &Dirs, base: &Path, board: &str) -> Result<PathBuf, String> {
     Ok(folder.join("board-barewire.dtb"))
 }
 
-/// Builds uio_pdrv_genirq, which Debian's kernels are configured without.
-pub(super) fn uio_module(
+/// Builds a module of one file against a kernel's headers, unless it was built before: uio_pdrv_genirq, which Debian's
+/// kernels are configured without, and the driver that sends messages where steps are counted.
+pub(super) fn module(
     dirs: &Dirs,
     kernel: &Kernel,
     arch: Arch,
     source: &Path,
 ) -> Result<PathBuf, String> {
+    let name = source.file_stem().unwrap_or_default().to_string_lossy();
+    let kind = name.split('_').next().unwrap_or(&name);
+    let folder = format!("{kind}-{}", kernel.version);
+    let module = dirs.made(&folder, &format!("{name}.ko"))?;
+    let copy = dirs.made(&folder, &format!("{name}.c"))?;
     let mut code = String::from_utf8_lossy(&read(source)?).into_owned();
     if arch == Arch::Armhf {
         // The build program that makes aliases is of the host's word size and refuses the table. The
@@ -200,27 +185,21 @@ pub(super) fn uio_module(
         let kept = code.lines().filter(|line| !line.contains("MODULE_DEVICE_TABLE"));
         code = kept.collect::<Vec<_>>().join("\n") + "\n";
     }
-    module(dirs, kernel, arch, "uio_pdrv_genirq", &code)
-}
-
-/// Builds a module of that code against a kernel's headers, unless it was built before.
-///
-/// The headers are unpacked and not installed, so three things in them must point to where they are:
-/// the Makefile that includes the common one, the variables, and the links to the build programs.
-fn module(
-    dirs: &Dirs,
-    kernel: &Kernel,
-    arch: Arch,
-    name: &str,
-    code: &str,
-) -> Result<PathBuf, String> {
-    let kind = name.split('_').next().unwrap_or(name);
-    let folder = format!("{kind}-{}", kernel.version);
-    let module = dirs.made(&folder, &format!("{name}.ko"))?;
-    let source = dirs.made(&folder, &format!("{name}.c"))?;
-    if module.is_file() && fs::read_to_string(&source).is_ok_and(|built| built == code) {
+    if module.is_file() && fs::read_to_string(&copy).is_ok_and(|built| built == code) {
         return Ok(module);
     }
+    // What is left of a build that fails now would pass for its module.
+    let _ = fs::remove_file(&module);
+    write_anew(&copy, &code)?;
+    write_anew(&dirs.made(&folder, "Makefile")?, &format!("obj-m := {name}.o\n"))?;
+    make_module(dirs, kernel, arch, module)
+}
+
+/// A kernel's headers, as modules are built against them.
+///
+/// They are unpacked and not installed, so three things in them must point to where they are: the Makefile
+/// that includes the common one, the variables, and the links to the build programs.
+fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
     let (abi, version) = (kernel.abi(), &kernel.version);
     let Some(Headers { own, common, kbuild }) = &kernel.headers else {
         return Err(format!("the headers of {version} are not fetched"));
@@ -233,16 +212,13 @@ fn module(
         .into_iter()
         .find(|path| path.join("scripts").is_dir())
         .ok_or_else(|| format!("no build programs in {}", kbuild.display()))?;
-    let write = |path: &Path, text: &str| {
-        fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
-    };
-    write(&headers.join("Makefile"), &format!("include {}/Makefile\n", common.display()))?;
+    write_anew(&headers.join("Makefile"), &format!("include {}/Makefile\n", common.display()))?;
     let variables = headers.join(".kernelvariables");
     if let Ok(text) = fs::read_to_string(&variables) {
         let installed = format!("/usr/src/linux-headers-{abi}-common");
         let ours = common.to_string_lossy();
         if !text.contains(&*ours) {
-            write(&variables, &text.replace(&installed, &ours))?;
+            write_anew(&variables, &text.replace(&installed, &ours))?;
         }
     }
     for dir in [&headers, &common] {
@@ -253,16 +229,31 @@ fn module(
                 .map_err(|e| format!("cannot link {}: {e}", link.display()))?;
         }
     }
-    let _ = fs::remove_file(&module);
-    write(&source, code)?;
-    write(&dirs.made(&folder, "Makefile")?, &format!("obj-m := {name}.o\n"))?;
+    Ok(headers)
+}
+
+/// Makes a module in its folder, where its sources and their Makefile are, against a kernel's headers.
+pub(super) fn make_module(
+    dirs: &Dirs,
+    kernel: &Kernel,
+    arch: Arch,
+    module: PathBuf,
+) -> Result<PathBuf, String> {
+    let folder = module.parent().unwrap_or(&module);
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut make = Command::new("make");
-    make.arg("-s").arg("-C").arg(&headers).arg(format!("M={}", dirs.work.join(&folder).display()));
+    make.arg("-s").arg("-C").arg(headers(kernel)?).arg(format!("M={}", folder.display()));
     make.arg(format!("ARCH={}", arch.linux())).arg(format!("CROSS_COMPILE={}", arch.cross()));
     // Type information of modules would need pahole.
     make.args(["CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]);
-    tool::run(&mut make, &dirs.made("log", &format!("{folder}.log"))?)?;
+    tool::run(&mut make, &dirs.made("log", &format!("{name}.log"))?)?;
     if module.is_file() { Ok(module) } else { Err(format!("no {} was built", module.display())) }
+}
+
+/// A new file in the place of the old one, which may have other names.
+fn write_anew(path: &Path, text: &str) -> Result<(), String> {
+    let _ = fs::remove_file(path);
+    fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
 /// A file's content.

@@ -13,6 +13,7 @@ mod build;
 mod counts;
 mod doc;
 mod flash;
+pub(crate) mod module;
 mod modules;
 pub(crate) mod newc;
 mod packages;
@@ -21,6 +22,7 @@ mod steps;
 mod table;
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -36,7 +38,7 @@ use crate::tally::Tally;
 use board::{Arch, BOARDS, Board, Boot, Flavour};
 use build::Dirs;
 use counts::Counts;
-use packages::Packages;
+use packages::{Kernel, Packages};
 use table::Row;
 
 /// The reviewed instruction counts.
@@ -133,6 +135,22 @@ impl Results {
     fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|(_, check)| check.verdict == verdict).count()
     }
+
+    /// The end of a step in which each check counts as a test.
+    fn outcome(&self) -> Outcome {
+        let of = |verdict| self.rows.iter().filter(move |(_, check)| check.verdict == verdict);
+        let line = |(board, check): &Row| format!("{board}, {}: {}", check.name, check.why);
+        let skips = of(Verdict::Skipped).map(|row| format!("SKIPPED: guest {}", line(row)));
+        let failed = self.count(Verdict::Failed) as u64;
+        let tally = Tally {
+            passed: self.count(Verdict::Passed) as u64,
+            failed,
+            skipped: skips.collect(),
+            failures: of(Verdict::Failed).map(line).collect(),
+            ..Tally::default()
+        };
+        Outcome::of_tests(failed == 0, tally)
+    }
 }
 
 /// The command.
@@ -169,18 +187,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
         Err(stop) => return stop.outcome(STEP.name, cx),
     };
     cx.console.say(&told(&options, &results));
-    let of = |verdict| results.rows.iter().filter(move |(_, check)| check.verdict == verdict);
-    let line = |(board, check): &Row| format!("{board}, {}: {}", check.name, check.why);
-    let skips = of(Verdict::Skipped).map(|row| format!("SKIPPED: guest {}", line(row)));
-    let failed = results.count(Verdict::Failed) as u64;
-    let tally = Tally {
-        passed: results.count(Verdict::Passed) as u64,
-        failed,
-        skipped: skips.collect(),
-        failures: of(Verdict::Failed).map(line).collect(),
-        ..Tally::default()
-    };
-    Outcome::of_tests(failed == 0, tally)
+    results.outcome()
 }
 
 fn told(options: &Options, results: &Results) -> String {
@@ -210,40 +217,61 @@ fn skipped(options: &Options, why: &str) -> Vec<Row> {
     options.jobs().into_iter().map(check).collect()
 }
 
-/// Prepares and boots what was asked for.
+/// Prepares and boots what was asked for, and judges the counts.
 fn all(options: &Options, cx: &Context) -> Result<Results, Stop> {
-    let say = |line: &str| cx.console.aside(&format!("guests: {line}"));
     let jobs = options.jobs();
+    let (dirs, mut results) = boots(
+        cx,
+        "guests",
+        &jobs,
+        options.update,
+        build,
+        |dirs, packages, compiled, job, kernel| files(dirs, packages, compiled, job, kernel),
+    )?;
+    judge_counts(&dirs, &jobs, &mut results).map_err(Stop::Broke)?;
+    Ok(results)
+}
+
+/// Boots all jobs: `build` compiles for their architectures while packages are fetched, and `files` names those of a
+/// boot. `who` is the subcommand.
+fn boots<B: Send>(
+    cx: &Context,
+    who: &str,
+    jobs: &[Job],
+    update: bool,
+    build: impl FnOnce(&Dirs, &[Arch], &dyn Fn(&str)) -> Result<B, String> + Send,
+    files: impl Fn(&Dirs, &Packages, &B, Job, &Kernel) -> Result<boot::Files, String>,
+) -> Result<(Dirs, Results), Stop> {
+    let say = |line: &str| cx.console.aside(&format!("{who}: {line}"));
     let dirs = Dirs { work: cx.target().join("guests"), root: cx.root.clone() };
-    // Nothing of ours runs where the kernel's steps are counted.
-    let arches = arches(jobs.iter().filter(|(_, boot)| !boot.stepped));
+    let arches = arches(jobs);
     // One waits for the network, the other computes.
     let (packages, built) = std::thread::scope(|scope| {
         let building = scope.spawn(|| build(&dirs, &arches, &say));
-        let packages = Packages::obtain(&dirs.work, options.update, &say);
+        let packages = Packages::obtain(&dirs.work, update, &say);
         (packages, building.join().expect("no build panics"))
     });
     let (packages, built) = (packages.map_err(Stop::Lacks)?, built.map_err(Stop::Broke)?);
-    let set = prepare(&dirs, &packages, &jobs, &built).map_err(Stop::Broke)?;
+    let files = |job, kernel: &Kernel| files(&dirs, &packages, &built, job, kernel);
+    let set = prepare(&dirs, &packages, jobs, files).map_err(Stop::Broke)?;
     let mut results = boot_all(set, &say).map_err(Stop::Broke)?;
     let without =
         jobs.iter().filter(|(board, boot)| packages.kernel(board.arch, boot.kernel).is_none());
     results.rows.extend(without.map(|(board, boot)| {
         let what = boot.kernel.describe();
         let why = format!(
-            "no {what} for arm64 in apt's sources; once they have it: cargo xtask guests --update {}/{}",
+            "no {what} for arm64 in apt's sources; once they have it: cargo xtask {who} --update {}/{}",
             board.name, boot.name
         );
         (board.name, Check::new(boot.name, Verdict::Skipped, why))
     }));
-    judge_counts(&dirs, &jobs, &mut results).map_err(Stop::Broke)?;
-    Ok(results)
+    Ok((dirs, results))
 }
 
-/// The architectures of the jobs' boards, each once.
-fn arches<'j>(jobs: impl Iterator<Item = &'j Job>) -> Vec<Arch> {
+/// The architectures of the boards whose jobs run something of ours, each once.
+fn arches(jobs: &[Job]) -> Vec<Arch> {
     let mut arches: Vec<Arch> = Vec::new();
-    for (board, _) in jobs {
+    for (board, _) in jobs.iter().filter(|(_, boot)| !boot.stepped) {
         if !arches.contains(&board.arch) {
             arches.push(board.arch);
         }
@@ -251,19 +279,58 @@ fn arches<'j>(jobs: impl Iterator<Item = &'j Job>) -> Vec<Arch> {
     arches
 }
 
-/// Compiles for architectures: the command, the hand-written loop, the programs.
-fn build(
-    dirs: &Dirs,
-    arches: &[Arch],
-    say: &dyn Fn(&str),
-) -> Result<Vec<(Arch, boot::Programs)>, String> {
+/// What is compiled for an architecture, by its place in a guest.
+type Compiled = (Arch, boot::Files);
+
+/// Compiles for architectures: the command, the hand-written loop, and the programs with their C library.
+fn build(dirs: &Dirs, arches: &[Arch], say: &dyn Fn(&str)) -> Result<Vec<Compiled>, String> {
     if arches.is_empty() {
         return Ok(Vec::new());
     }
     let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
     say(&format!("building the command for {}", targets.join(" and ")));
-    let built = build::cargo(dirs, arches)?.into_iter();
-    built.map(|made| Ok((made.arch, programs(dirs, made)?))).collect()
+    let built = build::cargo(dirs, arches)?.into_iter().map(|made| {
+        let mut files = placed("bin", build::clients(dirs, made.arch)?);
+        files.extend(placed("lib", build::c_library(made.arch)?));
+        files.push(("bin/spibench".into(), build::marked(dirs, made.arch, "spibench")?));
+        files.push(("bin/barewire".into(), made.command));
+        files.push(("bin/libbarewire_spidev.so".into(), made.library));
+        Ok((made.arch, files))
+    });
+    built.collect()
+}
+
+/// Files under their own names in a directory of a guest.
+fn placed(directory: &str, files: Vec<PathBuf>) -> boot::Files {
+    let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    files.into_iter().map(|file| (format!("{directory}/{}", name(&file)), file)).collect()
+}
+
+/// The files of a boot.
+fn files(
+    dirs: &Dirs,
+    packages: &Packages,
+    compiled: &[Compiled],
+    (board, boot): Job,
+    kernel: &Kernel,
+) -> Result<boot::Files, String> {
+    if boot.stepped {
+        let source = dirs.source("steps_spi.c");
+        return Ok(vec![
+            ("bin/spisteps".into(), build::marked(dirs, board.arch, "spisteps")?),
+            ("m/steps_spi.ko".into(), build::module(dirs, kernel, board.arch, &source)?),
+        ]);
+    }
+    let own = compiled.iter().find(|(arch, _)| *arch == board.arch);
+    let mut files = own.map(|(_, files)| files.clone()).unwrap_or_default();
+    if boot.modules.contains(&"uio") {
+        let module = build::module(dirs, kernel, board.arch, &packages.uio_source)?;
+        files.push(("m/uio_pdrv_genirq.ko".into(), module));
+    }
+    if boot.judged {
+        files.push(("bin/under_load".into(), build::judge(dirs, board.arch)?));
+    }
+    Ok(files)
 }
 
 /// Makes everything else that the jobs boot.
@@ -271,22 +338,14 @@ fn prepare<'a>(
     dirs: &'a Dirs,
     packages: &Packages,
     jobs: &[Job],
-    built: &[(Arch, boot::Programs)],
+    files: impl Fn(Job, &Kernel) -> Result<boot::Files, String>,
 ) -> Result<Vec<boot::Parts<'a>>, String> {
     let mut parts: Vec<boot::Parts<'_>> = Vec::new();
     let wiring = build::plugin(dirs, "wire")?;
     for &(board, boot) in jobs {
         let Some(kernel) = packages.kernel(board.arch, boot.kernel) else { continue };
-        let built = built.iter().find(|(arch, _)| *arch == board.arch && !boot.stepped);
-        let uio_module = match boot.modules.contains(&"uio") {
-            true => Some(build::uio_module(dirs, kernel, board.arch, &packages.uio_source)?),
-            false => None,
-        };
         let modules = modules::Index::read(&kernel.modules())?
             .closure(&[board.modules, boot.modules].concat())?;
-        let judge = boot.judged.then(|| build::judge(dirs, board.arch)).transpose()?;
-        let stepping =
-            boot.stepped.then(|| build::stepping(dirs, kernel, board.arch)).transpose()?;
         let fragment = format!("{}-{}", board.name, boot.tree);
         parts.push(boot::Parts {
             dirs,
@@ -303,25 +362,12 @@ fn prepare<'a>(
             )?,
             wiring: wiring.clone(),
             busybox: packages.busybox(board.arch),
-            programs: built.map(|(_, programs)| programs.clone()),
+            stepping: boot.stepped.then(|| build::plugin(dirs, "steps")).transpose()?,
             modules,
-            judge,
-            uio_module,
-            stepping,
+            files: files((board, boot), kernel)?,
         });
     }
     Ok(parts)
-}
-
-fn programs(dirs: &Dirs, built: build::Built) -> Result<boot::Programs, String> {
-    let build::Built { arch, command, library } = built;
-    Ok(boot::Programs {
-        command,
-        library,
-        hand_written: build::hand_written(dirs, arch)?,
-        clients: build::clients(dirs, arch)?,
-        c_library: build::c_library(arch)?,
-    })
 }
 
 /// Boots all, and gathers in the order of the jobs. With two processors, three at a time, because a guest often waits.
@@ -416,6 +462,13 @@ mod tests {
         let one = of(&["raspi3b/uio"]).jobs();
         assert_eq!((one.len(), one[0].0.name, one[0].1.name), (1, "raspi3b", "uio"));
         assert!(of(&["sabrelite"]).jobs().iter().all(|(board, _)| board.name == "sabrelite"));
+    }
+
+    #[test]
+    fn boots_that_count_steps_need_no_build_of_ours() {
+        let needed = |names: &[&str]| arches(&of(names).jobs());
+        assert_eq!(needed(&["imx8mp-evk/steps", "sabrelite/steps"]), []);
+        assert_eq!(needed(&["imx8mp-evk/steps", "sabrelite/count"]), [Arch::Armhf]);
     }
 
     #[test]

@@ -27,8 +27,8 @@ struct Workspace {
 
 impl Cargo {
     pub(super) fn read(root: &Path) -> Self {
-        let workspaces =
-            ["", "fuzz", "examples/firmware"].map(|dir| (dir, Workspace::read(&root.join(dir))));
+        let workspaces = ["", "fuzz", "examples/firmware", "kernel"]
+            .map(|dir| (dir, Workspace::read(&root.join(dir))));
         Self { root: root.into(), workspaces: workspaces.into() }
     }
 

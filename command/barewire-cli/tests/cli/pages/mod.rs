@@ -35,7 +35,7 @@ use shell::Simple;
 use text::Snippet;
 
 /// Folders whose files a page may name.
-const FOLDERS: &str = "bench bindings command contrib docs examples guests lab stack xtask";
+const FOLDERS: &str = "bench bindings command contrib docs examples guests kernel lab stack xtask";
 /// Programs whose commands are counted, and found in sentences too.
 const OURS: &str = "barewire cargo pip python3 v/bin/pip v/bin/python";
 /// Pages beside those of `docs/` and of the workflows.

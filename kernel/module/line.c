@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Chip selects by GPIO: gpiolib's call that does not sleep, and for two drivers a shorter way.
+ *
+ * gpio-mxc is a user of the kernel's generic GPIO driver (gpio-mmio), which keeps the bank's data register in memory:
+ * bgpio_data, under bgpio_lock, both public in 6.1 and 6.12. An edge is then what the generic driver itself does: take the
+ * lock, change the shadow, write it. Both sides see each other's edges, because lock and shadow are the same. The bank
+ * cannot go away: gpio-mxc does not let itself be unbound. Only lines without flags other than their polarity, since an
+ * open drain is driven by its direction.
+ *
+ * BCM2835's GPIO block has one register that sets pins and one that clears them ("BCM2835 ARM Peripherals", 6.1, GPSETn and
+ * GPCLRn: a 0 has no effect). A write of one bit is the whole edge, which no lock could make safer. Again only lines that
+ * have no other flags.
+ */
+#include <linux/gpio/consumer.h>
+#include <linux/gpio/driver.h>
+#include <linux/io.h>
+#include <linux/ktime.h>
+#include <linux/delay.h>
+#include <linux/of.h>
+#include <linux/of_address.h>
+#include <linux/preempt.h>
+#include <linux/version.h>
+#include "host.h"
+
+/* The registers that set and clear the pins below 32; for those above, 4 bytes on. */
+#define BCM2835_GPSET0 0x1c
+#define BCM2835_GPCLR0 0x28
+
+static const struct of_device_id bw_set_clear[] = {
+	{ .compatible = "brcm,bcm2835-gpio" },
+	{ .compatible = "brcm,bcm2711-gpio" },
+	{}
+};
+
+static void bw_unmap(void *registers)
+{
+	iounmap((void __iomem __force *)registers);
+}
+
+static void bw_find_set_clear(struct bw_host *host, int index)
+{
+	struct bw_gpio *gpio = &host->gpios[index];
+	struct of_phandle_args args;
+
+	if (of_parse_phandle_with_args(host->dev->of_node, "cs-gpios", "#gpio-cells", index, &args))
+		return;
+	if (of_match_node(bw_set_clear, args.np) && args.args_count == 2 && args.args[0] < 54 && !(args.args[1] & ~1u)) {
+		/* Beside the GPIO driver's own mapping: it keeps the region. */
+		void __iomem *registers = of_iomap(args.np, 0);
+		u32 offset = args.args[0] / 32 * 4;
+
+		if (registers && !devm_add_action_or_reset(host->dev, bw_unmap, (void __force *)registers)) {
+			gpio->mask = BIT(args.args[0] % 32);
+			gpio->set = registers + BCM2835_GPSET0 + offset;
+			gpio->clear = registers + BCM2835_GPCLR0 + offset;
+		}
+	}
+	of_node_put(args.np);
+}
+
+#if IS_ENABLED(CONFIG_GPIO_GENERIC) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define BW_SHADOW 1
+static const struct of_device_id bw_generic[] = {
+	{ .compatible = "fsl,imx35-gpio" },
+	{ .compatible = "fsl,imx31-gpio" },
+	{}
+};
+
+static void bw_find_generic(struct bw_host *host, int index)
+{
+	struct bw_gpio *gpio = &host->gpios[index];
+	struct gpio_chip *chip = gpiod_to_chip(gpio->desc);
+	struct of_phandle_args args;
+
+	if (!chip || of_parse_phandle_with_args(host->dev->of_node, "cs-gpios", "#gpio-cells", index, &args))
+		return;
+	if (of_match_node(bw_generic, args.np) && args.args_count == 2 && args.args[0] < 32 && !(args.args[1] & ~1u) &&
+	    chip->bgpio_bits == 32 && !chip->be_bits && chip->reg_set && !chip->reg_clr) {
+		gpio->data = chip->reg_set;
+		gpio->mask = BIT(args.args[0]);
+		gpio->generic = chip;
+	}
+	of_node_put(args.np);
+}
+#else
+static void bw_find_generic(struct bw_host *host, int index) {}
+#endif
+
+#ifdef BW_SHADOW
+/* The generic driver's edge, under its lock. Between two barriers of the caller's. */
+static __always_inline void bw_edge(struct bw_gpio *gpio, struct gpio_chip *chip, bool high)
+{
+	unsigned long shadow = chip->bgpio_data | gpio->mask;
+
+	if (!high)
+		shadow ^= gpio->mask;
+	chip->bgpio_data = shadow;
+	writel_relaxed(shadow, gpio->data);
+}
+#endif
+
+static noinline void bw_line_slow(struct bw_gpio *gpio, bool high)
+{
+	if (gpio->keep_after && high == gpio->active_low && !--gpio->keep_after)
+		return;
+#ifdef BW_SHADOW
+	if (gpio->generic) {
+		unsigned long flags;
+
+		raw_spin_lock_irqsave(&gpio->generic->bgpio_lock, flags);
+		bw_edge(gpio, gpio->generic, high);
+		raw_spin_unlock_irqrestore(&gpio->generic->bgpio_lock, flags);
+		return;
+	}
+#endif
+	if (gpio->set)
+		writel_relaxed(gpio->mask, high ? gpio->set : gpio->clear);
+	else if (gpio->desc)
+		gpiod_set_raw_value(gpio->desc, high);
+}
+
+void bw_line_set(void *context, u32 line, bool active)
+{
+	struct bw_gpio *gpio = &((struct bw_host *)context)->gpios[line & (BW_LINES - 1)];
+	bool high = active ^ gpio->active_low;
+#ifdef BW_SHADOW
+	struct gpio_chip *chip = gpio->generic;
+
+	/* A free lock is taken without a call: then this function saves no registers. */
+	if (likely(chip && !gpio->keep_after)) {
+		unsigned long flags;
+
+		if (likely(raw_spin_trylock_irqsave(&chip->bgpio_lock, flags))) {
+			bw_edge(gpio, chip, high);
+			raw_spin_unlock_irqrestore(&chip->bgpio_lock, flags);
+			return;
+		}
+	}
+#endif
+	if (gpio->set && !gpio->keep_after)
+		writel_relaxed(gpio->mask, high ? gpio->set : gpio->clear);
+	else
+		bw_line_slow(gpio, high);
+}
+
+u64 bw_now_ns(void)
+{
+	return ktime_get_ns();
+}
+
+void bw_wait_ns(u64 ns)
+{
+	u64 begun = ktime_get_ns();
+
+	if (ns > BW_SPIN_NS && in_task() && !irqs_disabled()) {
+		u64 us = DIV_ROUND_UP_ULL(ns, 1000);
+
+		usleep_range(us, us + 50);
+	}
+	while (ktime_get_ns() - begun <= ns)
+		cpu_relax();
+}
+
+/* The board's select lines: GPIOs where `cs-gpios` has them, else native ones, where a chip has one. */
+int bw_find_lines(struct bw_host *host)
+{
+	struct bw_line *lines = host->board.lines;
+	int i, count = gpiod_count(host->dev, "cs");
+	struct device_node *child;
+
+	if (count > BW_LINES)
+		return dev_err_probe(host->dev, -EINVAL, "%d cs-gpios; at most %d\n", count, BW_LINES);
+	for (i = 0; i < count; i++) {
+		struct gpio_desc *line = devm_gpiod_get_index_optional(host->dev, "cs", i, GPIOD_OUT_LOW);
+
+		if (IS_ERR(line))
+			return dev_err_probe(host->dev, PTR_ERR(line), "chip select %d\n", i);
+		if (!line)
+			continue;
+		if (gpiod_cansleep(line))
+			return dev_err_probe(host->dev, -EOPNOTSUPP, "chip select %d: its GPIO's driver sleeps\n", i);
+		gpiod_set_consumer_name(line, dev_name(host->dev));
+		host->gpios[i].desc = line;
+		host->gpios[i].active_low = gpiod_is_active_low(line);
+		bw_find_generic(host, i);
+		bw_find_set_clear(host, i);
+		lines[i] = (struct bw_line){ .kind = 2, .channel = i };
+	}
+	for_each_available_child_of_node(host->dev->of_node, child) {
+		u32 select;
+
+		if (!of_property_read_u32(child, "reg", &select) && select < BW_LINES && !lines[select].kind)
+			lines[select] = (struct bw_line){ .kind = 1, .channel = select,
+				.active_high = of_property_read_bool(child, "spi-cs-high") };
+	}
+	return 0;
+}

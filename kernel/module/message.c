@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Messages: in transfer_one_message, in the context of the caller where the bus is idle, under the SPI core's io_mutex.
+ * That is the only lock of a message.
+ *
+ * A transfer that takes longer on the wire than poll_limit_us is left in flight, and the caller sleeps. The interrupt
+ * handler continues the message; `lock` keeps it and the sleeper, who looks whether the time is over, apart.
+ */
+#include <linux/device.h>
+#include <linux/slab.h>
+#include <linux/math64.h>
+#include "host.h"
+
+#define BW_BATCH_NS 10000
+
+static u32 bw_delay_ns(const struct spi_delay *delay, struct spi_transfer *transfer)
+{
+	struct spi_delay copy = *delay;
+	int ns = copy.value ? spi_delay_to_ns(&copy, transfer) : 0;
+
+	return ns < 0 ? 0 : ns;
+}
+
+/* The longest transfer that is polled. A block that interrupts for each few bytes would keep the processor busier than
+ * polling does: where the bytes of one interrupt take less than BW_BATCH_NS on the wire, all is polled.
+ */
+static u32 bw_poll_limit_ns(struct bw_host *host, u32 speed_hz)
+{
+	static const u8 batch_bytes[] = { [BW_ECSPI] = 128, [BW_BCM2835] = 48, [BW_PL022] = 4 };
+	u64 batch_ns = div_u64(batch_bytes[host->board.block] * 8ull * NSEC_PER_SEC, speed_hz);
+
+	return batch_ns < BW_BATCH_NS ? U32_MAX : host->board.poll_limit_ns;
+}
+
+static int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
+{
+	u8 select = spi_get_chipselect(spi, 0);
+	struct spi_transfer pace = { .effective_speed_hz = spi->max_speed_hz };
+	struct bw_settings settings = {
+		.speed_hz = spi->max_speed_hz,
+		.cs_setup_ns = bw_delay_ns(&spi->cs_setup, NULL),
+		.cs_hold_ns = bw_delay_ns(&spi->cs_hold, NULL),
+		.cs_inactive_ns = bw_delay_ns(&spi->cs_inactive, NULL),
+		.word_delay_ns = bw_delay_ns(&spi->word_delay, &pace),
+		.poll_limit_ns = bw_poll_limit_ns(host, spi->max_speed_hz),
+		.chip_select = select,
+		.mode = spi->mode & 0xff,
+		.bits_per_word = spi->bits_per_word,
+	};
+	s64 hz;
+
+	/* gpiolib knows the polarity of a GPIO: its logical level is high while the chip is selected. */
+	if (select < BW_LINES && host->gpios[select].desc && !(spi->mode & SPI_NO_CS))
+		settings.mode |= SPI_CS_HIGH;
+	hz = bw_configure(host->slot, chip->preset, &settings);
+	if (hz < 0) {
+		dev_err(&spi->dev, "%u Hz, %u bits, mode %#x on chip select %u: not possible on this controller\n",
+			spi->max_speed_hz, spi->bits_per_word, spi->mode, select);
+		chip->ready = 0;
+		return hz;
+	}
+	chip->effective_hz = hz;
+	chip->ready = host->ready;
+	return 0;
+}
+
+/* Deselects the chip that a message left selected. */
+static void bw_release_kept(struct bw_host *host)
+{
+	bw_line_set(host, spi_get_chipselect(host->kept, 0), false);
+	host->kept = NULL;
+}
+
+/* The chip's register values for the block as it is now, awake. Under io_mutex. */
+static noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
+{
+	if (host->kept && host->kept != spi)
+		bw_release_kept(host);
+	if (!host->ready) {
+		int ret = bw_wake(host);
+
+		if (ret)
+			return ret;
+	}
+	return chip->ready == host->ready ? 0 : bw_configure_chip(host, spi, chip);
+}
+
+struct bw_chip *bw_ready_chip(struct bw_host *host, struct spi_device *spi)
+{
+	struct bw_chip *chip = spi_get_ctldata(spi);
+
+	host->used = true;
+	/* spidev of 6.1 lets a message through that began before its chip was removed. */
+	if (unlikely(!chip))
+		return ERR_PTR(-ESHUTDOWN);
+	if (unlikely(!host->ready || chip->ready != host->ready)) {
+		int ret = bw_make_ready(host, spi, chip);
+
+		if (ret)
+			return ERR_PTR(ret);
+		/* Its message goes on with the chip selected. */
+		host->kept = NULL;
+	}
+	return chip;
+}
+
+/* Under io_mutex. */
+int bw_setup(struct spi_device *spi)
+{
+	struct bw_host *host = spi_controller_get_devdata(spi->controller);
+	struct bw_chip *chip = spi_get_ctldata(spi);
+	int ret;
+
+	host->used = true;
+	if (chip) {
+		if (host->kept == spi)
+			bw_release_kept(host);
+		chip->ready = 0;
+		return bw_make_ready(host, spi, chip);
+	}
+	chip = kzalloc(struct_size(chip, preset, bw_size.preset), GFP_KERNEL);
+	if (!chip)
+		return -ENOMEM;
+	ret = bw_make_ready(host, spi, chip);
+	if (ret)
+		kfree(chip);
+	else
+		spi_set_ctldata(spi, chip);
+	return ret;
+}
+
+void bw_cleanup(struct spi_device *spi)
+{
+	struct bw_host *host = spi_controller_get_devdata(spi->controller);
+
+	/* No message is under way that uses it. */
+	mutex_lock(&spi->controller->io_mutex);
+	if (host->kept == spi)
+		bw_release_kept(host);
+	kfree(spi_get_ctldata(spi));
+	spi_set_ctldata(spi, NULL);
+	mutex_unlock(&spi->controller->io_mutex);
+}
+
+irqreturn_t bw_interrupt(int irq, void *data)
+{
+	struct bw_host *host = data;
+	irqreturn_t ours = IRQ_NONE;
+
+	spin_lock(&host->lock);
+	if (host->flying) {
+		ours = IRQ_HANDLED;
+		host->result = bw_resume(host->slot);
+		if (host->result == BW_PENDING) {
+			bw_arm(host->slot);
+		} else {
+			host->flying = false;
+			complete(&host->done);
+		}
+	}
+	spin_unlock(&host->lock);
+	return ours;
+}
+
+/* Sleeps until the message in flight has ended. */
+static noinline int bw_sleep(struct bw_host *host)
+{
+	unsigned long flags;
+
+	reinit_completion(&host->done);
+	spin_lock_irqsave(&host->lock, flags);
+	host->flying = true;
+	bw_arm(host->slot);
+	spin_unlock_irqrestore(&host->lock, flags);
+	while (!wait_for_completion_timeout(&host->done, msecs_to_jiffies(100))) {
+		/* The Rust half knows how long it may take, and gives up after that. */
+		spin_lock_irqsave(&host->lock, flags);
+		if (host->flying) {
+			host->result = bw_resume(host->slot);
+			host->flying = host->result == BW_PENDING;
+			if (host->flying)
+				bw_arm(host->slot);
+			else
+				complete(&host->done);
+		}
+		spin_unlock_irqrestore(&host->lock, flags);
+	}
+	return host->result;
+}
+
+int bw_reserve(struct bw_host *host, unsigned int count)
+{
+	struct bw_transfer *transfers = kmalloc_array(count, sizeof(*transfers), GFP_NOIO);
+	void *memory = kmalloc_array(count, bw_size.transfer, GFP_NOIO);
+
+	if (!transfers || !memory) {
+		kfree(transfers);
+		kfree(memory);
+		return -ENOMEM;
+	}
+	kfree(host->transfers);
+	kfree(host->memory);
+	host->transfers = transfers;
+	host->memory = memory;
+	host->capacity = count;
+	return 0;
+}
+
+static bool bw_same_delay(const struct spi_delay *a, const struct spi_delay *b)
+{
+	return a->value == b->value && (a->unit == b->unit || !a->value);
+}
+
+/* Whether a transfer has its chip's settings, as almost all have. */
+static __always_inline bool bw_is_plain(const struct spi_transfer *x, const struct spi_device *spi)
+{
+	return x->speed_hz == spi->max_speed_hz && x->bits_per_word == spi->bits_per_word && !x->delay.value &&
+	       !x->cs_change && !x->cs_off && !(x->word_delay.value | spi->word_delay.value);
+}
+
+static __always_inline bool bw_overlap(const void *a, const void *b, size_t len)
+{
+	return a < b + len && b < a + len;
+}
+
+static int bw_list_special(struct bw_transfer *to, struct spi_transfer *x, struct spi_device *spi, bool *slow)
+{
+	if (x->cs_off)
+		return -EINVAL;
+	if (x->speed_hz != spi->max_speed_hz)
+		to->speed_hz = x->speed_hz;
+	if (x->bits_per_word != spi->bits_per_word)
+		to->bits_per_word = x->bits_per_word;
+	x->effective_speed_hz = x->speed_hz;
+	if (!bw_same_delay(&x->word_delay, &spi->word_delay))
+		to->word_delay_ns = bw_delay_ns(&x->word_delay, x);
+	to->delay_ns = bw_delay_ns(&x->delay, x);
+	if (x->cs_change) {
+		to->cs_change = 1;
+		/* 10 us unless told otherwise: the SPI core's own rule. */
+		to->cs_change_delay_ns =
+			x->cs_change_delay.value ? bw_delay_ns(&x->cs_change_delay, x)
+						 : (x->cs_change_delay.unit == SPI_DELAY_UNIT_USECS ? 10000 : 0);
+	}
+	*slow |= to->word_delay_ns > BW_SPIN_NS || to->delay_ns > BW_SPIN_NS || to->cs_change_delay_ns > BW_SPIN_NS;
+	return 0;
+}
+
+/* Runs the first `count` of host->transfers. */
+int bw_run_listed(struct bw_host *host, struct bw_chip *chip, unsigned int count, bool may_wait)
+{
+	int ret = bw_run(host->slot, chip->preset, host->transfers, count, host->memory, may_wait && host->irq);
+
+	return ret == BW_PENDING ? bw_sleep(host) : ret;
+}
+
+/* Runs a message with cs_change on its last transfer, which asks for the chip to stay selected: its GPIO passes over the
+ * last of the message's releases. Another chip's message releases it. Native lines cannot be kept.
+ */
+static noinline int bw_run_keeping(struct bw_host *host, struct bw_chip *chip, struct spi_device *spi, unsigned int count,
+				   unsigned int releases)
+{
+	u8 select = spi_get_chipselect(spi, 0);
+	struct bw_gpio *gpio = &host->gpios[select & (BW_LINES - 1)];
+	int ret;
+
+	if (!gpio->desc || (spi->mode & SPI_NO_CS))
+		return -EINVAL;
+	host->transfers[count - 1].cs_change = 0;
+	host->transfers[count - 1].cs_change_delay_ns = 0;
+	gpio->keep_after = releases;
+	ret = bw_run_listed(host, chip, count, false);
+	gpio->keep_after = 0;
+	if (ret) {
+		bw_line_set(host, select, false);
+		return ret;
+	}
+	host->kept = spi;
+	/* Every chip's next message looks at `kept`. */
+	bw_next_ready(host);
+	return 0;
+}
+
+static noinline int bw_message_any(struct bw_host *host, struct spi_message *msg, struct bw_chip *chip)
+{
+	struct spi_device *spi = msg->spi;
+	unsigned int count = 0, releases = 0;
+	struct spi_transfer *x;
+	bool slow = false;
+	int ret;
+
+	list_for_each_entry(x, &msg->transfers, transfer_list)
+		count++;
+	if (unlikely(count > host->capacity)) {
+		ret = bw_reserve(host, count);
+		if (ret)
+			return ret;
+	}
+	count = 0;
+	list_for_each_entry(x, &msg->transfers, transfer_list) {
+		struct bw_transfer *to = &host->transfers[count++];
+
+		*to = (struct bw_transfer){ .tx = x->tx_buf, .rx = x->rx_buf, .len = x->len };
+		/* One buffer for both is fine, and parts of one are not. */
+		if (x->tx_buf && x->rx_buf) {
+			if (unlikely(x->tx_buf != x->rx_buf && bw_overlap(x->tx_buf, x->rx_buf, x->len)))
+				return -EINVAL;
+		} else if (unlikely(!x->tx_buf && !x->rx_buf)) {
+			/* As the SPI core's own loop: nothing is clocked. */
+			to->len = 0;
+		}
+		x->effective_speed_hz = chip->effective_hz;
+		if (unlikely(!bw_is_plain(x, spi))) {
+			ret = bw_list_special(to, x, spi, &slow);
+			if (ret)
+				return ret;
+			releases += to->cs_change;
+		}
+	}
+	if (unlikely(count && host->transfers[count - 1].cs_change))
+		return bw_run_keeping(host, chip, spi, count, releases);
+	return bw_run_listed(host, chip, count, !slow);
+}
+
+static __always_inline int bw_message_one(struct bw_host *host, struct spi_message *msg, struct bw_chip *chip)
+{
+	struct spi_transfer *x = list_first_entry(&msg->transfers, struct spi_transfer, transfer_list);
+
+	if (x->transfer_list.next == &msg->transfers && x->tx_buf && x->rx_buf && bw_is_plain(x, msg->spi) &&
+	    !bw_overlap(x->tx_buf, x->rx_buf, x->len)) {
+		int ret = bw_exchange(host->slot, chip->preset, x->tx_buf, x->rx_buf, x->len);
+
+		if (likely(ret != -EAGAIN)) {
+			x->effective_speed_hz = chip->effective_hz;
+			return ret;
+		}
+	}
+	return bw_message_any(host, msg, chip);
+}
+
+int bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg)
+{
+	struct bw_host *host = spi_controller_get_devdata(ctlr);
+	struct bw_chip *chip = bw_ready_chip(host, msg->spi);
+	int ret = IS_ERR(chip) ? PTR_ERR(chip) : bw_message_one(host, msg, chip);
+
+	if (likely(!ret))
+		msg->actual_length = msg->frame_length;
+	msg->status = ret;
+	spi_finalize_current_message(ctlr);
+	return 0;
+}

@@ -1,0 +1,204 @@
+//! What clients in the kernel cost with the kernel's driver and with this project's module, counted in one boot, and
+//! compared with a reviewed table. The ratios gate: both sides change with each of Debian's kernels. A ratio that changed
+//! because of the kernel's side alone passes: raspi3b's long rows with the kernel's driver differ by 18 % from boot to boot.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::super::counts::Counts;
+use crate::check::{Check, Verdict};
+
+/// The share by which a ratio, or else the module's own count, may differ from the table.
+const TOLERANCE: f64 = 0.03;
+
+/// The ending of rows of register accesses, of which the module may never take more than the kernel's driver.
+const ACCESSES: &str = "-accesses";
+
+/// A row: with the kernel's driver, and with the module.
+pub(super) type Pairs = BTreeMap<(String, String), (f64, f64)>;
+
+/// Pairs of `linux-PATH` and `ours-PATH`. A path that only the module has stands beside the kernel's path of the same
+/// name without `-polled`.
+pub(super) fn pairs(counts: &Counts) -> Pairs {
+    let of = |board: &str, who: &str, path: &str| {
+        counts.get(&(board.to_owned(), format!("{who}-{path}"))).copied()
+    };
+    let ours = counts.iter().filter_map(|((board, path), count)| {
+        let path = path.strip_prefix("ours-")?;
+        let linux = of(board, "linux", path)
+            .or_else(|| of(board, "linux", &path.replace("-polled", "")))?;
+        Some(((board.clone(), path.to_owned()), (linux, *count)))
+    });
+    ours.collect()
+}
+
+/// The reviewed table, a line each: board, path, with the kernel's driver, with the module, ratio.
+pub(super) fn table(pairs: &Pairs) -> String {
+    let mut text = String::from(
+        "# Instructions, or register accesses, of one operation with the kernel's driver of the controller and with this\n\
+         # project's module, in one boot of a guest (`cargo xtask kernel`); see docs/kernel.md. The ratio gates within 3 %.\n",
+    );
+    for ((board, path), (linux, ours)) in pairs {
+        let ratio = ours / linux;
+        let _ = writeln!(text, "{board:<12}{path:<28}{linux:>8.0}{ours:>8.0}{ratio:>8.3}");
+    }
+    text
+}
+
+/// Reads the reviewed table.
+///
+/// # Errors
+/// A line that is not part of the table.
+pub(super) fn parse(text: &str) -> Result<Pairs, String> {
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let read = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [board, path, linux, ours, _ratio] = words[..] else { return None };
+        let pair = (linux.parse().ok()?, ours.parse().ok()?);
+        Some(((board.to_owned(), path.to_owned()), pair))
+    };
+    lines.map(|line| read(line).ok_or_else(|| format!("no line of counts: `{line}`"))).collect()
+}
+
+/// Judges what was counted on `board` on one kernel: `newer` says which. Rows of accesses are of another boot:
+/// `accesses` says whether these.
+pub(super) fn judge(board: &str, kind: Kind, counted: &Pairs, reviewed: &Pairs) -> Check {
+    let name = kind.name();
+    let own = |pairs: &Pairs| -> Vec<(String, (f64, f64))> {
+        let own = pairs.iter().filter(|((on, path), _)| on == board && Kind::of(path) == kind);
+        own.map(|((_, path), pair)| (path.clone(), *pair)).collect()
+    };
+    let (counted, reviewed) = (own(counted), own(reviewed));
+    if counted.is_empty() {
+        return Check::new(name, Verdict::Failed, "nothing was counted");
+    }
+    let mut wrong = Vec::new();
+    for (path, (linux, ours)) in &counted {
+        let ratio = ours / linux;
+        if kind == Kind::Accesses && ours > linux {
+            wrong.push(format!("{path} takes {ours:.0}, the kernel's driver {linux:.0}"));
+        }
+        match reviewed.iter().find(|(known, _)| known == path) {
+            None => wrong.push(format!("{path} {ratio:.3} is not in {}", super::SNAPSHOT)),
+            Some((_, (was_linux, was_ours)))
+                if is_off(ratio, was_ours / was_linux) && is_off(*ours, *was_ours) =>
+            {
+                wrong.push(format!("{path} {ratio:.3}, reviewed {:.3}", was_ours / was_linux));
+            }
+            Some(_) => {}
+        }
+    }
+    for (path, _) in &reviewed {
+        if !counted.iter().any(|(known, _)| known == path) {
+            wrong.push(format!("{path} was not counted"));
+        }
+    }
+    if wrong.is_empty() {
+        return Check::new(name, Verdict::Passed, "");
+    }
+    let why = format!("{}; BAREWIRE_BLESS=1 rewrites the table", wrong.join("; "));
+    Check::new(name, Verdict::Failed, why)
+}
+
+/// Whether a figure is not what was reviewed.
+fn is_off(now: f64, reviewed: f64) -> bool {
+    (now - reviewed).abs() > reviewed * TOLERANCE
+}
+
+/// The boot that a row is of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    Stock,
+    Newer,
+    Accesses,
+}
+
+impl Kind {
+    fn of(path: &str) -> Self {
+        if path.ends_with(ACCESSES) {
+            Self::Accesses
+        } else if path.ends_with(super::NEWER) {
+            Self::Newer
+        } else {
+            Self::Stock
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stock => "ratios",
+            Self::Newer => "ratios-6.12",
+            Self::Accesses => "ratios-accesses",
+        }
+    }
+}
+
+/// The reviewed table with the rows of the boots that ran replaced.
+pub(super) fn blessed(reviewed: &Pairs, counted: &Pairs) -> Pairs {
+    let is_new = |(board, path): &(String, String)| {
+        counted.keys().any(|(on, other)| on == board && Kind::of(other) == Kind::of(path))
+    };
+    let kept = reviewed.iter().filter(|(row, _)| !is_new(row));
+    kept.chain(counted).map(|(row, pair)| (row.clone(), *pair)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(rows: &[(&str, f64)]) -> Counts {
+        rows.iter().map(|(path, n)| (("evk".to_owned(), (*path).to_owned()), *n)).collect()
+    }
+
+    fn both(path: &str, linux: f64, ours: f64) -> Pairs {
+        pairs(&counts(&[(&format!("linux-{path}"), linux), (&format!("ours-{path}"), ours)]))
+    }
+
+    #[test]
+    fn pairs_are_of_one_path_and_a_table_reads_back() {
+        let rows =
+            [("linux-mtd", 100.0), ("ours-mtd", 40.0), ("ours-mtd-polled", 20.0), ("ours-x", 1.0)];
+        let found = pairs(&counts(&rows));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found[&("evk".to_owned(), "mtd-polled".to_owned())], (100.0, 20.0));
+        assert_eq!(parse(&table(&found)), Ok(found));
+        assert!(parse("evk mtd 1 2").is_err() && parse("evk mtd 1 x 3").is_err());
+    }
+
+    #[test]
+    fn the_ratio_gates_and_not_the_counts() {
+        let reviewed = both("mtd", 100.0, 40.0);
+        let judged = |linux, ours| judge("evk", Kind::Stock, &both("mtd", linux, ours), &reviewed);
+        assert_eq!(judged(200.0, 82.0).verdict, Verdict::Passed);
+        assert_eq!(judged(80.0, 40.0).verdict, Verdict::Passed);
+        let worse = judged(100.0, 42.0);
+        assert!(worse.why.contains("mtd 0.420, reviewed 0.400"), "{worse:?}");
+        // What became better is for the table too.
+        assert_eq!(judged(100.0, 38.0).verdict, Verdict::Failed);
+    }
+
+    #[test]
+    fn rows_that_are_new_or_missing_fail_and_so_do_more_accesses() {
+        let reviewed = both("mtd", 100.0, 40.0);
+        let other = judge("evk", Kind::Stock, &both("sync", 2.0, 1.0), &reviewed);
+        assert!(
+            other.why.contains("sync 0.500 is not in") && other.why.contains("mtd was not"),
+            "{other:?}"
+        );
+        assert_eq!(judge("evk", Kind::Newer, &reviewed, &reviewed).why, "nothing was counted");
+        let accesses = both("mtd-accesses", 10.0, 11.0);
+        let more = judge("evk", Kind::Accesses, &accesses, &accesses);
+        assert!(more.why.contains("takes 11, the kernel's driver 10"), "{more:?}");
+    }
+
+    #[test]
+    fn blessing_replaces_the_boots_that_ran() {
+        let reviewed: Pairs = [both("mtd", 100.0, 40.0), both("mtd-6.12", 90.0, 30.0)]
+            .into_iter()
+            .flatten()
+            .collect();
+        let now = blessed(&reviewed, &both("sync", 2.0, 1.0));
+        let paths: Vec<&str> = now.keys().map(|(_, path)| path.as_str()).collect();
+        assert_eq!(paths, ["mtd-6.12", "sync"]);
+    }
+}

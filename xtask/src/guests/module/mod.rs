@@ -1,0 +1,279 @@
+//! `cargo xtask kernel`: this project's kernel module under stock Debian kernels, on boards that QEMU emulates.
+//!
+//! How it works: [`build`] compiles the Rust half (`kernel/`) and links both halves against a kernel's headers. The boots
+//! are those of `cargo xtask guests` with scripts `module*.sh`: they bind the module in place of the kernel's driver, judge
+//! it by the kernel's own clients, and bind the kernel's driver again. [`counts`] compares what clients cost with either.
+//! docs/kernel.md says how to use it.
+
+mod build;
+mod counts;
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+
+use super::board::{Arch, BOARDS, Board, Boot, Flavour};
+use super::boot::Files;
+use super::{Job, Results, table};
+use crate::check::{Check, Verdict, is_blessing};
+use crate::child::Task;
+use crate::context::{self, Context, Outcome, Stop};
+use crate::needs::{self, Need};
+use crate::report::End;
+use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF};
+use crate::step::{Lane, Step};
+use counts::{Kind, Pairs};
+
+/// The reviewed counts.
+const SNAPSHOT: &str = "guests/kernel.txt";
+/// The ending of rows that are counted on the newer kernel.
+const NEWER: &str = "-6.12";
+
+/// The step of CI.
+pub(crate) const STEP: Step = Step {
+    name: "kernel",
+    about: "the kernel module in place of Linux's drivers",
+    lane: Lane::Apart,
+    minutes: 9,
+    needs: &[
+        Need::Qemu("qemu-system-aarch64"),
+        Need::Qemu("qemu-system-arm"),
+        Need::package("gcc"),
+        Need::package("make"),
+        Need::program("device-tree-compiler", "dtc"),
+        Need::program("dpkg", "dpkg-deb"),
+        Need::package("tar"),
+        Need::program("xz-utils", "xz"),
+        Need::program("util-linux", "setpriv"),
+        Need::program("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+        Need::program("gcc-arm-linux-gnueabihf", "arm-linux-gnueabihf-gcc"),
+        // The C library comes with the compiler by recommendation only.
+        Need::program("libc6-dev-arm64-cross", "/usr/aarch64-linux-gnu/lib/libc.a"),
+        Need::program("libc6-dev-armhf-cross", "/usr/arm-linux-gnueabihf/lib/libc.a"),
+        Need::Target(KERNEL_ARM64),
+        Need::Target(KERNEL_ARMHF),
+    ],
+    paths: &["kernel/", "stack/barewire/", "guests/", "xtask/src/guests/"],
+    run: step,
+};
+
+/// The options of the command line.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Options {
+    /// Boards, or boots of them; all unless told
+    #[arg(long = "board", value_name = "BOARD[/BOOT]", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
+    only: Vec<String>,
+    /// Print one line of JSON on stdout; progress is on stderr
+    #[arg(long)]
+    json: bool,
+    /// Look for newer packages, instead of using those in target/guests
+    #[arg(long)]
+    update: bool,
+}
+
+/// The boards that have boots of the module.
+fn boards() -> impl Iterator<Item = &'static Board> {
+    BOARDS.into_iter().filter(|board| !board.module_boots.is_empty())
+}
+
+/// All boards, and all boots of them. Once a run, so they may stay for good.
+fn names() -> Vec<&'static str> {
+    let boots = |board: &'static Board| {
+        let whole = |boot: &&Boot| &*format!("{}/{}", board.name, boot.name).leak();
+        [board.name].into_iter().chain(board.module_boots.iter().map(whole))
+    };
+    boards().flat_map(boots).collect()
+}
+
+/// The boards for the help text.
+pub(crate) fn list() -> String {
+    let mut text = String::from("Boards and their boots:\n");
+    for board in boards() {
+        let boots: Vec<&str> = board.module_boots.iter().map(|boot| boot.name).collect();
+        text += &format!("  {:<12}{}\n", board.name, boots.join(", "));
+    }
+    text + "\nBAREWIRE_BLESS=1 writes guests/kernel.txt anew, and fails."
+}
+
+impl Options {
+    fn jobs(&self) -> Vec<Job> {
+        let wanted = |board: &Board, boot: &Boot| {
+            let whole = format!("{}/{}", board.name, boot.name);
+            self.only.is_empty()
+                || self.only.iter().any(|name| *name == board.name || *name == whole)
+        };
+        let boots =
+            |board: &'static Board| board.module_boots.iter().map(move |&boot| (board, boot));
+        boards().flat_map(boots).filter(|(board, boot)| wanted(board, boot)).collect()
+    }
+}
+
+/// What ran, and the counts in pairs.
+struct Ran {
+    results: Results,
+    pairs: Pairs,
+}
+
+/// The command.
+pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
+    let ran = match needs::obtain(STEP.needs, cx) {
+        None => all(options, cx),
+        Some(lacking) => Err(Stop::Lacks(lacking)),
+    };
+    match ran {
+        Ok(ran) => {
+            cx.console.say(&told(options, &ran));
+            let count = |verdict| ran.results.count(verdict);
+            Ok(match (count(Verdict::Failed), count(Verdict::Passed)) {
+                (0, 0) => End::Incomplete,
+                (0, _) => End::Passed,
+                _ => End::Failed,
+            })
+        }
+        Err(Stop::Lacks(why)) if options.json => {
+            let skipped = |(board, boot): Job| {
+                (board.name, Check::new(boot.name, Verdict::Skipped, why.clone()))
+            };
+            let rows = options.jobs().into_iter().map(skipped).collect();
+            let results = Results { rows, ..Results::default() };
+            cx.console.say(&told(options, &Ran { results, pairs: Pairs::new() }));
+            Ok(if cx.ci { End::Failed } else { End::Incomplete })
+        }
+        Err(stop) => Ok(End::of(&stop.outcome(STEP.name, cx))),
+    }
+}
+
+/// Lints the Rust half, which no step of the workspace does; then each check of a guest counts as a test.
+fn step(cx: &Context) -> Outcome {
+    let lint =
+        ["clippy", "--locked", "--manifest-path", "kernel/Cargo.toml", "--", "-D", "warnings"];
+    let linted = cx.run(&Task::new("cargo", &lint));
+    if linted.verdict == context::Verdict::Failed {
+        return linted;
+    }
+    let options = Options::default();
+    match all(&options, cx) {
+        Ok(ran) => {
+            cx.console.say(&told(&options, &ran));
+            ran.results.outcome()
+        }
+        Err(stop) => stop.outcome(STEP.name, cx),
+    }
+}
+
+fn told(options: &Options, ran: &Ran) -> String {
+    let Ran { results, pairs } = ran;
+    if options.json {
+        return table::json(&results.rows, &results.counts, &results.steps);
+    }
+    let names: Vec<&str> = boards().map(|board| board.name).collect();
+    let [passed, failed, skipped] =
+        [Verdict::Passed, Verdict::Failed, Verdict::Skipped].map(|verdict| results.count(verdict));
+    let mut text = table::text(&names, &results.rows);
+    if !pairs.is_empty() {
+        text += &format!("\n{}", counts::table(pairs));
+    }
+    text + &format!("\nkernel: {passed} passed, {failed} failed, {skipped} skipped")
+}
+
+/// The feature of the Rust half that a message makes panic.
+const PROVOKE: &str = "provoke";
+
+/// What is built for an architecture, whatever the kernel: the Rust half, as it is and with [`PROVOKE`], and programs.
+type Built = Vec<(Arch, [PathBuf; 2], Files)>;
+
+/// Builds, boots and judges.
+fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
+    let jobs = options.jobs();
+    let build = |dirs: &_, arches: &[Arch], say: &dyn Fn(&str)| {
+        say("building the module's Rust half");
+        let built = arches.iter().map(|&arch| {
+            let rust = [build::rust(dirs, arch, "")?, build::rust(dirs, arch, PROVOKE)?];
+            Ok((arch, rust, build::programs(dirs, arch)?))
+        });
+        built.collect::<Result<Built, String>>()
+    };
+    let (dirs, mut results) = super::boots(
+        cx,
+        "kernel",
+        &jobs,
+        options.update,
+        build,
+        |dirs, _, built: &Built, (board, _), kernel| {
+            let own = built.iter().find(|(arch, ..)| *arch == board.arch);
+            let (arch, rust, programs) = own.ok_or("what an architecture needs is not built")?;
+            let mut files = programs.clone();
+            for (name, feature, rust) in
+                [("barewire", "", &rust[0]), ("barewire-provoked", PROVOKE, &rust[1])]
+            {
+                let module = build::module(dirs, kernel, *arch, feature, rust)?;
+                files.push((format!("m/{name}.ko"), module));
+            }
+            files.push(("m/spicount.ko".into(), build::counter(dirs, kernel, *arch)?));
+            Ok(files)
+        },
+    )?;
+    let pairs = counts::pairs(&results.counts);
+    judge(&dirs.root.join(SNAPSHOT), &jobs, &pairs, &mut results).map_err(Stop::Broke)?;
+    Ok(Ran { results, pairs })
+}
+
+/// Compares what was counted with the reviewed table, or writes it.
+fn judge(
+    path: &std::path::Path,
+    jobs: &[Job],
+    pairs: &Pairs,
+    results: &mut Results,
+) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let reviewed = counts::parse(&text).map_err(|why| format!("{SNAPSHOT}: {why}"))?;
+    if is_blessing() && !pairs.is_empty() {
+        let blessed = counts::table(&counts::blessed(&reviewed, pairs));
+        std::fs::write(path, blessed).map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
+    }
+    for (board, boot) in jobs {
+        let kind = match (boot.accesses, boot.counted, boot.kernel) {
+            (true, ..) => Kind::Accesses,
+            (_, true, Flavour::Stock) => Kind::Stock,
+            (_, true, _) => Kind::Newer,
+            _ => continue,
+        };
+        // A kernel that was not there is skipped, and its counts with it.
+        if results.rows.iter().any(|(on, check)| *on == board.name && check.name == boot.name) {
+            continue;
+        }
+        results.rows.push((
+            board.name,
+            match is_blessing() {
+                true => {
+                    Check::new("ratios", Verdict::Failed, "snapshot written: review and run again")
+                }
+                false => counts::judge(board.name, kind, pairs, &reviewed),
+            },
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boots_are_chosen_by_name() {
+        let of = |name: &str| Options { only: vec![name.into()], ..Options::default() }.jobs();
+        assert_eq!(of("imx8mp-evk/module").len(), 1);
+        assert!(of("imx8mp-evk").len() > 1);
+        assert_eq!(Options::default().jobs().len() + boards().count(), names().len());
+    }
+
+    #[test]
+    fn every_boot_that_counts_has_rows_in_the_reviewed_table() {
+        let reviewed =
+            counts::parse(include_str!("../../../../guests/kernel.txt")).expect("a table");
+        for (board, boot) in Options::default().jobs() {
+            let there = reviewed.keys().any(|(on, _)| on == board.name);
+            assert!(there || !(boot.counted || boot.accesses), "{}/{}", board.name, boot.name);
+        }
+    }
+}
