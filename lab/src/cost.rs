@@ -401,13 +401,14 @@ impl Costs {
     #[must_use]
     pub fn profile(&self, of: &Profile) -> Profile {
         let mut profile = of.clone();
-        let registers = match of.name {
-            "rpi3" | "rpi5" => "registers-rpi",
-            "sama5d36" => "registers-sam",
-            _ => "registers-imx",
-        };
         let scale = |ps: &mut u64, by: f64| *ps = ((*ps as f64 * by).round() as u64).max(1);
-        let registers = self.get(registers);
+        let registers = match of.name {
+            // Their reads are published for the board itself, and no thread's bus is theirs.
+            "rpi4" | "rpi5" => 1.0,
+            "rpi3" => self.get("registers-rpi"),
+            "sama5d36" => self.get("registers-sam"),
+            _ => self.get("registers-imx"),
+        };
         for figure in [
             &mut profile.register_read_ps,
             &mut profile.register_write_ps,
@@ -479,6 +480,13 @@ mod tests {
                 assert_eq!(cost.value, *count, "{}", cost.name);
             }
         }
+    }
+
+    #[test]
+    fn a_factor_fitted_to_another_bus_leaves_reads_that_are_published_as_they_are() {
+        let [rpi3, rpi5] = [&Profile::RPI3, &Profile::RPI5].map(|of| Costs::fitted().profile(of));
+        assert_eq!(rpi5.register_read_ps, Profile::RPI5.register_read_ps);
+        assert_ne!(rpi3.register_read_ps, Profile::RPI3.register_read_ps);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod messages;
 pub mod ours;
 pub mod outcome;
 pub mod own;
+pub mod predict;
 pub mod regime;
 pub mod replay;
 pub mod report;
