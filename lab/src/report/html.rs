@@ -41,12 +41,14 @@ pub fn html(page: &Page<'_>) -> String {
         style::CHARTS,
         style::PAGE
     );
+    let own_calls = page.own.iter().flat_map(|own| &own.calls);
+    let colours = chart::Colours::of(page.explanations.iter().chain(own_calls));
     head(&mut html, page);
     for block in page.outcome.figures.chunk_by(|one, other| one.thread == other.thread) {
-        thread(&mut html, page, block);
+        thread(&mut html, page, block, &colours);
     }
     own::held_out(&mut html, page.held_out);
-    own::experiments(&mut html, page.own);
+    own::experiments(&mut html, page.own, &colours);
     sweeps(&mut html, page.sweeps);
     rules(&mut html, page);
     html + "</body></html>\n"
@@ -55,13 +57,21 @@ pub fn html(page: &Page<'_>) -> String {
 /// The head of the page: its subject, and how far the figures may be believed.
 fn head(html: &mut String, page: &Page<'_>) {
     let score = &page.outcome.score;
+    html.push_str("<header><h1>barewire: the lab</h1>\n");
+    let _ = writeln!(
+        html,
+        "<p class=\"worth\">Score out of sample: <strong>{:.3}</strong>; goal: at most {}, {}.</p>",
+        score.leave_one_out,
+        score.goal,
+        if score.leave_one_out <= score.goal { "reached" } else { "not reached" }
+    );
     html.push_str(
-        "<header><h1>barewire: the lab</h1>\n\
-         <p>Five public threads print 95 figures about SPI under Linux and about unmapping IO memory. The lab replays \
+        "<p>Five public threads print 95 figures about SPI under Linux and about unmapping IO memory. The lab replays \
          their experiments: each kernel’s path is a program of named steps on a simulated board, and barewire does the \
          same work beside it.</p>\n\
          <p><strong>Published</strong> figures are the threads’. All others are <strong>simulated</strong>: barewire \
-         measured nothing for this page. A whisker goes from the smallest to the largest of what several sets of costs give.</p>\n<nav>",
+         measured nothing for this page. A whisker goes from the smallest to the largest of what several sets of costs give; \
+         it is left out where they give the same.</p>\n<nav>",
     );
     for thread in &score.threads {
         let name = escaped(&thread.thread);
@@ -95,8 +105,8 @@ fn head(html: &mut String, page: &Page<'_>) {
     let checks = &page.outcome.checks;
     let _ = writeln!(
         html,
-        "<details><summary>What the fit is worth</summary><p>Without any fit the score of all is {:.3}; fitted to figures \
-         that were dealt out anew, {:.3} or more. Scores of threads whose own figures are not fitted to: {}.</p>{}</details>",
+        "<h3>What the fit is worth</h3>\n<p>Without any fit the score of all is {:.3}; fitted to figures \
+         that were dealt out anew, {:.3} or more. Scores of threads whose own figures are not fitted to: {}.</p>\n{}",
         checks.unfitted,
         checks.shuffled_range().0,
         escaped(&checks.without_each()),
@@ -136,7 +146,7 @@ fn verdict(score: &Score) -> String {
     )
 }
 
-fn thread(html: &mut String, page: &Page<'_>, block: &[Row]) {
+fn thread(html: &mut String, page: &Page<'_>, block: &[Row], colours: &chart::Colours) {
     let name = &block[0].thread;
     let _ = writeln!(html, "<h2 id=\"{0}\">{0}</h2>", escaped(name));
     if let Some(source) = threads::source(name) {
@@ -183,7 +193,7 @@ fn thread(html: &mut String, page: &Page<'_>, block: &[Row]) {
         "<details><summary>All figures as a table</summary>{}</details>",
         tables::figures(&rows)
     );
-    steps(html, page, block, name);
+    steps(html, page, block, colours);
 }
 
 /// Rows that share what was measured and a unit; those of one figure each are put together.
@@ -221,7 +231,8 @@ fn unexplained(html: &mut String, block: &[Row]) {
 }
 
 /// The telling figures of a thread, taken apart.
-fn steps(html: &mut String, page: &Page<'_>, block: &[Row], id: &str) {
+fn steps(html: &mut String, page: &Page<'_>, block: &[Row], colours: &chart::Colours) {
+    let id = &block[0].thread;
     let is_here = |explanation: &&Explanation| block.iter().any(|row| row.id == explanation.id);
     let explanations: Vec<&Explanation> = page.explanations.iter().filter(is_here).collect();
     if explanations.is_empty() {
@@ -232,7 +243,7 @@ fn steps(html: &mut String, page: &Page<'_>, block: &[Row], id: &str) {
         html,
         "<h3>What they are made of</h3>\n<figure>{}<figcaption>A bar for each figure, as long as its steps take; figures of \
          one measurement share a scale.</figcaption></figure>",
-        chart::stack::draw(&format!("steps-{id}"), &label, &explanations)
+        chart::stack::draw([&format!("steps-{id}"), &label], &explanations, colours)
     );
     for explanation in explanations {
         let name = escaped(&explanation.id);
@@ -240,7 +251,7 @@ fn steps(html: &mut String, page: &Page<'_>, block: &[Row], id: &str) {
             true => String::new(),
             false => format!(
                 "<figure>{}</figure>",
-                timeline::draw(&format!("timeline-{}", explanation.id), explanation)
+                timeline::draw(&format!("timeline-{}", explanation.id), explanation, colours)
             ),
         };
         let _ = writeln!(

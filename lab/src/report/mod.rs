@@ -19,6 +19,8 @@ mod own;
 mod style;
 mod svg;
 mod tables;
+#[cfg(test)]
+mod tests;
 pub mod threads;
 mod timeline;
 

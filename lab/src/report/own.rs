@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::chart::Colours;
 use super::svg::escaped;
 use super::{exact, number, tables, timeline};
 use crate::band::Band;
@@ -72,7 +73,7 @@ pub(super) fn held_out(html: &mut String, figures: &[HeldOut]) {
 }
 
 /// Experiments of users.
-pub(super) fn experiments(html: &mut String, all: &[OwnOnPage]) {
+pub(super) fn experiments(html: &mut String, all: &[OwnOnPage], colours: &Colours) {
     for (nth, OwnOnPage { outcome, calls }) in all.iter().enumerate() {
         let name = escaped(&outcome.name);
         let _ = writeln!(
@@ -87,7 +88,7 @@ pub(super) fn experiments(html: &mut String, all: &[OwnOnPage]) {
         for (place, message) in outcome.messages.iter().enumerate() {
             let _ = writeln!(html, "<h3>{}</h3>\n{}", escaped(&message.name), table(message));
             if let Some(call) = calls.get(place).filter(|call| !call.timeline.is_empty()) {
-                let drawn = timeline::draw(&format!("own-{nth}-{place}"), call);
+                let drawn = timeline::draw(&format!("own-{nth}-{place}"), call, colours);
                 let _ = writeln!(
                     html,
                     "<details><summary>a call: timeline and steps</summary><figure>{drawn}</figure>{}</details>",

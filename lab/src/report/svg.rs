@@ -59,8 +59,12 @@ impl Svg {
         );
     }
 
-    /// A line from `low` to `high` with an end at each, at the height `y`.
+    /// A line from `low` to `high` with an end at each, at the height `y`. One that is narrower than the lines at its ends
+    /// would look like a mark of its own, and is left out.
     pub(super) fn whisker(&mut self, low: f64, high: f64, y: f64) {
+        if high - low < 1.0 {
+            return;
+        }
         self.line([low, y, high, y], "whisker");
         self.line([low, y - 2.5, low, y + 2.5], "whisker");
         self.line([high, y - 2.5, high, y + 2.5], "whisker");
@@ -129,9 +133,28 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// About how wide text of `size` is. The font is not known here, so this assumes a wide one.
+/// The size of text of the class `head`, which is 12 pixels and half bold: as wide as this without.
+pub(super) const HEAD: f64 = 14.0;
+
+/// How wide text of `size` is at most, in the unit of `size`. The reader's font is not known here: this assumes DejaVu Sans,
+/// which is wider than other fonts of user interfaces (its advance widths, rounded up).
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * 0.56
+    text.chars().map(share_of_size).sum::<f64>() * size
+}
+
+fn share_of_size(character: char) -> f64 {
+    match character {
+        ' ' | 'i' | 'j' | 'l' | 'I' | 'J' | '.' | ',' | ':' | ';' | '\'' | '’' | '|' | '/' => {
+            0.34
+        }
+        '!' | '(' | ')' | '[' | ']' | '-' | 'f' | 't' | 'r' => 0.41,
+        'c' | 's' | 'z' | '?' | '–' | '†' | '*' | '_' | '"' | '“' | '”' => 0.55,
+        'm' | 'M' | 'W' | '%' | '@' => 1.0,
+        'w' | '+' | '=' | '<' | '>' | '−' | '×' | '~' | '^' | '#' => 0.84,
+        'a'..='z' | '0'..='9' | '$' | '{' | '}' | 'µ' => 0.64,
+        'A'..='Z' | '&' => 0.79,
+        _ => 1.0,
+    }
 }
 
 /// Text cut to a width, with an ellipsis.
@@ -139,6 +162,10 @@ pub(super) fn fitted(text: &str, width: f64, size: f64) -> String {
     if width_of(text, size) <= width {
         return text.into();
     }
-    let keep = (width / (size * 0.56)) as usize;
-    text.chars().take(keep.saturating_sub(1)).collect::<String>() + "…"
+    let mut free = width - width_of("…", size);
+    let fits = |character: &char| {
+        free -= share_of_size(*character) * size;
+        free >= 0.0
+    };
+    text.chars().take_while(fits).collect::<String>() + "…"
 }

@@ -3,12 +3,12 @@
 use super::{Scale, exact, number};
 use crate::band::Kind;
 use crate::outcome::Row;
-use crate::report::svg::{Anchor, Svg, fitted, width_of};
+use crate::report::svg::{Anchor, HEAD, Svg, fitted, width_of};
 
 const WIDTH: f64 = 340.0;
 /// One bar, with the gap below it.
 const BAR: f64 = 9.0;
-const PITCH: f64 = 12.0;
+const PITCH: f64 = 14.0;
 
 /// A chart of rows that share what was measured and a unit.
 pub(in crate::report) fn draw(id: &str, rows: &[&Row]) -> String {
@@ -16,13 +16,18 @@ pub(in crate::report) fn draw(id: &str, rows: &[&Row]) -> String {
     let unit = if first.unit == "1/s" { "a second" } else { &first.unit };
     let label = format!("{}: {}, published, simulated and barewire", first.thread, first.metric);
     let mut svg = Svg::new(id, &label, WIDTH);
-    svg.text(0.0, 12.0, Anchor::Start, "head", &fitted(&first.metric, WIDTH - 60.0, 12.0));
+    let room = WIDTH - 10.0 - width_of(unit, 11.0);
+    svg.text(0.0, 12.0, Anchor::Start, "head", &fitted(&first.metric, room, HEAD));
     svg.text(WIDTH, 12.0, Anchor::End, "dim", unit);
     let tops = rows
         .iter()
         .flat_map(|row| [Some(row.published), row.high, row.barewire.map(|band| band.high)]);
     let top = tops.flatten().fold(0.0, f64::max);
-    let numbers = rows.iter().map(|row| width_of(&exact(row.published), 11.0));
+    let numbers = rows.iter().flat_map(|row| {
+        let simulated = [row.replayed, row.barewire.map(|band| band.used)];
+        let simulated = simulated.into_iter().flatten().map(number);
+        simulated.chain([exact(row.published)]).map(|told| width_of(&told, 11.0))
+    });
     let scale = Scale::linear([0.0, top], [0.0, WIDTH - 8.0 - numbers.fold(40.0, f64::max)]);
     let mut y = 22.0;
     for row in rows {
@@ -33,9 +38,10 @@ pub(in crate::report) fn draw(id: &str, rows: &[&Row]) -> String {
             Kind::Predicted => "",
         };
         let mark = if row.unexplained.is_some() { " †" } else { "" };
-        let variant = fitted(&row.variant, WIDTH - width_of(kind, 11.0) - 12.0, 11.0);
-        svg.text(0.0, y + 10.0, Anchor::Start, "dim", &format!("{variant}{kind}{mark}"));
-        y += 14.0;
+        let about = format!("{kind}{mark}");
+        let variant = fitted(&row.variant, WIDTH - width_of(&about, 11.0), 11.0);
+        svg.text(0.0, y + 10.0, Anchor::Start, "dim", &format!("{variant}{about}"));
+        y += 16.0;
         let simulated = row.replayed.map(|used| (used, row.low.zip(row.high)));
         let ours = row.barewire.map(|band| (band.used, Some((band.low, band.high))));
         for (class, bar) in [

@@ -7,8 +7,13 @@ pub(super) mod lines;
 pub(super) mod score;
 pub(super) mod stack;
 
-/// Colours of steps; the last is for all that have none of their own.
-pub(super) const FILLS: usize = 12;
+use std::collections::BTreeSet;
+
+use super::svg::{Anchor, Svg, width_of};
+use crate::outcome::Explanation;
+
+/// Colours of steps; the one behind them is for all that have none of their own.
+pub(super) const FILLS: usize = 24;
 
 /// A number with its significant digits, and no more.
 #[must_use]
@@ -24,6 +29,11 @@ pub fn number(value: f64) -> String {
             grouped.push(digit);
         }
         return if value < 0.0 { format!("-{grouped}") } else { grouped };
+    }
+    if (1e-12..0.0005).contains(&magnitude) {
+        // Three places would make it 0.
+        let places = (1.0 - magnitude.log10().floor()) as usize;
+        return format!("{value:.places$}").trim_end_matches('0').into();
     }
     let places = match magnitude {
         999.5.. => 0,
@@ -106,16 +116,47 @@ impl Scale {
     }
 }
 
-/// The colour of each step: the steps with the most time have one of their own.
+/// Writes the names of ticks below a chart, centred where there is room: none overlaps the one before it or the edges.
+pub(super) fn names_of_ticks(
+    svg: &mut Svg,
+    x: Scale,
+    ticks: &[f64],
+    [y, width]: [f64; 2],
+    name: impl Fn(f64) -> String,
+) {
+    let mut free = 0.0;
+    for &tick in ticks {
+        let name = name(tick);
+        let half = width_of(&name, 11.0) / 2.0;
+        let middle = x.at(tick).min(width - half);
+        if middle - half >= free {
+            svg.text(middle, y, Anchor::Middle, "dim", &name);
+            free = middle + half + 4.0;
+        }
+    }
+}
+
+/// The colour of each step, the same in all charts of a page. The steps with the most time have one of their own.
 #[derive(Debug)]
 pub(super) struct Colours {
     /// The names, the largest first.
-    pub(super) steps: Vec<String>,
+    steps: Vec<String>,
 }
 
 impl Colours {
+    /// For the steps of explanations.
+    pub(super) fn of<'a>(explanations: impl Iterator<Item = &'a Explanation>) -> Self {
+        Self::new(explanations.flat_map(|explanation| {
+            // Shares, so that a figure of seconds does not take all colours from one of microseconds.
+            let sum = explanation.sum_us.max(f64::MIN_POSITIVE);
+            let steps = explanation.steps.iter();
+            let steps = steps.map(move |step| (step.step.as_str(), step.us / sum));
+            steps.chain(explanation.timeline.iter().map(|stretch| (stretch.step.as_str(), 0.0)))
+        }))
+    }
+
     /// For steps with their times, in which a name may occur more than once.
-    pub(super) fn new<'a>(times: impl Iterator<Item = (&'a str, f64)>) -> Self {
+    fn new<'a>(times: impl Iterator<Item = (&'a str, f64)>) -> Self {
         let mut sums: Vec<(&str, f64)> = Vec::new();
         for (name, time) in times {
             match sums.iter_mut().find(|sum| sum.0 == name) {
@@ -132,22 +173,29 @@ impl Colours {
         format!("step f{}", self.nth(step).min(FILLS))
     }
 
-    fn nth(&self, step: &str) -> usize {
-        self.steps.iter().position(|name| name == step).unwrap_or(FILLS)
+    /// The place of a step among all, the longest first.
+    pub(super) fn nth(&self, step: &str) -> usize {
+        self.steps.iter().position(|name| name == step).unwrap_or(self.steps.len())
     }
 
-    /// Draws the key from `y` down, within `width`; returns where it ends.
-    pub(super) fn key(&self, svg: &mut super::svg::Svg, [left, width]: [f64; 2], y: f64) -> f64 {
-        let own = self.steps.iter().take(FILLS).map(String::as_str);
-        let rest = (self.steps.len() > FILLS).then_some("other steps");
-        let (mut x, mut y) = (left, y);
+    /// Draws the key of a chart that has the steps `drawn`, from `y` down, within `width`; returns where it ends.
+    pub(super) fn key<'a>(
+        &self,
+        svg: &mut Svg,
+        drawn: impl Iterator<Item = &'a str>,
+        [width, y]: [f64; 2],
+    ) -> f64 {
+        let drawn: BTreeSet<usize> = drawn.map(|step| self.nth(step)).collect();
+        let own = drawn.iter().filter(|&&nth| nth < FILLS).map(|&nth| self.steps[nth].as_str());
+        let rest = drawn.last().is_some_and(|&nth| nth >= FILLS).then_some("other steps");
+        let (mut x, mut y) = (0.0, y);
         for name in own.chain(rest) {
-            let wide = 18.0 + super::svg::width_of(name, 11.0) + 10.0;
-            if x > left && x + wide > left + width {
-                (x, y) = (left, y + 18.0);
+            let wide = 18.0 + width_of(name, 11.0) + 10.0;
+            if x > 0.0 && x + wide > width {
+                (x, y) = (0.0, y + 18.0);
             }
             svg.rect([x, y, 11.0, 11.0], &self.class(name), name);
-            svg.text(x + 16.0, y + 9.5, super::svg::Anchor::Start, "dim", name);
+            svg.text(x + 16.0, y + 9.5, Anchor::Start, "dim", name);
             x += wide;
         }
         y + 18.0
@@ -164,6 +212,8 @@ mod tests {
             (0.0, "0"),
             (2.0, "2"),
             (3.685_375, "3.685"),
+            (0.000_123_4, "0.00012"),
+            (-0.000_001, "-0.000001"),
             (9.8, "9.8"),
             (12.345, "12.35"),
             (-98.76, "-98.76"),
@@ -190,17 +240,17 @@ mod tests {
 
     #[test]
     fn the_longest_steps_have_colours_of_their_own() {
-        let names: Vec<String> = (0..16).map(|nth| format!("step{nth}")).collect();
+        let names: Vec<String> = (0..28).map(|nth| format!("step{nth}")).collect();
         let colours = Colours::new(
             names.iter().zip(0..).map(|(name, time)| (name.as_str(), f64::from(time))),
         );
         assert_eq!(
-            (colours.class("step15"), colours.class("step0")),
-            ("step f0".into(), "step f12".into())
+            (colours.class("step27"), colours.class("step0")),
+            ("step f0".into(), "step f24".into())
         );
         assert_eq!(
             (colours.class("step4"), colours.class("step3")),
-            ("step f11".into(), "step f12".into())
+            ("step f23".into(), "step f24".into())
         );
     }
 }

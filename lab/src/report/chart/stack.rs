@@ -8,14 +8,12 @@ const WIDTH: f64 = 1080.0;
 const HEIGHT: f64 = 26.0;
 
 /// A chart of explanations. Those with the same name before the last `-` are of one measurement, and share a scale.
-pub(in crate::report) fn draw(id: &str, label: &str, explanations: &[&Explanation]) -> String {
+pub(in crate::report) fn draw(
+    [id, label]: [&str; 2],
+    explanations: &[&Explanation],
+    colours: &Colours,
+) -> String {
     let mut svg = Svg::new(id, label, WIDTH);
-    let steps = explanations.iter().flat_map(|explanation| {
-        // Shares, so that a figure of seconds does not take all colours from one of microseconds.
-        let sum = explanation.sum_us.max(f64::MIN_POSITIVE);
-        explanation.steps.iter().map(move |step| (step.step.as_str(), step.us / sum))
-    });
-    let colours = Colours::new(steps);
     let mut y = 4.0;
     for explanation in explanations {
         let family = |explanation: &Explanation| {
@@ -24,10 +22,12 @@ pub(in crate::report) fn draw(id: &str, label: &str, explanations: &[&Explanatio
         let of_family = explanations.iter().filter(|other| family(other) == family(explanation));
         let top = of_family.map(|other| other.sum_us).fold(0.0, f64::max);
         let scale = Scale::linear([0.0, top], [0.0, WIDTH]);
-        bar(&mut svg, explanation, &colours, scale, y);
+        bar(&mut svg, explanation, colours, scale, y);
         y += HEIGHT + 26.0;
     }
-    let end = colours.key(&mut svg, [0.0, WIDTH], y);
+    let steps = explanations.iter().flat_map(|explanation| &explanation.steps);
+    let drawn = steps.filter(|step| step.us > 0.0).map(|step| step.step.as_str());
+    let end = colours.key(&mut svg, drawn, [WIDTH, y]);
     svg.inline(end)
 }
 
@@ -39,10 +39,10 @@ fn bar(svg: &mut Svg, explanation: &Explanation, colours: &Colours, scale: Scale
         published.map_or(String::new(), |value| format!(", published {} {unit}", exact(value))),
         number(*sum_us)
     );
-    svg.text(0.0, y + 10.0, Anchor::Start, "", &told);
+    svg.text(2.0, y + 10.0, Anchor::Start, "", &told);
     let mut steps: Vec<_> = explanation.steps.iter().filter(|step| step.us > 0.0).collect();
     // One order for all bars, so that a step is found at the same place.
-    steps.sort_by_key(|step| colours.steps.iter().position(|name| *name == step.step));
+    steps.sort_by_key(|step| colours.nth(&step.step));
     let mut at = 0.0;
     for step in steps {
         let (from, to) = (scale.at(at), scale.at(at + step.us));
