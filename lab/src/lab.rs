@@ -13,7 +13,7 @@ use crate::held_out::{self, HeldOut};
 use crate::limits;
 use crate::messages::{self, OwnOutcome};
 use crate::ours;
-use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, UnpublishedResult};
+use crate::outcome::{Explanation, Move, Outcome, Row, Sweep, SweepRequest, UnpublishedResult};
 use crate::own::OwnExperiment;
 use crate::replay::Runner;
 use crate::rules::Rules;
@@ -374,8 +374,30 @@ impl Lab {
             sum_us: taken.sum_us,
             relation: taken.relation,
             timeline: taken.timeline,
+            moves: if without.is_empty() { self.moves(experiment, asked)? } else { Vec::new() },
             unexplained: asked.unexplained.clone(),
         })
+    }
+
+    /// What each cost that has a range does to a figure, at both ends.
+    fn moves(&self, experiment: &Experiment, asked: &Question) -> Result<Vec<Move>, LabError> {
+        let mut moves = Vec::new();
+        for cost in self.costs.iter().filter(|cost| cost.is_free()) {
+            let at = |value: Option<f64>| {
+                let mut costs = self.costs.fresh();
+                costs.set(&cost.name, value.unwrap_or(cost.value));
+                let figure = Runner::new(&costs).take(experiment, asked)?.value;
+                Ok((figure, ours::ours(experiment, asked, &costs)))
+            };
+            let ((at_low, ours_low), (at_high, ours_high)) = (at(cost.low)?, at(cost.high)?);
+            let barewire = ours_low.zip(ours_high);
+            if at_low != at_high || barewire.is_some_and(|(low, high)| low != high) {
+                moves.push(Move { cost: cost.name.clone(), at_low, at_high, barewire });
+            }
+        }
+        let by = |one: &Move| (one.at_high - one.at_low).abs();
+        moves.sort_by(|one, other| by(other).total_cmp(&by(one)));
+        Ok(moves)
     }
 
     /// The published values of the figures that are `wanted`.

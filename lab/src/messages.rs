@@ -249,6 +249,7 @@ pub fn explain(
         sum_us: taken.sum_us,
         relation: taken.relation,
         timeline: taken.timeline,
+        moves: Vec::new(),
         unexplained: None,
     })
 }

@@ -137,6 +137,19 @@ pub struct Stretch {
     pub to_us: f64,
 }
 
+/// How far one cost moves a figure, all others as used.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Move {
+    /// The cost's name.
+    pub cost: String,
+    /// The figure with the cost at the low end of its range.
+    pub at_low: f64,
+    /// The figure with the cost at the high end.
+    pub at_high: f64,
+    /// barewire's figure beside it, at both ends; `None` if barewire takes no part.
+    pub barewire: Option<(f64, f64)>,
+}
+
 /// A figure taken apart.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
@@ -158,6 +171,9 @@ pub struct Explanation {
     pub relation: String,
     /// One occurrence on a timeline.
     pub timeline: Vec<Stretch>,
+    /// The costs that move the figure or barewire's, the one that moves it most first; empty with a step switched off, and for
+    /// a user's message.
+    pub moves: Vec<Move>,
     /// Why the lab does not explain it, if it does not.
     pub unexplained: Option<String>,
 }
@@ -193,6 +209,8 @@ pub struct Sweep {
     pub unit: String,
     /// The unit of the columns' figures.
     pub value_unit: String,
+    /// What all code did a moment before, the kernel's and barewire's. Interrupts and wake-ups cost more after idle.
+    pub regime: Regime,
     /// The columns' names.
     pub columns: Vec<String>,
     /// For each value, a figure for each column.

@@ -217,6 +217,7 @@ pub fn sweep(costs: &Costs, request: &SweepRequest) -> Result<Sweep, LabError> {
         request: request.clone(),
         unit: parameter.unit().into(),
         value_unit: plan.value_unit,
+        regime: sweeper.regime(),
         columns: plan.columns.into_iter().map(|column| column.name).collect(),
         rows,
         break_even,
@@ -695,9 +696,13 @@ impl Sweeper {
         Machine::new(board, self.costs.clone(), Rc::new(BTreeSet::new()))
     }
 
+    /// An echo begins with an interrupt after idle; all else runs in a loop.
+    fn regime(&self) -> Regime {
+        if self.bench == Bench::Echo { Regime::AfterIdle } else { Regime::InALoop }
+    }
+
     fn profile_of_ours(&self, point: &Point) -> Profile {
-        let regime = if self.bench == Bench::Echo { Regime::AfterIdle } else { Regime::InALoop };
-        self.at(self.costs.process(&self.spec.profile, regime), point)
+        self.at(self.costs.process(&self.spec.profile, self.regime()), point)
     }
 }
 

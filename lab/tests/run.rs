@@ -243,3 +243,17 @@ fn the_ends_of_what_an_experiment_may_ask_run() {
         }
     }
 }
+
+#[test]
+fn a_figure_is_moved_by_the_costs_of_its_steps_and_by_no_other() {
+    let lab = Lab::new();
+    let moves = lab.explain("jander-rfc-irq-C", &[]).expect("replays").moves;
+    let of = |name: &str| moves.iter().find(|one| one.cost == name);
+    let cold = of("cold").expect("its code is cold");
+    let (low, high) = cold.barewire.expect("barewire's is cold too");
+    assert!(cold.at_low < cold.at_high && low < high, "{cold:?}");
+    assert!(of("fast-lock").is_some_and(|one| one.barewire.is_some_and(|(low, high)| low == high)));
+    assert!(of("spidev").is_none() && of("tlbi-by-asid").is_none(), "{moves:?}");
+    let spread = |one: &barewire_lab::outcome::Move| (one.at_high - one.at_low).abs();
+    assert!(moves.windows(2).all(|pair| spread(&pair[0]) >= spread(&pair[1])), "{moves:?}");
+}

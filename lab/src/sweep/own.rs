@@ -11,6 +11,7 @@ use crate::error::LabError;
 use crate::kernel::Waiting;
 use crate::outcome::{Sweep, SweepRequest};
 use crate::own::{Driver, Measure, Message, OwnExperiment};
+use crate::regime::Regime;
 use crate::replay::Runner;
 use crate::workload::messages;
 
@@ -129,6 +130,7 @@ pub fn own_sweep(
         },
         unit: parameter.unit().into(),
         value_unit: format!("{} of {}'s {name}", measure.unit(), message.name),
+        regime: if own.is_cold(message) { Regime::AfterIdle } else { Regime::InALoop },
         columns: names,
         rows,
         break_even,

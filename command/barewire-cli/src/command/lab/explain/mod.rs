@@ -106,5 +106,29 @@ fn text(explanation: &Explanation, whole: Option<&Explanation>) -> String {
     if let Some(why) = &explanation.unexplained {
         let _ = writeln!(text, "not explained by the lab: {why}");
     }
-    text + &gantt::text(explanation)
+    text + &gantt::text(explanation) + &moves(explanation)
+}
+
+/// The most costs that are listed.
+const MOVES: usize = 8;
+
+/// What the costs that move the figure most do to it.
+fn moves(explanation: &Explanation) -> String {
+    let Explanation { unit, moves, .. } = explanation;
+    let Some(longest) = moves.iter().take(MOVES).map(|one| one.cost.chars().count()).max() else {
+        return String::new();
+    };
+    let name = longest.max("cost".len()) + 2;
+    let mut text = format!(
+        "\nwhat a cost makes of it at the ends of its range, all others as used, in {unit}\n{:<name$}{:>11}{:>11}  barewire\n",
+        "cost", "low", "high"
+    );
+    for one in moves.iter().take(MOVES) {
+        let ours = one
+            .barewire
+            .map_or(String::new(), |(low, high)| format!("  {} to {}", number(low), number(high)));
+        let (low, high) = (number(one.at_low), number(one.at_high));
+        let _ = writeln!(text, "{:<name$}{low:>11}{high:>11}{ours}", one.cost);
+    }
+    text
 }

@@ -11,8 +11,8 @@ pub(super) fn text(sweep: &Sweep) -> String {
     let last = sweep.rows.iter().map(|row| row.0).fold(0.0, f64::max);
     let (unit, size) = shown_in(&sweep.unit, last);
     let mut text = format!(
-        "{} on {}, simulated: {} over {}\n\n",
-        request.path, request.board, sweep.value_unit, request.parameter
+        "{} on {}, simulated, {}: {} over {}\n\n",
+        request.path, request.board, sweep.regime, sweep.value_unit, request.parameter
     );
     let wide = |name: &String| name.chars().count().max(10) + 2;
     let head = format!("{}, {unit}", request.parameter);
@@ -75,6 +75,8 @@ fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use barewire_lab::Regime;
+
     use super::*;
     use barewire_lab::outcome::SweepRequest;
 
@@ -88,6 +90,7 @@ mod tests {
             },
             unit: "ns".into(),
             value_unit: "1/s".into(),
+            regime: Regime::InALoop,
             columns: vec!["one, alone".into(), "two".into()],
             rows: vec![(0.0, vec![1.5, 2.0]), (5000.0, vec![2.5, 1.0])],
             break_even: vec![BreakEven { what: "two stops paying".into(), at: 4750.0 }],
