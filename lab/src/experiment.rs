@@ -5,6 +5,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use crate::own::{Measure, OwnExperiment};
+use crate::regime::Regime;
 
 /// The embedded experiments.
 const EMBEDDED: &[&str] = &[
@@ -45,6 +46,16 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// What barewire's code did a moment before; `None` if it has none there, or each message of a user's says it.
+    #[must_use]
+    pub fn regime(self) -> Option<Regime> {
+        match self {
+            Self::Echo => Some(Regime::AfterIdle),
+            Self::Dd | Self::Spidev | Self::Nor => Some(Regime::InALoop),
+            Self::Unmap | Self::Camera | Self::Beside | Self::Stated | Self::Messages => None,
+        }
+    }
+
     /// Whether its results are reported although no figure is published for it.
     #[must_use]
     pub fn has_no_figures(self) -> bool {

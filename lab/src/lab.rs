@@ -15,7 +15,6 @@ use crate::messages::{self, OwnOutcome};
 use crate::ours;
 use crate::outcome::{Explanation, Outcome, Row, Sweep, SweepRequest, UnpublishedResult};
 use crate::own::OwnExperiment;
-use crate::regime::Regime;
 use crate::replay::Runner;
 use crate::rules::Rules;
 use crate::score::{self, Score};
@@ -319,7 +318,7 @@ impl Lab {
                 high: band.map(|band| band.high),
                 error: band.map(|band| (band.used - figure.value) / figure.value),
                 barewire: ours,
-                regime: asked.and_then(|(experiment, _)| Regime::of(experiment.workload)),
+                regime: asked.and_then(|(experiment, _)| experiment.workload.regime()),
                 experiment: asked.map(|(experiment, _)| experiment.name.clone()),
                 unexplained: asked.and_then(|(_, asked)| asked.unexplained.clone()),
             });

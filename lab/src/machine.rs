@@ -287,7 +287,7 @@ impl Machine {
     #[must_use]
     pub fn threads(&self) -> engine::Costs {
         let profile = self.board.profile();
-        let instruction_ps = self.costs.instruction_ps(&profile, Regime::InALoop);
+        let instruction_ps = self.costs.instruction_ps(profile, Regime::InALoop);
         let scheduler = self.scheduler.get();
         let warm = |name| (self.costs.get(name) * scheduler * instruction_ps).round() as Ps;
         engine::Costs {
@@ -401,7 +401,7 @@ impl Machine {
     }
 
     fn instructions_ps(&self, count: f64) -> Ps {
-        (count * self.costs.instruction_ps(&self.board.profile(), self.regime.get())).round() as Ps
+        (count * self.costs.instruction_ps(self.board.profile(), self.regime.get())).round() as Ps
     }
 
     /// Work that must happen.

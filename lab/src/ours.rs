@@ -99,7 +99,7 @@ pub fn beside(ids: &[&'static str]) -> Vec<Beside> {
             published: figure.value,
             path: asked.path.clone(),
             barewire: band(experiment, &asked, (&costs, &draws), widened)?,
-            regime: Regime::of(experiment.workload)?,
+            regime: experiment.workload.regime()?,
         })
     };
     let all = ids.iter().map(|id| one(id).unwrap_or_else(|| panic!("{id} has none beside it")));
@@ -108,7 +108,7 @@ pub fn beside(ids: &[&'static str]) -> Vec<Beside> {
 
 fn board(experiment: &Experiment, costs: &Costs) -> Option<(&'static BoardSpec, Profile)> {
     let spec = BoardSpec::find(&experiment.board).ok()?;
-    Some((spec, costs.process(&spec.profile, Regime::of(experiment.workload)?)))
+    Some((spec, costs.process(&spec.profile, experiment.workload.regime()?)))
 }
 
 /// A process that UIO wakes receives, and another one echoes: that many frames, that far apart.

@@ -15,7 +15,6 @@ use barewire_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Costs;
-use crate::experiment::Workload;
 
 /// The system calls of barewire's programs, besides what `syscall` costs: a UIO node read, written or polled, a futex.
 const SHORT_CALL: &str = "short-call";
@@ -30,20 +29,6 @@ pub enum Regime {
     #[default]
     #[serde(rename = "in a loop")]
     InALoop,
-}
-
-impl Regime {
-    /// The regime of a workload; `None` if it has no code of barewire's, or none runs.
-    #[must_use]
-    pub fn of(workload: Workload) -> Option<Self> {
-        match workload {
-            Workload::Echo => Some(Self::AfterIdle),
-            Workload::Dd | Workload::Spidev | Workload::Nor => Some(Self::InALoop),
-            // A user's messages say it one by one.
-            Workload::Messages => None,
-            Workload::Unmap | Workload::Camera | Workload::Beside | Workload::Stated => None,
-        }
-    }
 }
 
 impl fmt::Display for Regime {

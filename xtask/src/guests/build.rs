@@ -188,7 +188,7 @@ pub(super) fn module(
     if module.is_file() && fs::read_to_string(&copy).is_ok_and(|built| built == code) {
         return Ok(module);
     }
-    // What is left of a build that fails now would pass for its module.
+    // After a build that fails, the old module would pass for this code's on the next run.
     let _ = fs::remove_file(&module);
     write_anew(&copy, &code)?;
     write_anew(&dirs.made(&folder, "Makefile")?, &format!("obj-m := {name}.o\n"))?;

@@ -76,8 +76,9 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "lab/src/",
-        line: "barewire-lab: report > lab > held_out > fit, limits, messages, sweep > ours > replay > outcome, workload > \
-               experiment > own > kernel, score, walk > machine, rules > cost, figure, trace > band, error",
+        line: "barewire-lab: report > lab > held_out > fit, limits, messages, predict, sweep > ours > replay > outcome, workload > \
+               experiment > own > kernel, score, walk > machine, rules > regime > cost, figure, trace > \
+               band, error",
     },
     Layers {
         folder: "iommu/barewire-iommu-bench/src/",
@@ -106,7 +107,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "command/barewire-cli/src/shared/",
         line: "barewire-cli/shared: session > costs, files, interrupt, real_time > \
-               output > failure, no_bus, processors, progress, text",
+               output > failure, no_bus, processors, progress, text > beside",
     },
 ];
 

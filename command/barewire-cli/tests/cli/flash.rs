@@ -156,9 +156,9 @@ fn figures_are_for_the_read_alone() {
     let read = ["flash", "read", "--bus", "sim:imx8mp", "--length", "64K", "--json", "/dev/null"];
     let read = run(&read).ok().json();
     assert_eq!(read["bits"], json!(8 * (65_536 + 5)), "opcode, four address bytes, data");
-    assert!(read["bus_use_in_transfers"].as_f64() >= Some(0.99), "{read}");
+    assert!(read["bus_use_in_transfers"].as_f64() >= Some(0.985), "{read}");
     let rate = read["bytes_per_second_virtual"].as_f64().expect("a rate");
-    assert!(rate > 0.98 * 2.5e6 && rate < 2.5e6, "{rate}");
+    assert!(rate > 0.97 * 2.5e6 && rate < 2.5e6, "{rate}");
 }
 
 #[test]
@@ -273,12 +273,14 @@ fn list_and_demo_speak_json() {
         ("access", "cs_to_first_clock_ns"),
         ("access", "ns_per_access"),
         ("access", "bus_use"),
-        ("can_traffic", "cs_to_first_clock_ns_p50"),
     ] {
         let range = &demo[part]["ranges"][name];
         let [low, value, high] = ["low", "value", "high"].map(|end| range[end].as_f64());
         assert!(low.is_some() && low != value && value != high, "{part} {name}: {range}");
     }
+    let beside = demo["beside"].as_array().expect("the thread's three kernels");
+    assert_eq!(beside.len(), 3, "{beside:?}");
+    assert!(beside.iter().all(|one| one["regime"] == json!("after idle")), "{beside:?}");
     let low = run(&["demo", "--json", "--costs", "low"]).ok().json();
     let access = &low["access"];
     assert_eq!(access["ns_per_access"], demo["access"]["ranges"]["ns_per_access"]["low"]);

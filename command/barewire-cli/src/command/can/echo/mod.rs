@@ -355,7 +355,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         percent_of: PERCENT_OF,
         first: rows[0].clone(),
         rows,
+        // The lab has costs of its own.
         beside: match far.gap_ms() {
+            _ if tell.costs.is_some() => Lines::new(),
             Some(10.0) if as_published => published::times(),
             Some(0.0) if as_published => published::shares(),
             _ => Lines::new(),
