@@ -18,7 +18,7 @@ pub(in crate::report) fn draw(id: &str, rows: &[&Row]) -> String {
     let mut svg = Svg::new(id, &label, WIDTH);
     let room = WIDTH - 10.0 - width_of(unit, 11.0);
     svg.text(0.0, 12.0, Anchor::Start, "head", &fitted(&first.metric, room, HEAD));
-    svg.text(WIDTH, 12.0, Anchor::End, "dim", unit);
+    svg.text(WIDTH - 1.0, 12.0, Anchor::End, "dim", unit);
     let tops = rows
         .iter()
         .flat_map(|row| [Some(row.published), row.high, row.barewire.map(|band| band.high)]);
