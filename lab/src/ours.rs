@@ -11,6 +11,7 @@ use barewire::controller::ALWAYS_POLL;
 use barewire::spi::Settings;
 use barewire_sim::bring_up::{Charged, SimInterrupt, any, any_interrupt};
 use barewire_sim::chip::Ps;
+use barewire_sim::engine::Thread;
 use barewire_sim::profile::Profile;
 use barewire_sim::scenario::can_echo::{self, EchoFigures, Setup, Who};
 use barewire_sim::scenario::sampling;
@@ -183,16 +184,24 @@ pub(crate) fn reads(
     let device = bus.device(&Settings::new(spec.flash().cs, speed_hz)).ok()?;
     let mut nor = SpiNor::new(device, board.timer()).ok()?;
     let mut data = vec![0; block];
-    for read in 0..=READS {
-        // The first configures the block.
-        if read == 1 {
-            board.start_selections();
+    let mut read_all = || {
+        for read in 0..=READS {
+            // The first configures the block.
+            if read == 1 {
+                board.start_selections();
+            }
+            if with_status {
+                nor.status().ok()?;
+            }
+            nor.read((read * block) as u64, &mut data).ok()?;
         }
-        if with_status {
-            nor.status().ok()?;
-        }
-        nor.read((read * block) as u64, &mut data).ok()?;
-    }
+        Some(())
+    };
+    let mut all = None;
+    // A thread: outside one a sleep costs nothing.
+    let process = Thread::new("process", || all = read_all()).on(0, 10);
+    board.engine().run(vec![process]);
+    all?;
     let wire = board.take_selections();
     let each = wire.len() / READS;
     let last = &wire[wire.len() - each..];
@@ -292,6 +301,20 @@ mod tests {
                 assert!(figure < published, "{id}: {figure} {published}");
             }
         });
+    }
+
+    #[test]
+    fn a_program_that_sleeps_pays_for_its_interrupts() {
+        let spec = BoardSpec::find("imx6dl").expect("a board");
+        let used = Costs::fitted().process(&spec.profile, Regime::InALoop);
+        let mut slow = used.clone();
+        slow.irq_thread_ps.value += 50_000_000;
+        let period = |profile: &Profile, limit_ns| {
+            let reads = reads(spec, profile.clone(), limit_ns, 20_000_000, 512, false);
+            reads.expect("it reads").period_us
+        };
+        assert!(period(&slow, 0) >= period(&used, 0) + 50.0);
+        assert!((period(&slow, ALWAYS_POLL) - period(&used, ALWAYS_POLL)).abs() < 1e-9);
     }
 
     #[test]

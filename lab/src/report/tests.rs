@@ -203,6 +203,7 @@ fn break_evens_at_one_place_and_lines_that_meet_are_told_apart() {
     let columns = 9;
     for places in [[0.0; 7], [12.0; 7], [0.0, 1.0, 2.0, 6.0, 6.0, 11.0, 12.0]] {
         let sweep = Sweep {
+            regime: crate::Regime::InALoop,
             request: delay(),
             unit: "ns".into(),
             value_unit: "transfers a second".into(),

@@ -9,6 +9,7 @@ use barewire::bus::Bus;
 use barewire::controller::ALWAYS_POLL;
 use barewire::spi::{Settings, Transfer};
 use barewire_sim::bring_up::{Charged, SimInterrupt, any, any_interrupt};
+use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::{Board, BoardOptions, SimPlatform};
 
@@ -63,17 +64,26 @@ pub fn barewire(
     }
     let mut prepared = device.prepare_message(&mut transfers).ok()?;
     let engine = board.engine();
-    for _ in 0..WARM_UP {
-        prepared.run().ok()?;
-    }
-    board.start_selections();
-    let (begun_at, mut calls) = (engine.now_ps(), Vec::new());
-    for nth in 0..count(message) as u64 {
-        engine.sleep_until((begun_at + nth * message.every_ps).max(engine.now_ps()));
-        let from = engine.now_ps();
-        prepared.run().ok()?;
-        calls.push((from, engine.now_ps()));
-    }
+    let (mut begun_at, mut calls) = (0, Vec::new());
+    let mut run_all = || {
+        for _ in 0..WARM_UP {
+            prepared.run().ok()?;
+        }
+        board.start_selections();
+        begun_at = engine.now_ps();
+        for nth in 0..count(message) as u64 {
+            engine.sleep_until((begun_at + nth * message.every_ps).max(engine.now_ps()));
+            let from = engine.now_ps();
+            prepared.run().ok()?;
+            calls.push((from, engine.now_ps()));
+        }
+        Some(())
+    };
+    let mut all = None;
+    // A thread: outside one a sleep costs nothing.
+    let process = Thread::new("process", || all = run_all()).on(0, 10);
+    engine.run(vec![process]);
+    all?;
     let ends_at = (begun_at + calls.len() as u64 * message.every_ps).max(engine.now_ps());
     let wire = board.take_selections();
     let window = (begun_at, ends_at);
