@@ -45,6 +45,18 @@ pub struct Band {
 }
 
 impl Band {
+    /// A band of one run.
+    #[must_use]
+    pub fn of(used: f64) -> Self {
+        Self { used, low: used, high: used }
+    }
+
+    /// The band of the run with the costs used, and of others.
+    #[must_use]
+    pub fn over(used: f64, others: impl IntoIterator<Item = f64>) -> Self {
+        others.into_iter().fold(Self::of(used), Self::with)
+    }
+
     /// The band with another run in it.
     #[must_use]
     pub fn with(self, value: f64) -> Self {
@@ -62,6 +74,15 @@ impl Band {
     fn at(self, used: f64) -> Self {
         let Self { used: before, low, high } = self;
         Self { used, low: low / before * used, high: high / before * used }
+    }
+}
+
+/// The middle of values, or of the middle two; not a number of none.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n => f64::midpoint(values[(n - 1) / 2], values[n / 2]),
     }
 }
 

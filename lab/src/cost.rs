@@ -15,6 +15,8 @@ use std::fmt::Write as _;
 use barewire_sim::profile::{CostLevel, Profile};
 use serde::{Deserialize, Serialize};
 
+use crate::band::median;
+
 const COSTS: &str = include_str!("../costs.toml");
 const FITTED: &str = include_str!("../fitted.toml");
 const OWN: &str = include_str!("../costs-own.toml");
@@ -147,12 +149,7 @@ impl Checks {
     /// The median of [`random`](Self::random); not a number of none.
     #[must_use]
     pub fn random_median(&self) -> f64 {
-        let mut sorted = self.random.clone();
-        sorted.sort_by(f64::total_cmp);
-        match sorted.len() {
-            0 => f64::NAN,
-            n => f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
-        }
+        median(self.random.clone())
     }
 
     /// The lowest and the highest score of fits to shuffled figures.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use barewire_sim::BoardSpec;
 use serde::{Deserialize, Serialize};
 
-use crate::band::Band;
+use crate::band::{Band, median};
 use crate::cost::Costs;
 use crate::messages;
 use crate::own::OwnExperiment;
@@ -94,13 +94,6 @@ impl HeldOutScore {
     /// That of `figures`.
     #[must_use]
     pub fn of(figures: &[HeldOut]) -> Self {
-        let median = |mut all: Vec<f64>| {
-            all.sort_by(f64::total_cmp);
-            match all.len() {
-                0 => f64::NAN,
-                n => f64::midpoint(all[(n - 1) / 2], all[n / 2]),
-            }
-        };
         let errors: Vec<f64> = figures.iter().filter_map(|one| one.error.map(f64::abs)).collect();
         let bands = figures.iter().filter_map(|one| one.simulated);
         Self {

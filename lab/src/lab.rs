@@ -12,7 +12,7 @@ use crate::fit::{self, Extent, Fit, FittedCost, Residual, Target};
 use crate::held_out::{self, HeldOut};
 use crate::limits;
 use crate::messages::{self, OwnOutcome};
-use crate::ours;
+use crate::ours::{self, Ours};
 use crate::outcome::{Explanation, Move, Outcome, Row, Sweep, SweepRequest, UnpublishedResult};
 use crate::own::OwnExperiment;
 use crate::replay::Runner;
@@ -264,8 +264,7 @@ impl Lab {
     /// and `draws`.
     fn bands(&self, draws: &[Costs], progress: &mut dyn FnMut()) -> Replays {
         let used = self.replay(&self.costs, progress);
-        let mut bands: Replays =
-            used.into_iter().map(|(id, used)| (id, Band { used, low: used, high: used })).collect();
+        let mut bands: Replays = used.into_iter().map(|(id, used)| (id, Band::of(used))).collect();
         for draw in draws {
             for (id, value) in self.replay(draw, progress) {
                 if let Some(band) = bands.get_mut(&id) {
@@ -293,14 +292,14 @@ impl Lab {
                 *band = band.widened(by, &figure.unit);
             }
         }
+        let ours = Ours::all(&self.costs, &self.draws);
         let mut rows = Vec::new();
         for figure in &self.figures {
             let asked = self.asked(&figure.id);
             let band = replays.get(&figure.id).copied();
             let kind = self.rules.kind(&figure.id);
-            let ours = asked.and_then(|(experiment, asked)| {
-                let costs = (&self.costs, &*self.draws);
-                ours::band(experiment, asked, costs, (by, &figure.unit))
+            let barewire = asked.and_then(|(experiment, asked)| {
+                ours::band(&ours, experiment, asked, (by, &figure.unit))
             });
             if asked.is_some() {
                 tick();
@@ -317,7 +316,7 @@ impl Lab {
                 low: band.map(|band| band.low),
                 high: band.map(|band| band.high),
                 error: band.map(|band| (band.used - figure.value) / figure.value),
-                barewire: ours,
+                barewire,
                 regime: asked.and_then(|(experiment, _)| experiment.workload.regime()),
                 experiment: asked.map(|(experiment, _)| experiment.name.clone()),
                 unexplained: asked.and_then(|(_, asked)| asked.unexplained.clone()),
@@ -387,7 +386,7 @@ impl Lab {
                 let mut costs = self.costs.fresh();
                 costs.set(&cost.name, value.unwrap_or(cost.value));
                 let figure = Runner::new(&costs).take(experiment, asked)?.value;
-                Ok((figure, ours::ours(experiment, asked, &costs)))
+                Ok((figure, Ours::new(&costs).figure(experiment, asked)))
             };
             let ((at_low, ours_low), (at_high, ours_high)) = (at(cost.low)?, at(cost.high)?);
             let barewire = ours_low.zip(ours_high);

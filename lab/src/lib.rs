@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod lab;
 mod limits;
 pub mod machine;
+mod memo;
 pub mod messages;
 pub mod ours;
 pub mod outcome;

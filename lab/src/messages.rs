@@ -112,14 +112,8 @@ fn beside(all: &[Option<Vec<(Measure, f64)>>], measure: Measure) -> Option<Band>
         Some(found.1)
     };
     let values = all.iter().map(value).collect::<Option<Vec<f64>>>()?;
-    let used = *values.first()?;
-    let band = Band { used, low: used, high: used };
-    let wider = |band: Band, value: &f64| Band {
-        low: band.low.min(*value),
-        high: band.high.max(*value),
-        ..band
-    };
-    Some(values.iter().fold(band, wider))
+    let (&used, others) = values.split_first()?;
+    Some(Band::over(used, others.iter().copied()))
 }
 
 /// The shortest time that counts as a rest of the clock, in microseconds: 1 ns is the rounding of its period.
@@ -149,10 +143,9 @@ fn message(
         if measure == Measure::Rests && used < SHORTEST_REST_US {
             continue;
         }
-        let mut band = Band { used, low: used, high: used };
+        let mut band = Band::of(used);
         for (own, runner) in &runners {
-            let value = runner.message(own, of, measure)?.value;
-            (band.low, band.high) = (band.low.min(value), band.high.max(value));
+            band = band.with(runner.message(own, of, measure)?.value);
         }
         let published = of.published.iter().find(|one| one.0 == measure).map(|one| one.1);
         figures.push(MessageFigure {

@@ -6,8 +6,7 @@
 //! A [`Runner`] has the costs and what is switched off. Figures of one run of a workload share it. Each figure is the
 //! mean of intervals of the run's record, or a share of them in which processors were busy; its steps add up to it.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use barewire_sim::chip::Ps;
@@ -18,6 +17,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::Path;
 use crate::machine::{Parts, Piece, Record, add_parts};
+use crate::memo::Memo;
 use crate::outcome::{StepCost, Stretch, UnpublishedResult};
 use crate::own::{Measure, Message, OwnExperiment};
 use crate::walk;
@@ -53,7 +53,7 @@ enum Run {
 pub struct Runner {
     costs: Rc<Costs>,
     off: Rc<BTreeSet<String>>,
-    runs: RefCell<BTreeMap<String, Rc<Run>>>,
+    runs: Memo<Run>,
 }
 
 fn us(ps: Ps) -> f64 {
@@ -129,7 +129,7 @@ impl Runner {
     /// The same with the steps in `off` switched off.
     #[must_use]
     pub fn without(costs: &Costs, off: BTreeSet<String>) -> Self {
-        Self { costs: Rc::new(costs.fresh()), off: Rc::new(off), runs: RefCell::default() }
+        Self { costs: Rc::new(costs.fresh()), off: Rc::new(off), runs: Memo::default() }
     }
 
     /// A figure with the steps in `off` switched off; `whole` is the figure with all of them.
@@ -158,19 +158,6 @@ impl Runner {
     #[must_use]
     pub fn used(&self) -> BTreeSet<String> {
         self.costs.used()
-    }
-
-    fn run(
-        &self,
-        key: String,
-        run: impl FnOnce() -> Result<Run, LabError>,
-    ) -> Result<Rc<Run>, LabError> {
-        if let Some(found) = self.runs.borrow().get(&key) {
-            return Ok(found.clone());
-        }
-        let made = Rc::new(run()?);
-        self.runs.borrow_mut().insert(key, made.clone());
-        Ok(made)
     }
 
     /// Replays a figure.
@@ -241,7 +228,7 @@ impl Runner {
         let Experiment { board, speed_hz, frames, gap_us, processors, .. } = experiment;
         let path = Path::find(&asked.path)?;
         let key = format!("echo {board} {} {speed_hz} {frames} {gap_us}", path.name);
-        let run = self.run(key, || {
+        let run = self.runs.run(key, || {
             let machine = machine(board, &self.costs, &self.off)?;
             Ok(Run::Echo(echo::run(&machine, path, *speed_hz, *frames, gap_us * 1_000_000)))
         })?;
@@ -288,7 +275,7 @@ impl Runner {
     fn dd(&self, experiment: &Experiment, asked: &Question) -> Result<ReplayedFigure, LabError> {
         let Experiment { board, speed_hz, .. } = experiment;
         let path = Path::find(&asked.path)?;
-        let run = self.run(format!("dd {board} {} {speed_hz}", path.name), || {
+        let run = self.runs.run(format!("dd {board} {} {speed_hz}", path.name), || {
             let machine = machine(board, &self.costs, &self.off)?;
             Ok(Run::Dd(dd::run(&machine, path, *speed_hz, 3)))
         })?;
@@ -341,7 +328,7 @@ impl Runner {
         let steady = spidev::Options::new(*speed_hz, batch);
         let few = spidev::Options { ioctls: steady.ioctls.min(40), ..steady };
         let options = if metric == spidev::Metric::Rate { steady } else { few };
-        let run = self.run(format!("spidev {board} {} {options:?}", path.name), || {
+        let run = self.runs.run(format!("spidev {board} {} {options:?}", path.name), || {
             let machine = machine(board, &self.costs, &self.off)?;
             Ok(Run::Spidev(spidev::run(&machine, path, &options)))
         })?;
@@ -365,11 +352,13 @@ impl Runner {
             asked.block.ok_or_else(|| missing("block"))?,
             asked.blocks.ok_or_else(|| missing("blocks"))?,
         );
-        let run =
-            self.run(format!("nor {board} {} {speed_hz} {block} {blocks}", path.name), || {
+        let run = self.runs.run(
+            format!("nor {board} {} {speed_hz} {block} {blocks}", path.name),
+            || {
                 let machine = machine(board, &self.costs, &self.off)?;
                 Ok(Run::Nor(nor::run(&machine, path, *speed_hz, block, blocks)))
-            })?;
+            },
+        )?;
         let Run::Nor(read) = &*run else { unreachable!("the key names the workload") };
         let (steps, sum_us) = mean_steps(&read.parts(), 1);
         let (from, to) = read.window;
@@ -389,7 +378,7 @@ impl Runner {
         message: &Message,
         measure: Measure,
     ) -> Result<ReplayedFigure, LabError> {
-        let run = self.run(format!("messages {} {message:?}", own.name), || {
+        let run = self.runs.run(format!("messages {} {message:?}", own.name), || {
             let costs = Rc::new(OwnExperiment::costs(&self.costs));
             let machine = messages::machine(own, &costs, &self.off);
             let run = messages::run(&machine, own, message);

@@ -26,6 +26,7 @@ use barewire_sim::profile::Profile;
 use crate::cost::Costs;
 use crate::kernel::imx::{self, Fifo};
 use crate::kernel::{Path, Waiting, bcm2835, mcspi};
+use crate::regime::Regime;
 pub use read::{NAME_MAX, TRANSFERS_MAX};
 
 /// Who sends the messages.
@@ -314,6 +315,12 @@ impl OwnExperiment {
     #[must_use]
     pub fn is_cold(&self, message: &Message) -> bool {
         message.every_ps > 0 || self.path(message).waiting != Waiting::Polling
+    }
+
+    /// What the code of a message did a moment before.
+    #[must_use]
+    pub fn regime(&self, message: &Message) -> Regime {
+        if self.is_cold(message) { Regime::AfterIdle } else { Regime::InALoop }
     }
 
     /// The same with other messages.

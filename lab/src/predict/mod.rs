@@ -131,9 +131,7 @@ pub fn today() -> Vec<Prediction> {
         let others: Vec<_> =
             others.chain(ends.iter().map(|end| figures(spec, end, &costs))).collect();
         for (at, (figure, unit, regime, command)) in FIGURES.into_iter().enumerate() {
-            let used = used[at];
-            let band = Band { used, low: used, high: used };
-            let band = others.iter().map(|one| one[at]).fold(band, Band::with);
+            let band = Band::over(used[at], others.iter().map(|one| one[at]));
             let [board, figure, unit, regime, command] =
                 [name, figure, unit, regime, command].map(String::from);
             all.push(Prediction { board, figure, unit, band, regime, command });

@@ -255,8 +255,7 @@ impl Score {
     /// The same, with what the checks of the fit say of figures that were not seen.
     #[must_use]
     pub(crate) fn left_out(self, rules: &Rules, figures: &[Figure], checks: &Checks) -> Self {
-        let alone =
-            |(id, &used): (&String, &f64)| (id.clone(), Band { used, low: used, high: used });
+        let alone = |(id, &used): (&String, &f64)| (id.clone(), Band::of(used));
         let replays: Replays = checks.left_out.iter().map(alone).collect();
         let leave_one_out = match replays.is_empty() {
             true => f64::NAN,

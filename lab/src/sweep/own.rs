@@ -11,7 +11,6 @@ use crate::error::LabError;
 use crate::kernel::Waiting;
 use crate::outcome::{Sweep, SweepRequest};
 use crate::own::{Driver, Measure, Message, OwnExperiment};
-use crate::regime::Regime;
 use crate::replay::Runner;
 use crate::workload::messages;
 
@@ -130,7 +129,7 @@ pub fn own_sweep(
         },
         unit: parameter.unit().into(),
         value_unit: format!("{} of {}'s {name}", measure.unit(), message.name),
-        regime: if own.is_cold(message) { Regime::AfterIdle } else { Regime::InALoop },
+        regime: own.regime(message),
         columns: names,
         rows,
         break_even,

@@ -78,7 +78,7 @@ const LAYERS: &[Layers] = &[
         folder: "lab/src/",
         line: "barewire-lab: report > lab > held_out > fit, limits, messages, predict, sweep > ours > replay > outcome, workload > \
                experiment > own > kernel, score, walk > machine, rules > regime > cost, figure, trace > \
-               band, error",
+               band, error, memo",
     },
     Layers {
         folder: "iommu/barewire-iommu-bench/src/",

@@ -17,7 +17,6 @@ use super::{Timing, WARM_UP, count};
 use crate::cost::Costs;
 use crate::kernel::Waiting;
 use crate::own::{Measure, Message, OwnExperiment};
-use crate::regime::Regime;
 
 /// barewire's figures beside the kernel's: the same transfers, the same costs, cold or warm alike, and the same way of
 /// waiting where barewire has it. It has no DMA, and waits at no cs_change unless the chip needs it. A share of the processor is not
@@ -28,8 +27,7 @@ pub fn barewire(
     message: &Message,
     costs: &Costs,
 ) -> Option<Vec<(Measure, f64)>> {
-    let regime = if own.is_cold(message) { Regime::AfterIdle } else { Regime::InALoop };
-    let profile = Some(costs.process(&own.profile, regime));
+    let profile = Some(costs.process(&own.profile, own.regime(message)));
     let board = Board::new(own.spec, BoardOptions { profile, ..BoardOptions::default() });
     board.attach(own.cs, Rc::new(RefCell::new(Echo::default())));
     let controller = match own.path(message).waiting {
