@@ -1,7 +1,8 @@
 //! The files of one command: an output must not be a file that the command uses otherwise, and stdout is either
 //! an output or has what the command prints.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,22 @@ use crate::shared::output;
 /// The text in a file, all of which has to fit into memory.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     Ok(barewire_open::files::read_text(path)?)
+}
+
+/// Writes a file that must not be there yet.
+pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let shown = path.display();
+    let failed = |error: &io::Error| Failure::io(format!("write {shown}"), error);
+    let mut out =
+        OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| match error
+            .kind()
+        {
+            ErrorKind::AlreadyExists => {
+                Failure::Failed(format!("{shown} is there already: name another file"))
+            }
+            _ => failed(&error),
+        })?;
+    out.write_all(text.as_bytes()).map_err(|error| failed(&error))
 }
 
 /// An output, which is there only when it is whole.

@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use barewire_lab::ours::{Beside, beside};
+use barewire_lab::figure;
 
 use super::Which;
 
@@ -27,13 +27,25 @@ pub(super) const CALL_US: f64 = 5.0;
 /// The author's clock: 3.6 MHz asked, 3.571 made.
 const SPEED_HZ: RangeInclusive<u32> = 3_570_000..=3_600_000;
 
-/// The published samples a second for that many conversions a message, as the kernel was and with the delay removed, and
-/// barewire's by the costs that the lab fitted to it; if `which` is the set-up they were measured on.
-pub(super) fn of(which: &Which, channels: usize, batch: usize) -> Option<Vec<Beside>> {
+/// A row of the article.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Published {
+    /// Samples a second with the unchanged kernel.
+    pub(super) stock: f64,
+    /// The delay removed.
+    pub(super) patched: f64,
+    /// The figure beside which the lab has barewire's.
+    pub(super) id: &'static str,
+}
+
+/// The published figures for that many conversions a message, if `which` is the set-up they were measured on.
+pub(super) fn of(which: &Which, channels: usize, batch: usize) -> Option<Published> {
     let Which { place, chip, effective_speed_hz, .. } = which;
     let his_board = !place.simulated || place.bus == "sim:rpi3";
     let same =
         his_board && *chip == "MCP3008" && channels == 1 && SPEED_HZ.contains(effective_speed_hz);
-    let (_, ids) = ROWS.iter().find(|row| same && row.0 == batch)?;
-    Some(beside(ids))
+    let &(_, [stock, patched]) = ROWS.iter().find(|row| same && row.0 == batch)?;
+    let figures = figure::published();
+    let value = |id| Some(figures.iter().find(|figure| figure.id == id)?.value);
+    Some(Published { stock: value(stock)?, patched: value(patched)?, id: patched })
 }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use barewire::chip::mcp3008::Input;
 use barewire_lab::Band;
+use barewire_lab::ours::beside;
 use barewire_sim::Parts;
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -118,6 +119,9 @@ struct Row {
     /// barewire's by the costs that the lab fitted to the kernel of these two.
     #[serde(skip_serializing_if = "Option::is_none")]
     lab_samples_per_s: Option<Band>,
+    /// The figure that it stands beside.
+    #[serde(skip)]
+    beside: Option<&'static str>,
     #[serde(skip_serializing_if = "Ranges::is_empty")]
     ranges: Ranges,
 }
@@ -177,7 +181,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     session::run(&request, |session| {
         let used = || stream(args, &inputs, session, true);
         if adc.tell.costs.is_some() || session.open.board().is_none() {
-            return used();
+            return used().map(Report::with_lab);
         }
         let other = |costs| {
             session::rerun(&request, costs, |session| {
@@ -185,7 +189,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             })
         };
         let (report, ends) = low_and_high(other, used)?;
-        Ok(report.ranged(&ends))
+        Ok(report.ranged(&ends).with_lab())
     })
 }
 
@@ -284,7 +288,6 @@ impl Row {
         // His loop did not pause.
         let published = published::of(which, plan.inputs.len(), plan.batch);
         let published = published.filter(|_| plan.rate_hz.is_none());
-        let (published, simulated) = (published.as_deref(), which.place.simulated);
         Ok(Self {
             batch: plan.batch,
             samples: capture.codes.len() / plan.inputs.len(),
@@ -293,9 +296,10 @@ impl Row {
             parts: Parts::of(&capture.selections, plan.conversions()).map(Times::of),
             interval: Interval::of(plan, capture)?,
             missed: capture.missed,
-            published_stock_samples_per_s: published.map(|rows| rows[0].published),
-            published_patched_samples_per_s: published.map(|rows| rows[1].published),
-            lab_samples_per_s: published.filter(|_| simulated).map(|rows| rows[1].barewire),
+            published_stock_samples_per_s: published.map(|row| row.stock),
+            published_patched_samples_per_s: published.map(|row| row.patched),
+            lab_samples_per_s: None,
+            beside: published.filter(|_| which.place.simulated).map(|row| row.id),
             ranges: Ranges::default(),
         })
     }
@@ -420,6 +424,17 @@ impl Report {
             Row { ranges, ..row }
         };
         Self { rows: self.rows.into_iter().zip(ends).map(ranged).collect(), ..self }
+    }
+
+    /// The same with barewire's figures of the lab, which has costs of its own: once, whatever the costs of the runs.
+    fn with_lab(mut self) -> Self {
+        let ids: Vec<&str> = self.rows.iter().filter_map(|row| row.beside).collect();
+        let beside = if ids.is_empty() { Vec::new() } else { beside(&ids) };
+        for row in &mut self.rows {
+            let found = beside.iter().find(|one| Some(one.id) == row.beside);
+            row.lab_samples_per_s = found.map(|one| one.barewire);
+        }
+        self
     }
 
     /// Samples a second, and those that were published.

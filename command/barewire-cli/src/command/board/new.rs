@@ -1,14 +1,12 @@
 //! `barewire board new`: a commented file of a board of the user's own.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::show;
 use crate::shared::failure::Failure;
-use crate::shared::output;
+use crate::shared::{files, output};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -50,17 +48,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         );
         return Err(Failure::Usage(what));
     }
-    let mut out =
-        OpenOptions::new().write(true).create_new(true).open(file).map_err(|error| match error
-            .kind()
-        {
-            ErrorKind::AlreadyExists => {
-                Failure::Failed(format!("{shown} is there already: name another file"))
-            }
-            _ => Failure::io(format!("write {shown}"), &error),
-        })?;
-    out.write_all(text.as_bytes())
-        .map_err(|error| Failure::io(format!("write {shown}"), &error))?;
+    files::write_new(file, &text)?;
     if *json {
         return output::json(&NewBoard { file: &shown, bus: format!("sim:{shown}"), like });
     }

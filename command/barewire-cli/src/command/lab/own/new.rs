@@ -1,14 +1,12 @@
 //! `barewire lab new`: a commented experiment of the user's own.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
 use barewire_lab::own::{Driver, OwnExperiment};
 use serde::Serialize;
 
 use crate::shared::failure::Failure;
-use crate::shared::output;
+use crate::shared::{files, output};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -50,17 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if file.extension().is_none_or(|ending| ending != "toml") {
         return Err(Failure::Usage(format!("{shown}: call it FILE.toml, so that others know it")));
     }
-    let mut out =
-        OpenOptions::new().write(true).create_new(true).open(file).map_err(|error| match error
-            .kind()
-        {
-            ErrorKind::AlreadyExists => {
-                Failure::Failed(format!("{shown} is there already: name another file"))
-            }
-            _ => Failure::io(format!("write {shown}"), &error),
-        })?;
-    out.write_all(text.as_bytes())
-        .map_err(|error| Failure::io(format!("write {shown}"), &error))?;
+    files::write_new(file, &text)?;
     if *json {
         return output::json(&NewExperiment { file: &shown, board, kernel });
     }
