@@ -10,6 +10,7 @@ pub(crate) mod apt;
 mod board;
 mod boot;
 mod build;
+mod choice;
 mod counts;
 mod doc;
 mod flash;
@@ -35,7 +36,7 @@ use crate::report::End;
 use crate::static_build;
 use crate::step::{Lane, Step};
 use crate::tally::Tally;
-use board::{Arch, BOARDS, Board, Boot, Flavour};
+use board::{Arch, Board, Boot, Flavour};
 use build::Dirs;
 use counts::Counts;
 use packages::{Kernel, Packages};
@@ -44,27 +45,37 @@ use table::Row;
 /// The reviewed instruction counts.
 const SNAPSHOT: &str = "guests/instructions.txt";
 
+/// What a step of guests needs, besides its own.
+macro_rules! guest_needs {
+    ($($own:expr),* $(,)?) => {
+        &[
+            Need::Qemu("qemu-system-aarch64"),
+            Need::Qemu("qemu-system-arm"),
+            Need::package("gcc"),
+            Need::package("make"),
+            Need::program("device-tree-compiler", "dtc"),
+            Need::program("dpkg", "dpkg-deb"),
+            Need::package("tar"),
+            Need::program("xz-utils", "xz"),
+            Need::program("util-linux", "setpriv"),
+            Need::program("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+            Need::program("gcc-arm-linux-gnueabihf", "arm-linux-gnueabihf-gcc"),
+            // The C library comes with the compiler by recommendation only.
+            Need::program("libc6-dev-arm64-cross", "/usr/aarch64-linux-gnu/lib/libc.a"),
+            Need::program("libc6-dev-armhf-cross", "/usr/arm-linux-gnueabihf/lib/libc.a"),
+            $($own,)*
+        ]
+    };
+}
+use guest_needs;
+
 /// The step of CI.
 pub(crate) const STEP: Step = Step {
     name: "guests",
     about: "the command beside stock kernels on emulated boards",
     lane: Lane::Apart,
     minutes: 19,
-    needs: &[
-        Need::Qemu("qemu-system-aarch64"),
-        Need::Qemu("qemu-system-arm"),
-        Need::package("gcc"),
-        Need::package("make"),
-        Need::program("device-tree-compiler", "dtc"),
-        Need::program("dpkg", "dpkg-deb"),
-        Need::package("tar"),
-        Need::program("xz-utils", "xz"),
-        Need::program("util-linux", "setpriv"),
-        Need::program("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
-        Need::program("gcc-arm-linux-gnueabihf", "arm-linux-gnueabihf-gcc"),
-        // The C library comes with the compiler by recommendation only.
-        Need::program("libc6-dev-arm64-cross", "/usr/aarch64-linux-gnu/lib/libc.a"),
-        Need::program("libc6-dev-armhf-cross", "/usr/arm-linux-gnueabihf/lib/libc.a"),
+    needs: guest_needs![
         Need::Target(static_build::ARM64),
         Need::Target(static_build::ARMHF),
         Need::Target(static_build::LIBRARY_ARM64),
@@ -87,24 +98,17 @@ pub(crate) struct Options {
     update: bool,
 }
 
-/// All boards, and all boots of them. Once a run, so they may stay for good.
+/// The boots of the command.
+const BOOTS: choice::Boots = |board| board.boots;
+
 fn names() -> Vec<&'static str> {
-    let boots = |board: &'static Board| {
-        let name = board.name;
-        let boots = board.boots.iter().map(move |boot| &*format!("{name}/{}", boot.name).leak());
-        [name].into_iter().chain(boots)
-    };
-    BOARDS.into_iter().flat_map(boots).collect()
+    choice::names(BOOTS)
 }
 
 /// The boards for the help text.
 pub(crate) fn list() -> String {
-    let mut text = String::from("Boards and their boots:\n");
-    for board in BOARDS {
-        let boots: Vec<&str> = board.boots.iter().map(|boot| boot.name).collect();
-        text += &format!("  {:<12}{}\n", board.name, boots.join(", "));
-    }
-    text + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt and guests/steps.txt anew, and fails."
+    choice::list(BOOTS)
+        + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt and guests/steps.txt anew, and fails."
 }
 
 /// One boot to be done.
@@ -112,13 +116,7 @@ type Job = (&'static Board, &'static Boot);
 
 impl Options {
     fn jobs(&self) -> Vec<Job> {
-        let wanted = |board: &Board, boot: &Boot| {
-            let whole = format!("{}/{}", board.name, boot.name);
-            self.only.is_empty()
-                || self.only.iter().any(|name| *name == board.name || *name == whole)
-        };
-        let boots = |board: &'static Board| board.boots.iter().map(move |boot| (board, *boot));
-        BOARDS.into_iter().flat_map(boots).filter(|(board, boot)| wanted(board, boot)).collect()
+        choice::jobs(BOOTS, &self.only)
     }
 }
 
@@ -134,6 +132,21 @@ struct Results {
 impl Results {
     fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|(_, check)| check.verdict == verdict).count()
+    }
+
+    /// The end of a command. Guests of which none ran have shown nothing.
+    fn end(&self) -> End {
+        match (self.count(Verdict::Failed), self.count(Verdict::Passed)) {
+            (0, 0) => End::Incomplete,
+            (0, _) => End::Passed,
+            _ => End::Failed,
+        }
+    }
+
+    /// Those of boots that did not run.
+    fn skipped(jobs: Vec<Job>, why: &str) -> Self {
+        let check = |(board, boot): Job| (board.name, Check::new(boot.name, Verdict::Skipped, why));
+        Self { rows: jobs.into_iter().map(check).collect(), ..Self::default() }
     }
 
     /// The end of a step in which each check counts as a test.
@@ -159,21 +172,14 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
         None => all(options, cx),
         Some(lacking) => Err(Stop::Lacks(lacking)),
     };
-    let ended = |failed: bool, lacks: bool| match (failed, lacks) {
-        (true, _) => End::Failed,
-        (false, true) => End::Incomplete,
-        (false, false) => End::Passed,
-    };
     match results {
         Ok(results) => {
             cx.console.say(&told(options, &results));
-            // Guests of which none ran have shown nothing.
-            Ok(ended(results.count(Verdict::Failed) > 0, results.count(Verdict::Passed) == 0))
+            Ok(results.end())
         }
         Err(Stop::Lacks(why)) if options.json => {
-            let results = Results { rows: skipped(options, &why), ..Results::default() };
-            cx.console.say(&told(options, &results));
-            Ok(ended(cx.ci, true))
+            cx.console.say(&told(options, &Results::skipped(options.jobs(), &why)));
+            Ok(if cx.ci { End::Failed } else { End::Incomplete })
         }
         Err(stop) => Ok(End::of(&stop.outcome(STEP.name, cx))),
     }
@@ -210,11 +216,6 @@ fn told(options: &Options, results: &Results) -> String {
         text += &format!("\n{}", steps::table(&results.steps));
     }
     text + &format!("\nguests: {passed} passed, {failed} failed, {skipped} skipped")
-}
-
-fn skipped(options: &Options, why: &str) -> Vec<Row> {
-    let check = |(board, boot): Job| (board.name, Check::new(boot.name, Verdict::Skipped, why));
-    options.jobs().into_iter().map(check).collect()
 }
 
 /// Prepares and boots what was asked for, and judges the counts.
@@ -448,6 +449,7 @@ fn judge_counts(dirs: &Dirs, jobs: &[Job], results: &mut Results) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    use super::board::BOARDS;
     use super::*;
 
     fn of(names: &[&str]) -> Options {
@@ -481,7 +483,7 @@ mod tests {
     #[test]
     fn what_cannot_run_is_skipped_boot_by_boot() {
         let options = of(&["highbank"]);
-        let rows = skipped(&options, "no QEMU");
+        let rows = Results::skipped(options.jobs(), "no QEMU").rows;
         assert_eq!(rows.len(), BOARDS[0].boots.len());
         assert!(rows.iter().all(|(board, check)| {
             *board == "highbank" && check.verdict == Verdict::Skipped && check.why == "no QEMU"

@@ -12,12 +12,13 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 
-use super::board::{Arch, BOARDS, Board, Boot, Flavour};
+use super::board::{Arch, Flavour};
 use super::boot::Files;
-use super::{Job, Results, table};
+use super::{Job, Results, choice, guest_needs, table};
 use crate::check::{Check, Verdict, is_blessing};
 use crate::child::Task;
 use crate::context::{self, Context, Outcome, Stop};
+
 use crate::needs::{self, Need};
 use crate::report::End;
 use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF};
@@ -35,24 +36,7 @@ pub(crate) const STEP: Step = Step {
     about: "the kernel module in place of Linux's drivers",
     lane: Lane::Apart,
     minutes: 9,
-    needs: &[
-        Need::Qemu("qemu-system-aarch64"),
-        Need::Qemu("qemu-system-arm"),
-        Need::package("gcc"),
-        Need::package("make"),
-        Need::program("device-tree-compiler", "dtc"),
-        Need::program("dpkg", "dpkg-deb"),
-        Need::package("tar"),
-        Need::program("xz-utils", "xz"),
-        Need::program("util-linux", "setpriv"),
-        Need::program("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
-        Need::program("gcc-arm-linux-gnueabihf", "arm-linux-gnueabihf-gcc"),
-        // The C library comes with the compiler by recommendation only.
-        Need::program("libc6-dev-arm64-cross", "/usr/aarch64-linux-gnu/lib/libc.a"),
-        Need::program("libc6-dev-armhf-cross", "/usr/arm-linux-gnueabihf/lib/libc.a"),
-        Need::Target(KERNEL_ARM64),
-        Need::Target(KERNEL_ARMHF),
-    ],
+    needs: guest_needs![Need::Target(KERNEL_ARM64), Need::Target(KERNEL_ARMHF)],
     paths: &["kernel/", "stack/barewire/", "guests/", "xtask/src/guests/"],
     run: step,
 };
@@ -71,40 +55,21 @@ pub(crate) struct Options {
     update: bool,
 }
 
-/// The boards that have boots of the module.
-fn boards() -> impl Iterator<Item = &'static Board> {
-    BOARDS.into_iter().filter(|board| !board.module_boots.is_empty())
-}
+/// The boots of the module.
+const BOOTS: choice::Boots = |board| board.module_boots;
 
-/// All boards, and all boots of them. Once a run, so they may stay for good.
 fn names() -> Vec<&'static str> {
-    let boots = |board: &'static Board| {
-        let whole = |boot: &&Boot| &*format!("{}/{}", board.name, boot.name).leak();
-        [board.name].into_iter().chain(board.module_boots.iter().map(whole))
-    };
-    boards().flat_map(boots).collect()
+    choice::names(BOOTS)
 }
 
 /// The boards for the help text.
 pub(crate) fn list() -> String {
-    let mut text = String::from("Boards and their boots:\n");
-    for board in boards() {
-        let boots: Vec<&str> = board.module_boots.iter().map(|boot| boot.name).collect();
-        text += &format!("  {:<12}{}\n", board.name, boots.join(", "));
-    }
-    text + "\nBAREWIRE_BLESS=1 writes guests/kernel.txt anew, and fails."
+    choice::list(BOOTS) + "\nBAREWIRE_BLESS=1 writes guests/kernel.txt anew, and fails."
 }
 
 impl Options {
     fn jobs(&self) -> Vec<Job> {
-        let wanted = |board: &Board, boot: &Boot| {
-            let whole = format!("{}/{}", board.name, boot.name);
-            self.only.is_empty()
-                || self.only.iter().any(|name| *name == board.name || *name == whole)
-        };
-        let boots =
-            |board: &'static Board| board.module_boots.iter().map(move |&boot| (board, boot));
-        boards().flat_map(boots).filter(|(board, boot)| wanted(board, boot)).collect()
+        choice::jobs(BOOTS, &self.only)
     }
 }
 
@@ -123,19 +88,10 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
     match ran {
         Ok(ran) => {
             cx.console.say(&told(options, &ran));
-            let count = |verdict| ran.results.count(verdict);
-            Ok(match (count(Verdict::Failed), count(Verdict::Passed)) {
-                (0, 0) => End::Incomplete,
-                (0, _) => End::Passed,
-                _ => End::Failed,
-            })
+            Ok(ran.results.end())
         }
         Err(Stop::Lacks(why)) if options.json => {
-            let skipped = |(board, boot): Job| {
-                (board.name, Check::new(boot.name, Verdict::Skipped, why.clone()))
-            };
-            let rows = options.jobs().into_iter().map(skipped).collect();
-            let results = Results { rows, ..Results::default() };
+            let results = Results::skipped(options.jobs(), &why);
             cx.console.say(&told(options, &Ran { results, pairs: Pairs::new() }));
             Ok(if cx.ci { End::Failed } else { End::Incomplete })
         }
@@ -166,7 +122,7 @@ fn told(options: &Options, ran: &Ran) -> String {
     if options.json {
         return table::json(&results.rows, &results.counts, &results.steps);
     }
-    let names: Vec<&str> = boards().map(|board| board.name).collect();
+    let names: Vec<&str> = choice::boards(BOOTS).map(|board| board.name).collect();
     let [passed, failed, skipped] =
         [Verdict::Passed, Verdict::Failed, Verdict::Skipped].map(|verdict| results.count(verdict));
     let mut text = table::text(&names, &results.rows);
@@ -264,7 +220,7 @@ mod tests {
         let of = |name: &str| Options { only: vec![name.into()], ..Options::default() }.jobs();
         assert_eq!(of("imx8mp-evk/module").len(), 1);
         assert!(of("imx8mp-evk").len() > 1);
-        assert_eq!(Options::default().jobs().len() + boards().count(), names().len());
+        assert_eq!(Options::default().jobs().len() + choice::boards(BOOTS).count(), names().len());
     }
 
     #[test]

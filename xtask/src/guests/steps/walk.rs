@@ -176,7 +176,7 @@ impl Walk {
 
     /// Makes the stack what it is at `at`.
     fn go_to(&mut self, at: u64, cpu: &mut Cpu, stack: &mut Vec<Frame>) {
-        // 1.
+        // An exception's vector.
         if let Some(exception) = self.exception(at) {
             let interrupted = match cpu.before {
                 // The next one was pending already: nothing ran between the two.
@@ -188,7 +188,7 @@ impl Walk {
         }
         let Some((function, is_first)) = self.symbols.at(at) else { return };
         let before = match cpu.before {
-            // 2.
+            // The end of an exception.
             Some(Before { end: End::Resume, .. }) => self.pop_exception(stack),
             before => before,
         };
@@ -201,16 +201,16 @@ impl Walk {
             return;
         }
         match before.end {
-            // 3.
+            // A call.
             End::Call => {
                 let frame = Frame { returns_to: Some(before.next), is_veneer: !is_first, ..CALL };
                 self.push(stack, Of::Call(function), frame);
             }
-            // 4.
+            // A return.
             End::Return => self.return_to(at, function, cpu, stack),
             // An interrupt between the end of an exception and what it returns to.
             End::Resume => self.guess(stack, function),
-            // 5.
+            // A jump: a tail call, or back into a caller.
             End::Other => {
                 let Some(top) = stack.last().copied() else {
                     self.guess(stack, function);
