@@ -364,17 +364,10 @@ impl Lab {
         let taken =
             Runner::ablated(&self.costs, whole, without, |runner| runner.take(experiment, asked))?;
         Ok(Explanation {
-            id: id.into(),
-            unit: figure.unit.clone(),
             published: Some(figure.value),
-            replayed: taken.value,
-            without: without.to_vec(),
-            steps: taken.steps,
-            sum_us: taken.sum_us,
-            relation: taken.relation,
-            timeline: taken.timeline,
             moves: if without.is_empty() { self.moves(experiment, asked)? } else { Vec::new() },
             unexplained: asked.unexplained.clone(),
+            ..taken.explained(id.into(), &figure.unit, without)
         })
     }
 

@@ -232,17 +232,6 @@ pub fn explain(
     let taken =
         Runner::ablated(costs, whole, without, |runner| runner.message(own, found, measure))?;
     let published = found.published.iter().find(|one| one.0 == measure).map(|one| one.1);
-    Ok(Explanation {
-        id: own.id(found, measure),
-        unit: measure.unit().into(),
-        published,
-        replayed: taken.value,
-        without: without.to_vec(),
-        steps: taken.steps,
-        sum_us: taken.sum_us,
-        relation: taken.relation,
-        timeline: taken.timeline,
-        moves: Vec::new(),
-        unexplained: None,
-    })
+    let explanation = taken.explained(own.id(found, measure), measure.unit(), without);
+    Ok(Explanation { published, ..explanation })
 }

@@ -18,7 +18,7 @@ use crate::experiment::{Experiment, Question, Workload};
 use crate::kernel::Path;
 use crate::machine::{Parts, Piece, Record, add_parts};
 use crate::memo::Memo;
-use crate::outcome::{StepCost, Stretch, UnpublishedResult};
+use crate::outcome::{Explanation, StepCost, Stretch, UnpublishedResult};
 use crate::own::{Measure, Message, OwnExperiment};
 use crate::walk;
 use crate::workload::{Intervals, beside, dd, echo, machine, messages, nor, spidev};
@@ -36,6 +36,25 @@ pub struct ReplayedFigure {
     pub steps: Vec<StepCost>,
     /// One occurrence.
     pub timeline: Vec<Stretch>,
+}
+
+impl ReplayedFigure {
+    /// The figure taken apart, as far as the run says.
+    pub(crate) fn explained(self, id: String, unit: &str, without: &[String]) -> Explanation {
+        Explanation {
+            id,
+            unit: unit.into(),
+            published: None,
+            replayed: self.value,
+            without: without.to_vec(),
+            steps: self.steps,
+            sum_us: self.sum_us,
+            relation: self.relation,
+            timeline: self.timeline,
+            moves: Vec::new(),
+            unexplained: None,
+        }
+    }
 }
 
 /// The processor's time that a thread's switches take, which no step has.

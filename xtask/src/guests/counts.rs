@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::reviewed;
 use crate::check::{Check, Verdict};
 
 /// Counts by board and path.
@@ -78,36 +79,20 @@ pub(super) fn parse(text: &str) -> Result<Counts, String> {
 }
 
 /// Judges what was counted on `board`.
-pub(super) fn judge(board: &str, counted: &Counts, reviewed: &Counts) -> Check {
+pub(super) fn judge(board: &str, counted: &Counts, known: &Counts) -> Check {
     const NAME: &str = "instructions";
     let of_board = |counts: &Counts| -> Vec<(String, f64)> {
         let own = counts.iter().filter(|((name, path), _)| name == board && !informs(path));
         own.map(|((_, path), count)| (path.clone(), *count)).collect()
     };
-    let (counted, reviewed) = (of_board(counted), of_board(reviewed));
+    let (counted, known) = (of_board(counted), of_board(known));
     if counted.is_empty() {
         return Check::new(NAME, Verdict::Failed, "nothing was counted");
     }
-    let mut wrong = Vec::new();
-    for (path, count) in &counted {
-        match reviewed.iter().find(|(name, _)| name == path) {
-            None => wrong.push(format!("{path} {count:.0} is not in guests/instructions.txt")),
-            Some((_, was)) if (count - was).abs() > (was * TOLERANCE).max(FLUTTER) => {
-                wrong.push(format!("{path} {count:.0}, reviewed {was:.0}"));
-            }
-            Some(_) => {}
-        }
-    }
-    for (path, _) in &reviewed {
-        if !counted.iter().any(|(name, _)| name == path) {
-            wrong.push(format!("{path} was not counted"));
-        }
-    }
-    if wrong.is_empty() {
-        return Check::new(NAME, Verdict::Passed, "");
-    }
-    let why = format!("{}; BAREWIRE_BLESS=1 rewrites the table", wrong.join("; "));
-    Check::new(NAME, Verdict::Failed, why)
+    let is_off = |now: &f64, was: &f64| (now - was).abs() > (was * TOLERANCE).max(FLUTTER);
+    let shown = |count: &f64| format!("{count:.0}");
+    let wrong = reviewed::differences(super::SNAPSHOT, &counted, &known, shown, is_off);
+    reviewed::check(NAME, &wrong)
 }
 
 /// The reviewed table with one board's counts, of instructions or accesses, replaced by those counted now.

@@ -19,6 +19,7 @@ mod modules;
 pub(crate) mod newc;
 mod packages;
 mod protocol;
+mod reviewed;
 mod steps;
 mod table;
 

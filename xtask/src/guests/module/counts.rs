@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::super::counts::Counts;
+use super::super::reviewed;
 use crate::check::{Check, Verdict};
 
 /// The share by which a ratio, or else the module's own count, may differ from the table.
@@ -62,42 +63,28 @@ pub(super) fn parse(text: &str) -> Result<Pairs, String> {
 
 /// Judges what was counted on `board` on one kernel: `newer` says which. Rows of accesses are of another boot:
 /// `accesses` says whether these.
-pub(super) fn judge(board: &str, kind: Kind, counted: &Pairs, reviewed: &Pairs) -> Check {
+pub(super) fn judge(board: &str, kind: Kind, counted: &Pairs, known: &Pairs) -> Check {
     let name = kind.name();
     let own = |pairs: &Pairs| -> Vec<(String, (f64, f64))> {
         let own = pairs.iter().filter(|((on, path), _)| on == board && Kind::of(path) == kind);
         own.map(|((_, path), pair)| (path.clone(), *pair)).collect()
     };
-    let (counted, reviewed) = (own(counted), own(reviewed));
+    let (counted, known) = (own(counted), own(known));
     if counted.is_empty() {
         return Check::new(name, Verdict::Failed, "nothing was counted");
     }
-    let mut wrong = Vec::new();
-    for (path, (linux, ours)) in &counted {
-        let ratio = ours / linux;
-        if kind == Kind::Accesses && ours > linux {
-            wrong.push(format!("{path} takes {ours:.0}, the kernel's driver {linux:.0}"));
-        }
-        match reviewed.iter().find(|(known, _)| known == path) {
-            None => wrong.push(format!("{path} {ratio:.3} is not in {}", super::SNAPSHOT)),
-            Some((_, (was_linux, was_ours)))
-                if is_off(ratio, was_ours / was_linux) && is_off(*ours, *was_ours) =>
-            {
-                wrong.push(format!("{path} {ratio:.3}, reviewed {:.3}", was_ours / was_linux));
-            }
-            Some(_) => {}
-        }
-    }
-    for (path, _) in &reviewed {
-        if !counted.iter().any(|(known, _)| known == path) {
-            wrong.push(format!("{path} was not counted"));
-        }
-    }
-    if wrong.is_empty() {
-        return Check::new(name, Verdict::Passed, "");
-    }
-    let why = format!("{}; BAREWIRE_BLESS=1 rewrites the table", wrong.join("; "));
-    Check::new(name, Verdict::Failed, why)
+    let dearer = counted.iter().filter(|(_, (linux, ours))| kind == Kind::Accesses && ours > linux);
+    let mut wrong: Vec<String> = dearer
+        .map(|(path, (linux, ours))| {
+            format!("{path} takes {ours:.0}, the kernel's driver {linux:.0}")
+        })
+        .collect();
+    let ratio = |(linux, ours): &(f64, f64)| ours / linux;
+    let shown = |pair: &(f64, f64)| format!("{:.3}", ratio(pair));
+    let off =
+        |now: &(f64, f64), was: &(f64, f64)| is_off(ratio(now), ratio(was)) && is_off(now.1, was.1);
+    wrong.extend(reviewed::differences(super::SNAPSHOT, &counted, &known, shown, off));
+    reviewed::check(name, &wrong)
 }
 
 /// Whether a figure is not what was reviewed.

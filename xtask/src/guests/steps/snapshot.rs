@@ -6,6 +6,7 @@ use std::path::Path;
 use super::measures::{CHECKED, Counted, INFORMS};
 use crate::check::{Check, Verdict, is_blessing};
 use crate::guests::counts::Counts;
+use crate::guests::reviewed;
 
 /// The reviewed steps.
 const SNAPSHOT: &str = "guests/steps.txt";
@@ -95,16 +96,15 @@ fn differs(counted: f64, reviewed: f64) -> bool {
 }
 
 /// Judges a boot's steps by the table.
-fn judge(steps: &Steps, reviewed: &[Line]) -> Check {
-    let check = |verdict, why: String| Check::new(steps.boot, verdict, why);
-    let own: Vec<&Line> = reviewed.iter().filter(|line| is_same(line, steps)).collect();
+fn judge(steps: &Steps, known: &[Line]) -> Check {
+    let own: Vec<&Line> = known.iter().filter(|line| is_same(line, steps)).collect();
     if let Some(other) = own.iter().find(|line| line.kernel != steps.kernel) {
         // Another compiler or another patch: to be looked at, and no fault.
         let why = format!(
             "{SNAPSHOT} is of {}, this kernel is {}; BAREWIRE_BLESS=1 rewrites it",
             other.kernel, steps.kernel
         );
-        return check(Verdict::Skipped, why);
+        return Check::new(steps.boot, Verdict::Skipped, why);
     }
     let mut wrong = Vec::new();
     for line in lines(steps) {
@@ -120,10 +120,7 @@ fn judge(steps: &Steps, reviewed: &[Line]) -> Check {
     }
     let missing = own.iter().filter(|line| !steps.counted.iter().any(|one| one.name == line.step));
     wrong.extend(missing.map(|line| format!("{} was not counted", line.step)));
-    if wrong.is_empty() {
-        return check(Verdict::Passed, String::new());
-    }
-    check(Verdict::Failed, format!("{}; BAREWIRE_BLESS=1 rewrites the table", wrong.join("; ")))
+    reviewed::check(steps.boot, &wrong)
 }
 
 /// Compares what the trace makes of spidev's system call with what the guest's clock makes of it in another boot.
