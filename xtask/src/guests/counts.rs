@@ -89,7 +89,7 @@ pub(super) fn judge(board: &str, counted: &Counts, known: &Counts) -> Check {
     if counted.is_empty() {
         return Check::new(NAME, Verdict::Failed, "nothing was counted");
     }
-    let is_off = |now: &f64, was: &f64| (now - was).abs() > (was * TOLERANCE).max(FLUTTER);
+    let is_off = |_: &str, now: &f64, was: &f64| (now - was).abs() > (was * TOLERANCE).max(FLUTTER);
     let shown = |count: &f64| format!("{count:.0}");
     let wrong = reviewed::differences(super::SNAPSHOT, &counted, &known, shown, is_off);
     reviewed::check(NAME, &wrong)

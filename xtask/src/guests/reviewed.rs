@@ -8,13 +8,13 @@ pub(super) fn differences<T>(
     counted: &[(String, T)],
     reviewed: &[(String, T)],
     shown: impl Fn(&T) -> String,
-    is_off: impl Fn(&T, &T) -> bool,
+    is_off: impl Fn(&str, &T, &T) -> bool,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     for (path, now) in counted {
         match reviewed.iter().find(|(known, _)| known == path) {
             None => wrong.push(format!("{path} {} is not in {file}", shown(now))),
-            Some((_, was)) if is_off(now, was) => {
+            Some((_, was)) if is_off(path, now, was) => {
                 wrong.push(format!("{path} {}, reviewed {}", shown(now), shown(was)));
             }
             Some(_) => {}

@@ -1,6 +1,7 @@
 //! What clients in the kernel cost with the kernel's driver and with this project's module, counted in one boot, and
 //! compared with a reviewed table. The ratios gate: both sides change with each of Debian's kernels. A ratio that changed
-//! because of the kernel's side alone passes: raspi3b's long rows with the kernel's driver differ by 18 % from boot to boot.
+//! because of the kernel's side alone passes, and raspi3b's rows that sleep pass when they are cheaper than reviewed: the
+//! emulator decides how many interrupts of that block come together, for either driver (18 % and 25 % between boots).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,6 +15,9 @@ const TOLERANCE: f64 = 0.03;
 
 /// The ending of rows of register accesses, of which the module may never take more than the kernel's driver.
 const ACCESSES: &str = "-accesses";
+
+/// Rows of messages that sleep until the block interrupts.
+const SLEEPING: [&str; 2] = ["mtd-1024", "spidev-1024"];
 
 /// A row: with the kernel's driver, and with the module.
 pub(super) type Pairs = BTreeMap<(String, String), (f64, f64)>;
@@ -81,8 +85,11 @@ pub(super) fn judge(board: &str, kind: Kind, counted: &Pairs, known: &Pairs) -> 
         .collect();
     let ratio = |(linux, ours): &(f64, f64)| ours / linux;
     let shown = |pair: &(f64, f64)| format!("{:.3}", ratio(pair));
-    let off =
-        |now: &(f64, f64), was: &(f64, f64)| is_off(ratio(now), ratio(was)) && is_off(now.1, was.1);
+    let off = |path: &str, now: &(f64, f64), was: &(f64, f64)| {
+        let pairs = [(ratio(now), ratio(was)), (now.1, was.1)];
+        let luck = board == "raspi3b" && SLEEPING.contains(&path);
+        pairs.iter().all(|&(now, was)| is_off(now, was) && !(luck && now < was))
+    };
     wrong.extend(reviewed::differences(super::SNAPSHOT, &counted, &known, shown, off));
     reviewed::check(name, &wrong)
 }
@@ -160,8 +167,13 @@ mod tests {
         assert_eq!(judged(80.0, 40.0).verdict, Verdict::Passed);
         let worse = judged(100.0, 42.0);
         assert!(worse.why.contains("mtd 0.420, reviewed 0.400"), "{worse:?}");
-        // What became better is for the table too.
+        // What became better is for the table too, but where it may be luck.
         assert_eq!(judged(100.0, 38.0).verdict, Verdict::Failed);
+        let raspi3b = |ours| -> Pairs {
+            [(("raspi3b".to_owned(), "mtd-1024".to_owned()), (100.0, ours))].into()
+        };
+        let judged = |ours| judge("raspi3b", Kind::Stock, &raspi3b(ours), &raspi3b(40.0)).verdict;
+        assert_eq!([judged(30.0), judged(42.0)], [Verdict::Passed, Verdict::Failed]);
     }
 
     #[test]
