@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::Ordering;
 
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::mpsc::{Sender, channel};
