@@ -15,6 +15,7 @@ mod context;
 mod dist;
 mod faults;
 mod guests;
+mod kernel_object;
 mod linted;
 mod linux_on_sim;
 mod needs;

@@ -3,7 +3,7 @@
 use crate::needs::Need;
 use crate::static_build;
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Arch {
     Amd64,
     Arm64,
@@ -11,8 +11,6 @@ pub(crate) enum Arch {
 }
 
 impl Arch {
-    pub(crate) const ALL: [Self; 3] = [Self::Arm64, Self::Armhf, Self::Amd64];
-
     /// Debian's name.
     pub(super) fn debian(self) -> &'static str {
         match self {

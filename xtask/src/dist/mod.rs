@@ -7,6 +7,7 @@
 
 mod arch;
 mod check;
+pub(crate) mod dkms;
 mod documents;
 mod package;
 #[cfg(test)]
@@ -52,9 +53,32 @@ pub(crate) const STEP: Step = Step {
 /// The options of the command line.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
-    /// Which architectures; all unless told
-    #[arg(value_name = "ARCHITECTURE", value_enum)]
-    arches: Vec<Arch>,
+    /// What to make: an architecture's files, or the kernel module's package; all unless told
+    #[arg(value_name = "WHAT", value_enum)]
+    what: Vec<What>,
+}
+
+/// What can be made alone.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
+enum What {
+    Arm64,
+    Armhf,
+    Amd64,
+    /// The kernel module's package, which is for all architectures
+    Dkms,
+}
+
+impl What {
+    const ALL: [Self; 4] = [Self::Arm64, Self::Armhf, Self::Amd64, Self::Dkms];
+
+    fn arch(self) -> Option<Arch> {
+        match self {
+            Self::Arm64 => Some(Arch::Arm64),
+            Self::Armhf => Some(Arch::Armhf),
+            Self::Amd64 => Some(Arch::Amd64),
+            Self::Dkms => None,
+        }
+    }
 }
 
 /// The files to make.
@@ -67,6 +91,8 @@ struct Plan {
     config: &'static [&'static str],
     /// Whether Python's wheels are made too: they need maturin from PyPI.
     wheels: bool,
+    /// Whether the kernel module's package is made, which is for all architectures.
+    module: bool,
 }
 
 /// Where files are made.
@@ -97,11 +123,12 @@ impl Dirs {
 
 /// The command.
 pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
-    let arches = match options.arches.as_slice() {
-        [] => Arch::ALL.to_vec(),
-        some => some.to_vec(),
-    };
+    let what = if options.what.is_empty() { &What::ALL[..] } else { &options.what };
+    let arches: Vec<Arch> = what.iter().filter_map(|what| what.arch()).collect();
+    let module = what.contains(&What::Dkms);
+    let halves = dkms::MACHINES.iter().filter(|_| module);
     let needs = arches.iter().flat_map(|arch| arch.needs());
+    let needs = needs.chain(halves.flat_map(|half| half.needs()));
     let needs: Vec<Need> = STEP
         .needs
         .iter()
@@ -112,7 +139,8 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
     if let Some(lacking) = needs::obtain(&needs, cx) {
         return Err(lacking);
     }
-    for path in make(&Plan { arches, profile: "dist", config: &[], wheels: true }, cx)? {
+    let plan = Plan { arches, profile: "dist", config: &[], wheels: true, module };
+    for path in make(&plan, cx)? {
         let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let name = path.strip_prefix(&cx.root).unwrap_or(&path).display().to_string();
         cx.console.say(&format!("{name:<56}{:>8} KiB", bytes.div_ceil(1024)));
@@ -127,7 +155,7 @@ pub(crate) fn step(cx: &Context) -> Outcome {
     let arches: Vec<Arch> = Arch::of_this_machine().into_iter().collect();
     // Neither timed nor counted, so not optimised.
     let config = &["profile.guest.opt-level=0", "profile.guest.package.barewire-cli.opt-level=0"];
-    let plan = Plan { arches, profile: "guest", config, wheels: false };
+    let plan = Plan { arches, profile: "guest", config, wheels: false, module: false };
     if plan.arches.is_empty() {
         let why = "no package for this machine's architecture".to_owned();
         return Stop::Lacks(why).outcome(STEP.name, cx);
@@ -151,13 +179,35 @@ fn make(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, String> {
     let version = version(&dirs.root)?;
     let log = dirs.work.join("cargo.log");
     make_way(&log)?;
-    let built = programs::build(cx, &log)?;
-    let documents = documents::all(&dirs, &built)?;
+    let mut made = match plan.arches.is_empty() {
+        true => Vec::new(),
+        false => commands(plan, cx, &dirs, &version, &log)?,
+    };
+    if plan.module {
+        cx.console.say("dist: building the kernel module's Rust half");
+        let (root, cargo) = (&*dirs.root, &*dirs.cargo.with_file_name("cargo-module"));
+        let place = dkms::Place { root, cargo, work: &dirs.work, out: &dirs.out };
+        made.push(dkms::make(&place, &version)?);
+    }
+    made.push(package::checksums(&dirs, &made)?);
+    Ok(made)
+}
+
+/// Makes what has the command in it, for each architecture.
+fn commands(
+    plan: &Plan,
+    cx: &Context,
+    dirs: &Dirs,
+    version: &str,
+    log: &Path,
+) -> Result<Vec<PathBuf>, String> {
+    let built = programs::build(cx, log)?;
+    let documents = documents::all(dirs, &built)?;
     let time = documents::time(&dirs.root);
     let targets: Vec<_> = plan.arches.iter().map(|arch| arch.target()).collect();
     cx.console.say(&format!("dist: building for {}", targets.join(", ")));
     let (root, cargo, profile, config) = (&*dirs.root, &*dirs.cargo, plan.profile, plan.config);
-    let place = Place { root, cargo, profile, config, log: &log };
+    let place = Place { root, cargo, profile, config, log };
     let commands = place.commands(&targets)?;
     let targets: Vec<_> = plan.arches.iter().map(|arch| arch.library()).collect();
     let libraries = place.libraries(&targets)?;
@@ -166,16 +216,12 @@ fn make(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, String> {
         let name = format!("barewire-{version}-{}", arch.debian());
         let binary = dirs.out.join(&name);
         copy(command, &binary)?;
-        let staged = stage::Layout {
-            dirs: &dirs,
-            documents: &documents,
-            command,
-            library,
-            version: &version,
-        };
+        let staged = stage::Layout { dirs, documents: &documents, command, library, version };
         made.push(binary);
-        made.push(package::archive(&dirs, &staged.archive(&name)?, &name, time)?);
-        made.push(package::debian(&dirs, &staged.debian(arch)?, &version, arch, time)?);
+        made.push(package::archive(dirs, &staged.archive(&name)?, &name, time)?);
+        let package = dirs.out.join(format!("barewire_{version}_{}.deb", arch.debian()));
+        package::debian(&staged.debian(arch)?, &package, time)?;
+        made.push(package);
         if plan.wheels {
             let (target, linker) = arch.library();
             cx.console.say(&format!("dist: building the Python wheel for {target}"));
@@ -183,12 +229,31 @@ fn make(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, String> {
             made.push(python::wheel(cx, cargo, out, (target, linker), plan.profile, time)?);
         }
     }
-    made.push(package::checksums(&dirs, &made)?);
     Ok(made)
 }
 
+/// Both licences, whole.
+fn copyright(root: &Path, path: &Path) -> Result<(), String> {
+    let mut text = String::from("barewire is licensed under MIT or Apache-2.0, at your choice.\n");
+    for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        text += "\n";
+        text += &String::from_utf8_lossy(&read(&root.join(file))?);
+    }
+    write(path, &text)
+}
+
+/// Copies the files of a directory and of those below it.
+fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
+    let entries = fs::read_dir(from).map_err(|e| format!("cannot read {}: {e}", from.display()))?;
+    for entry in entries.flatten() {
+        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() { copy_all(&path, &place)? } else { copy(&path, &place)? }
+    }
+    Ok(())
+}
+
 /// The workspace's version.
-fn version(root: &Path) -> Result<String, String> {
+pub(crate) fn version(root: &Path) -> Result<String, String> {
     let manifest = read(&root.join("Cargo.toml"))?;
     let manifest = String::from_utf8_lossy(&manifest).into_owned();
     let line = manifest.lines().find_map(|line| line.strip_prefix("version = \""));

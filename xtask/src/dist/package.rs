@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Arch, Dirs, run_quietly, write};
+use super::{Dirs, run_quietly, write};
 use crate::tool;
 
 /// An archive of the tree.
@@ -24,20 +24,12 @@ pub(super) fn archive(dirs: &Dirs, tree: &Path, name: &str, time: u64) -> Result
     Ok(file)
 }
 
-/// A Debian package of the tree.
-pub(super) fn debian(
-    dirs: &Dirs,
-    tree: &Path,
-    version: &str,
-    arch: Arch,
-    time: u64,
-) -> Result<PathBuf, String> {
-    let file = dirs.out.join(format!("barewire_{version}_{}.deb", arch.debian()));
+/// A Debian package of the tree, as that file.
+pub(super) fn debian(tree: &Path, file: &Path, time: u64) -> Result<(), String> {
     run_quietly(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))?;
     let mut build = Command::new("dpkg-deb");
-    build.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(&file);
-    run_quietly(build.env("SOURCE_DATE_EPOCH", time.to_string()))?;
-    Ok(file)
+    build.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(file);
+    run_quietly(build.env("SOURCE_DATE_EPOCH", time.to_string()))
 }
 
 /// The checksums of all files, as `sha256sum -c` reads them.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::documents::Documents;
-use super::{Arch, Dirs, copy, read, run_quietly, write};
+use super::{Arch, Dirs, copy, copy_all, copyright, run_quietly, write};
 
 /// The files to lay out.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Layout<'_> {
             &tree.join("usr/share/barewire/overlays"),
         )?;
         copy(&self.dirs.root.join("CHANGELOG.md"), &tree.join("usr/share/doc/barewire/changelog"))?;
-        self.copyright(&tree.join("usr/share/doc/barewire/copyright"))?;
+        copyright(&self.dirs.root, &tree.join("usr/share/doc/barewire/copyright"))?;
         let pages = fs::read_dir(tree.join("usr/share/man/man1")).into_iter().flatten().flatten();
         let mut pages: Vec<PathBuf> = pages.map(|entry| entry.path()).collect();
         pages.push(tree.join("usr/share/doc/barewire/changelog"));
@@ -103,27 +103,6 @@ impl Layout<'_> {
              stands between this machine and a working bus.\n"
         ))
     }
-
-    /// Both licences, whole.
-    fn copyright(&self, path: &Path) -> Result<(), String> {
-        let mut text =
-            String::from("barewire is licensed under MIT or Apache-2.0, at your choice.\n");
-        for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
-            text += "\n";
-            text += &String::from_utf8_lossy(&read(&self.dirs.root.join(file))?);
-        }
-        write(path, &text)
-    }
-}
-
-/// Copies the files of a directory and of those below it.
-fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
-    let entries = fs::read_dir(from).map_err(|e| format!("cannot read {}: {e}", from.display()))?;
-    for entry in entries.flatten() {
-        let (path, place) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() { copy_all(&path, &place)? } else { copy(&path, &place)? }
-    }
-    Ok(())
 }
 
 fn bytes_below(tree: &Path) -> Result<u64, String> {

@@ -4,6 +4,7 @@
 //! What the guest's scripts must know of a board (bus texts, drivers, what to skip) stands in
 //! `guests/boards/NAME.sh`; device tree fragments in `guests/dts/`.
 
+use crate::kernel_object::{self, Machine};
 use crate::static_build;
 
 /// Debian's architectures of the guests.
@@ -38,20 +39,30 @@ impl Arch {
         }
     }
 
+    /// What the kernel's half of a module is built for.
+    pub(super) fn machine(self) -> Machine {
+        match self {
+            Self::Arm64 => kernel_object::ARM64,
+            Self::Armhf => kernel_object::ARM,
+        }
+    }
+
+    /// What `uname -m` says there.
+    pub(super) fn machine_name(self) -> &'static str {
+        match self {
+            Self::Arm64 => "aarch64",
+            Self::Armhf => "armv7l",
+        }
+    }
+
     /// The prefix of the cross compiler's programs.
     pub(super) fn cross(self) -> &'static str {
-        match self {
-            Self::Arm64 => "aarch64-linux-gnu-",
-            Self::Armhf => "arm-linux-gnueabihf-",
-        }
+        self.machine().cross
     }
 
     /// Linux's name of the architecture.
     pub(super) fn linux(self) -> &'static str {
-        match self {
-            Self::Arm64 => "arm64",
-            Self::Armhf => "arm",
-        }
+        self.machine().linux
     }
 
     pub(super) fn qemu(self) -> &'static str {

@@ -199,7 +199,7 @@ pub(super) fn module(
 ///
 /// They are unpacked and not installed, so three things in them must point to where they are: the Makefile
 /// that includes the common one, the variables, and the links to the build programs.
-fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
+pub(super) fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
     let (abi, version) = (kernel.abi(), &kernel.version);
     let Some(Headers { own, common, kbuild }) = &kernel.headers else {
         return Err(format!("the headers of {version} are not fetched"));

@@ -1,4 +1,4 @@
-//! The parts of a guest: Debian's kernels, their modules, device trees and headers, and busybox.
+//! The parts of a guest: Debian's kernels, their modules, device trees and headers, busybox, and DKMS.
 //!
 //! 1. apt (see `apt`) fetches lists, and packages into `deb/`.
 //! 2. Each is unpacked into a directory of `x/` that is named as the package's file, version included.
@@ -45,6 +45,15 @@ pub(super) struct Headers {
     pub(super) kbuild: PathBuf,
 }
 
+/// DKMS and what it calls, for this machine.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Dkms {
+    pub(super) script: PathBuf,
+    /// kmod's one program, and the directory of its library.
+    pub(super) kmod: PathBuf,
+    pub(super) library: PathBuf,
+}
+
 impl Kernel {
     /// The file that QEMU boots.
     pub(super) fn boot(&self) -> PathBuf {
@@ -77,6 +86,7 @@ pub(super) struct Packages {
     /// The 6.1 kernel with PREEMPT_RT for arm64, where the machine's sources have it.
     pub(super) real_time: Option<Kernel>,
     busybox: [PathBuf; 2],
+    pub(super) dkms: Dkms,
     /// uio_pdrv_genirq.c.
     pub(super) uio_source: PathBuf,
 }
@@ -162,6 +172,11 @@ impl Packages {
                 find_ending(text, &unpacked, "_arm64")?,
                 find_ending(text, &unpacked, "_armhf")?,
             ],
+            dkms: Dkms {
+                script: find("dkms_")?.join("usr/sbin/dkms"),
+                kmod: find("kmod_")?.join("bin/kmod"),
+                library: library(&find("libkmod2_")?)?,
+            },
             uio_source: uio_source.is_file().then_some(uio_source)?,
         })
     }
@@ -171,6 +186,13 @@ impl Packages {
 fn is_flavour(version: &str, prefix: &str, flavour: &str) -> bool {
     let inner = version.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(flavour));
     inner.is_some_and(|inner| !inner.ends_with("-rt"))
+}
+
+/// The directory of the library in a package, whose name has the machine's in it.
+fn library(package: &Path) -> Option<PathBuf> {
+    let folders = ["lib", "usr/lib"].map(|lib| fs::read_dir(package.join(lib)));
+    let mut folders = folders.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+    folders.find(|folder| folder.join("libkmod.so.2").exists())
 }
 
 fn find_ending(text: &str, unpacked: &Path, ending: &str) -> Option<PathBuf> {
@@ -212,6 +234,7 @@ fn fetch(dir: &Path, say: &dyn Fn(&str)) -> Result<String, String> {
     names.extend(["arm64", "armhf"].map(|arch| format!("busybox-static:{arch}")));
     names.push(format!("linux-headers-6.1.0-{abi}-common"));
     names.push("linux-kbuild-6.1".to_owned());
+    names.extend(["dkms", "kmod", "libkmod2"].map(str::to_owned));
     let newer = newest(&apt.names(IMAGE_6_12)?, IMAGE_6_12, &["-arm64"]);
     if let Some(version) = &newer {
         let abi = format!("6.12.{version}");

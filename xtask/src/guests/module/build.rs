@@ -2,37 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::super::board::Arch;
 use super::super::boot::Files;
 use super::super::build::{self, Dirs};
 use super::super::packages::Kernel;
-use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF};
+use crate::kernel_object;
 use crate::tool;
-
-/// The functions of the Rust half that the C half calls.
-const OFFERED: [&str; 9] = [
-    "bw_sizes",
-    "bw_init",
-    "bw_leave",
-    "bw_limits",
-    "bw_configure",
-    "bw_exchange",
-    "bw_run",
-    "bw_resume",
-    "bw_arm",
-];
-/// The functions of the C half that it calls. The kernel's own are not its affair.
-const WANTED: [&str; 4] = ["bw_line_set", "bw_now_ns", "bw_panicked", "bw_wait_ns"];
-
-/// The Rust target of an architecture's kernel, which has no floating point.
-fn target(arch: Arch) -> &'static str {
-    match arch {
-        Arch::Arm64 => KERNEL_ARM64,
-        Arch::Armhf => KERNEL_ARMHF,
-    }
-}
 
 /// The programs that are the same for all kernels, linked statically, and the words of the scripts.
 pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
@@ -52,47 +28,12 @@ pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
     Ok(files)
 }
 
-/// Builds the Rust half for an architecture: one object without symbols that are not the C half's. With a feature of
-/// that crate if it is not empty.
+/// Builds the Rust half for an architecture, with a feature of that crate if it is not empty.
 pub(super) fn rust(dirs: &Dirs, arch: Arch, feature: &str) -> Result<PathBuf, String> {
     let (cargo, log) = (dirs.work.join("cargo-module"), dirs.made("log", "cargo-module.log")?);
-    let mut build = Command::new("cargo");
-    build.args(["build", "--release", "--locked", "--target", target(arch)]);
-    build
-        .args(["--features", feature])
-        .arg("--target-dir")
-        .arg(&cargo)
-        .current_dir(dirs.root.join("kernel"));
-    build.env_remove("RUSTFLAGS");
-    tool::run(&mut build, &log)?;
-    let archive = cargo.join(target(arch)).join("release/libbarewire_kernel.a");
     let object = dirs.made(&format!("rust{feature}-{}", arch.linux()), "rust.o")?;
-    let tool = |name: &str| Command::new(format!("{}{name}", arch.cross()));
-    // Everything that the C half's calls reach, and nothing else.
-    let mut link = tool("ld");
-    link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
-    link.args(OFFERED.iter().flat_map(|name| ["-u", name])).arg("-o").arg(&object).arg(&archive);
-    tool::answer(&mut link)?;
-    let mut strip = tool("objcopy");
-    strip.args(
-        [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
-            .map(|of| format!("--remove-section={of}")),
-    );
-    tool::answer(strip.arg(&object))?;
-    let undefined = tool::answer(tool("nm").arg("-u").arg(&object))?;
-    let undefined = String::from_utf8_lossy(&undefined).into_owned();
-    match stranger(&undefined) {
-        None => Ok(object),
-        Some(name) => {
-            Err(format!("the Rust half of the module needs {name}, which the C half has not"))
-        }
-    }
-}
-
-/// The first undefined symbol of nm's that the C half does not have.
-fn stranger(undefined: &str) -> Option<&str> {
-    let mut names = undefined.lines().filter_map(|line| line.split_whitespace().last());
-    names.find(|name| !WANTED.contains(name))
+    kernel_object::build(&dirs.root, &cargo, arch.machine(), feature, &object, &log)?;
+    Ok(object)
 }
 
 /// Builds both halves for a kernel. The feature is that of the Rust half.
@@ -105,7 +46,8 @@ pub(super) fn module(
 ) -> Result<PathBuf, String> {
     let sources = dirs.root.join("kernel/module");
     let folder = format!("barewire{feature}-{}", kernel.version);
-    made(dirs, kernel, arch, (&folder, "barewire"), &sources, &[("rust.o_shipped", rust)])
+    let object = arch.machine().object();
+    made(dirs, kernel, arch, (&folder, "barewire"), &sources, &[(&object, rust)])
 }
 
 /// Builds the client that counts what messages in the kernel cost.
@@ -141,26 +83,4 @@ fn made(
         }
     }
     build::make_module(dirs, kernel, arch, module)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_symbol_that_the_c_half_lacks_is_named() {
-        assert_eq!(
-            stranger("                 U bw_line_set\n                 U bw_now_ns\n"),
-            None
-        );
-        assert_eq!(stranger("         U bw_line_set\n         U memcpy\n"), Some("memcpy"));
-    }
-
-    #[test]
-    fn the_header_declares_every_function_of_both_halves() {
-        let header = include_str!("../../../../kernel/module/barewire.h");
-        for name in OFFERED.iter().chain(&WANTED) {
-            assert!(header.contains(&format!(" {name}(")), "{name}");
-        }
-    }
 }

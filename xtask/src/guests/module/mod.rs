@@ -1,12 +1,14 @@
 //! `cargo xtask kernel`: this project's kernel module under stock Debian kernels, on boards that QEMU emulates.
 //!
-//! How it works: [`build`] compiles the Rust half (`kernel/`) and links both halves against a kernel's headers. The boots
+//! How it works: [`dkms`] installs this project's package, which builds the module against a kernel's headers; [`build`] builds the
+//! one that panics. The boots
 //! are those of `cargo xtask guests` with scripts `module*.sh`: they bind the module in place of the kernel's driver, judge
 //! it by the kernel's own clients, and bind the kernel's driver again. [`counts`] compares what clients cost with either.
 //! docs/kernel.md says how to use it.
 
 mod build;
 mod counts;
+mod dkms;
 
 use std::path::PathBuf;
 
@@ -135,19 +137,22 @@ fn told(options: &Options, ran: &Ran) -> String {
 /// The feature of the Rust half that a message makes panic.
 const PROVOKE: &str = "provoke";
 
-/// What is built for an architecture, whatever the kernel: the Rust half, as it is and with [`PROVOKE`], and programs.
-type Built = Vec<(Arch, [PathBuf; 2], Files)>;
+/// What is built whatever the kernel: the package, and for each architecture the Rust half with [`PROVOKE`] and programs.
+struct Built {
+    package: PathBuf,
+    arches: Vec<(Arch, PathBuf, Files)>,
+}
 
 /// Builds, boots and judges.
 fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
     let jobs = options.jobs();
     let build = |dirs: &_, arches: &[Arch], say: &dyn Fn(&str)| {
         say("building the module's Rust half");
-        let built = arches.iter().map(|&arch| {
-            let rust = [build::rust(dirs, arch, "")?, build::rust(dirs, arch, PROVOKE)?];
-            Ok((arch, rust, build::programs(dirs, arch)?))
-        });
-        built.collect::<Result<Built, String>>()
+        let of = |&arch: &Arch| -> Result<_, String> {
+            Ok((arch, build::rust(dirs, arch, PROVOKE)?, build::programs(dirs, arch)?))
+        };
+        let arches = arches.iter().map(of).collect::<Result<_, _>>()?;
+        Ok(Built { package: dkms::package(dirs)?, arches })
     };
     let (dirs, mut results) = super::boots(
         cx,
@@ -155,16 +160,15 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
         &jobs,
         options.update,
         build,
-        |dirs, _, built: &Built, (board, _), kernel| {
-            let own = built.iter().find(|(arch, ..)| *arch == board.arch);
-            let (arch, rust, programs) = own.ok_or("what an architecture needs is not built")?;
+        |dirs, packages, built: &Built, (board, _), kernel| {
+            let own = built.arches.iter().find(|(arch, ..)| *arch == board.arch);
+            let (arch, provoked, programs) =
+                own.ok_or("what an architecture needs is not built")?;
             let mut files = programs.clone();
-            for (name, feature, rust) in
-                [("barewire", "", &rust[0]), ("barewire-provoked", PROVOKE, &rust[1])]
-            {
-                let module = build::module(dirs, kernel, *arch, feature, rust)?;
-                files.push((format!("m/{name}.ko"), module));
-            }
+            let module = dkms::module(dirs, packages, kernel, *arch, &built.package)?;
+            files.push(("m/barewire.ko".into(), module));
+            let module = build::module(dirs, kernel, *arch, PROVOKE, provoked)?;
+            files.push(("m/barewire-provoked.ko".into(), module));
             files.push(("m/spicount.ko".into(), build::counter(dirs, kernel, *arch)?));
             Ok(files)
         },

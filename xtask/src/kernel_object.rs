@@ -1,0 +1,122 @@
+//! The Rust half of the kernel module (`kernel/`) as one object, which a kernel's build links as it is.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::needs::Need;
+use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF};
+use crate::tool;
+
+/// An architecture of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Machine {
+    /// Rust's target, which has no floating point.
+    pub(crate) target: &'static str,
+    /// The prefix of the cross compiler's programs.
+    pub(crate) cross: &'static str,
+    /// Linux's name of it, which ends the object's name (`kernel/module/Kbuild`).
+    pub(crate) linux: &'static str,
+}
+
+pub(crate) const ARM64: Machine =
+    Machine { target: KERNEL_ARM64, cross: "aarch64-linux-gnu-", linux: "arm64" };
+pub(crate) const ARM: Machine =
+    Machine { target: KERNEL_ARMHF, cross: "arm-linux-gnueabihf-", linux: "arm" };
+
+impl Machine {
+    /// The object, as Kbuild looks for it.
+    pub(crate) fn object(self) -> String {
+        format!("rust-{}.o_shipped", self.linux)
+    }
+
+    /// The tools needed to build it.
+    pub(crate) fn needs(self) -> [Need; 2] {
+        let (package, linker) = match self.linux {
+            "arm64" => ("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-ld"),
+            _ => ("gcc-arm-linux-gnueabihf", "arm-linux-gnueabihf-ld"),
+        };
+        [Need::Target(self.target), Need::program(package, linker)]
+    }
+}
+
+/// The functions of the Rust half that the C half calls.
+const OFFERED: [&str; 9] = [
+    "bw_sizes",
+    "bw_init",
+    "bw_leave",
+    "bw_limits",
+    "bw_configure",
+    "bw_exchange",
+    "bw_run",
+    "bw_resume",
+    "bw_arm",
+];
+/// The functions of the C half that it calls. The kernel's own are not its affair.
+const WANTED: [&str; 4] = ["bw_line_set", "bw_now_ns", "bw_panicked", "bw_wait_ns"];
+
+/// Builds it as the file `object`, without symbols that are not the C half's. With a feature of that crate if it is not
+/// empty. Cargo's directory is `cargo`; its output goes to `log`.
+pub(crate) fn build(
+    root: &Path,
+    cargo: &Path,
+    machine: Machine,
+    feature: &str,
+    object: &Path,
+    log: &Path,
+) -> Result<(), String> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--release", "--locked", "--target", machine.target]);
+    build.args(["--features", feature, "--target-dir"]).arg(cargo).current_dir(root.join("kernel"));
+    // The same bytes wherever the sources are.
+    build.env("RUSTFLAGS", format!("--remap-path-prefix={}=barewire", root.display()));
+    tool::run(&mut build, log)?;
+    let archive: PathBuf = cargo.join(machine.target).join("release/libbarewire_kernel.a");
+    let tool = |name: &str| Command::new(format!("{}{name}", machine.cross));
+    // Everything that the C half's calls reach, and nothing else.
+    let mut link = tool("ld");
+    link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
+    link.args(OFFERED.iter().flat_map(|name| ["-u", name])).arg("-o").arg(object).arg(&archive);
+    tool::answer(&mut link)?;
+    let mut strip = tool("objcopy");
+    strip.args(
+        [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
+            .map(|of| format!("--remove-section={of}")),
+    );
+    tool::answer(strip.arg(object))?;
+    let undefined = tool::answer(tool("nm").arg("-u").arg(object))?;
+    let undefined = String::from_utf8_lossy(&undefined).into_owned();
+    match stranger(&undefined) {
+        None => Ok(()),
+        Some(name) => {
+            Err(format!("the Rust half of the module needs {name}, which the C half has not"))
+        }
+    }
+}
+
+/// The first undefined symbol of nm's that the C half does not have.
+fn stranger(undefined: &str) -> Option<&str> {
+    let mut names = undefined.lines().filter_map(|line| line.split_whitespace().last());
+    names.find(|name| !WANTED.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbol_that_the_c_half_lacks_is_named() {
+        assert_eq!(
+            stranger("                 U bw_line_set\n                 U bw_now_ns\n"),
+            None
+        );
+        assert_eq!(stranger("         U bw_line_set\n         U memcpy\n"), Some("memcpy"));
+    }
+
+    #[test]
+    fn the_header_declares_every_function_of_both_halves() {
+        let header = include_str!("../../kernel/module/barewire.h");
+        for name in OFFERED.iter().chain(&WANTED) {
+            assert!(header.contains(&format!(" {name}(")), "{name}");
+        }
+    }
+}
