@@ -12,6 +12,8 @@ use crate::check::{Check, Verdict};
 
 /// The share by which a ratio, or else the module's own count, may differ from the table.
 const TOLERANCE: f64 = 0.03;
+/// The same for rows of 1 KiB: sabrelite's polled read has two counts, 5 % apart, of which each boot has one.
+const TOLERANCE_LONG: f64 = 0.06;
 
 /// The ending of rows of register accesses, of which the module may never take more than the kernel's driver.
 const ACCESSES: &str = "-accesses";
@@ -41,7 +43,8 @@ pub(super) fn pairs(counts: &Counts) -> Pairs {
 pub(super) fn table(pairs: &Pairs) -> String {
     let mut text = String::from(
         "# Instructions, or register accesses, of one operation with the kernel's driver of the controller and with this\n\
-         # project's module, in one boot of a guest (`cargo xtask kernel`); see docs/kernel.md. The ratio gates within 3 %.\n",
+         # project's module, in one boot of a guest (`cargo xtask kernel`); see docs/kernel.md. The ratio gates within 3 %,\n\
+         # of 1 KiB within 6 %.\n",
     );
     for ((board, path), (linux, ours)) in pairs {
         let ratio = ours / linux;
@@ -86,17 +89,18 @@ pub(super) fn judge(board: &str, kind: Kind, counted: &Pairs, known: &Pairs) -> 
     let ratio = |(linux, ours): &(f64, f64)| ours / linux;
     let shown = |pair: &(f64, f64)| format!("{:.3}", ratio(pair));
     let off = |path: &str, now: &(f64, f64), was: &(f64, f64)| {
+        let tolerance = if path.contains("-1024") { TOLERANCE_LONG } else { TOLERANCE };
         let pairs = [(ratio(now), ratio(was)), (now.1, was.1)];
         let luck = board == "raspi3b" && SLEEPING.contains(&path);
-        pairs.iter().all(|&(now, was)| is_off(now, was) && !(luck && now < was))
+        pairs.iter().all(|&(now, was)| is_off(now, was, tolerance) && !(luck && now < was))
     };
     wrong.extend(reviewed::differences(super::SNAPSHOT, &counted, &known, shown, off));
     reviewed::check(name, &wrong)
 }
 
 /// Whether a figure is not what was reviewed.
-fn is_off(now: f64, reviewed: f64) -> bool {
-    (now - reviewed).abs() > reviewed * TOLERANCE
+fn is_off(now: f64, reviewed: f64, tolerance: f64) -> bool {
+    (now - reviewed).abs() > reviewed * tolerance
 }
 
 /// The boot that a row is of.
@@ -173,7 +177,7 @@ mod tests {
             [(("raspi3b".to_owned(), "mtd-1024".to_owned()), (100.0, ours))].into()
         };
         let judged = |ours| judge("raspi3b", Kind::Stock, &raspi3b(ours), &raspi3b(40.0)).verdict;
-        assert_eq!([judged(30.0), judged(42.0)], [Verdict::Passed, Verdict::Failed]);
+        assert_eq!([judged(30.0), judged(43.0)], [Verdict::Passed, Verdict::Failed]);
     }
 
     #[test]
