@@ -159,5 +159,5 @@ follow() {
 			grep -qxF -e "$line" /tmp/trimmed || fail "$1-$number-prints" "not printed: $line" ;;
 		esac
 	done 4<"$2"
-	[ $number -gt 0 ] || fail "$1" "docs/boards.md has no commands for this boot"
+	[ $number -gt 0 ] || fail "$1" "no page has commands for this boot"
 }

@@ -123,6 +123,14 @@ check unload rmmod barewire
 dmesg | grep -A40 'BUG:\|WARNING:\|Oops\|INFO: ' | grep -v 'Modules linked' | grep 'bw_\|spi_\|spidev\|mutex\|BUG:\|Oops' >/tmp/complaints
 if [ -s /tmp/complaints ]; then fail kernel-log "$(head -n 3 /tmp/complaints)"; else pass kernel-log; fi
 
+# The commands of docs/kernel.md, with the module where DKMS puts it.
+if [ -s /steps ]; then
+	mkdir -p "/lib/modules/$(uname -r)/updates/dkms"
+	cp /m/barewire.ko "/lib/modules/$(uname -r)/updates/dkms"
+	depmod
+	follow page /steps
+fi
+
 # A panic of the Rust half while a chip is selected, in a module built to panic at one message. The chip is deselected; the
 # task is ended; everybody else gets an error at once, until the driver is bound anew.
 insmod /m/barewire-provoked.ko

@@ -126,9 +126,12 @@ impl Parts<'_> {
         archive.file("lib.sh", 0o644, &source("lib.sh")?);
         archive.file("board.sh", 0o644, &source(&format!("boards/{}.sh", self.board.name))?);
         archive.file("check.sh", 0o644, &source(&format!("checks/{}.sh", self.boot.script))?);
-        let page = source("../docs/boards.md")?;
         let boot = format!("{}/{}", self.board.name, self.boot.name);
-        let steps = doc::blocks(&String::from_utf8_lossy(&page), &boot);
+        let mut steps = String::new();
+        for page in doc::PAGES {
+            let page = source(&format!("../{page}"))?;
+            steps += &doc::blocks(&String::from_utf8_lossy(&page), &boot);
+        }
         archive.file("steps", 0o644, steps.as_bytes());
         archive.file("bin/busybox", 0o755, &build::read(&self.busybox)?);
         archive.symlink("bin/sh", "busybox");

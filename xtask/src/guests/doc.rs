@@ -1,4 +1,4 @@
-//! The commands of docs/boards.md that a guest, or this machine, follows.
+//! The commands of pages that a guest, or this machine, follows.
 //!
 //! A block of commands belongs to the boot that the comment before it names:
 //!
@@ -9,6 +9,9 @@
 //! a line that it prints
 //! ```
 //! ````
+
+/// The pages with such blocks.
+pub(super) const PAGES: [&str; 2] = ["docs/boards.md", "docs/kernel.md"];
 
 /// The lines of all blocks that belong to `boot`, in order.
 pub(super) fn blocks(page: &str, boot: &str) -> String {
@@ -48,12 +51,15 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_blocks_for_every_boot_that_follows_it() {
+    fn the_pages_have_blocks_for_every_boot_that_follows_them() {
         let page = include_str!("../../../docs/boards.md");
         for boot in ["imx8mp-evk/doctor", "imx8mp-evk/overlay", "raspi3b/doctor", "raspi3b/overlay"]
         {
             assert!(!blocks(page, boot).is_empty(), "{boot}");
         }
+        let page = include_str!("../../../docs/kernel.md");
+        assert!(commands(&blocks(page, "imx8mp-evk/module")).contains("modprobe barewire"));
+        let page = include_str!("../../../docs/boards.md");
         for board in ["imx8mp-evk", "raspi3b"] {
             let merge = commands(&blocks(page, &format!("{board}/merge")));
             assert!(merge.contains("dtc "), "{board}: {merge}");
