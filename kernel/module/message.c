@@ -32,17 +32,17 @@ static u32 bw_poll_limit_ns(struct bw_host *host, u32 speed_hz)
 	return batch_ns < BW_BATCH_NS ? U32_MAX : host->board.poll_limit_ns;
 }
 
-static int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
+int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip, u32 speed_hz, u32 poll_limit_ns)
 {
 	u8 select = spi_get_chipselect(spi, 0);
-	struct spi_transfer pace = { .effective_speed_hz = spi->max_speed_hz };
+	struct spi_transfer pace = { .effective_speed_hz = speed_hz };
 	struct bw_settings settings = {
-		.speed_hz = spi->max_speed_hz,
+		.speed_hz = speed_hz,
 		.cs_setup_ns = bw_delay_ns(&spi->cs_setup, NULL),
 		.cs_hold_ns = bw_delay_ns(&spi->cs_hold, NULL),
 		.cs_inactive_ns = bw_delay_ns(&spi->cs_inactive, NULL),
 		.word_delay_ns = bw_delay_ns(&spi->word_delay, &pace),
-		.poll_limit_ns = bw_poll_limit_ns(host, spi->max_speed_hz),
+		.poll_limit_ns = poll_limit_ns,
 		.chip_select = select,
 		.mode = spi->mode & 0xff,
 		.bits_per_word = spi->bits_per_word,
@@ -55,7 +55,7 @@ static int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struc
 	hz = bw_configure(host->slot, chip->preset, &settings);
 	if (hz < 0) {
 		dev_err(&spi->dev, "%u Hz, %u bits, mode %#x on chip select %u: not possible on this controller\n",
-			spi->max_speed_hz, spi->bits_per_word, spi->mode, select);
+			speed_hz, spi->bits_per_word, spi->mode, select);
 		chip->ready = 0;
 		return hz;
 	}
@@ -72,7 +72,7 @@ static void bw_release_kept(struct bw_host *host)
 }
 
 /* The chip's register values for the block as it is now, awake. Under io_mutex. */
-static noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
+noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
 {
 	if (host->kept && host->kept != spi)
 		bw_release_kept(host);
@@ -82,7 +82,9 @@ static noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, 
 		if (ret)
 			return ret;
 	}
-	return chip->ready == host->ready ? 0 : bw_configure_chip(host, spi, chip);
+	if (chip->ready == host->ready)
+		return 0;
+	return bw_configure_chip(host, spi, chip, spi->max_speed_hz, bw_poll_limit_ns(host, spi->max_speed_hz));
 }
 
 struct bw_chip *bw_ready_chip(struct bw_host *host, struct spi_device *spi)
@@ -109,19 +111,25 @@ int bw_setup(struct spi_device *spi)
 {
 	struct bw_host *host = spi_controller_get_devdata(spi->controller);
 	struct bw_chip *chip = spi_get_ctldata(spi);
+	bool entered;
 	int ret;
 
 	host->used = true;
 	if (chip) {
+		entered = bw_enter(host);
 		if (host->kept == spi)
 			bw_release_kept(host);
 		chip->ready = 0;
-		return bw_make_ready(host, spi, chip);
+		ret = bw_make_ready(host, spi, chip);
+		bw_exit(host, entered);
+		return ret;
 	}
 	chip = kzalloc(struct_size(chip, preset, bw_size.preset), GFP_KERNEL);
 	if (!chip)
 		return -ENOMEM;
+	entered = bw_enter(host);
 	ret = bw_make_ready(host, spi, chip);
+	bw_exit(host, entered);
 	if (ret)
 		kfree(chip);
 	else
@@ -132,11 +140,14 @@ int bw_setup(struct spi_device *spi)
 void bw_cleanup(struct spi_device *spi)
 {
 	struct bw_host *host = spi_controller_get_devdata(spi->controller);
+	bool entered;
 
 	/* No message is under way that uses it. */
 	mutex_lock(&spi->controller->io_mutex);
+	entered = bw_enter(host);
 	if (host->kept == spi)
 		bw_release_kept(host);
+	bw_exit(host, entered);
 	kfree(spi_get_ctldata(spi));
 	spi_set_ctldata(spi, NULL);
 	mutex_unlock(&spi->controller->io_mutex);
@@ -216,11 +227,6 @@ static __always_inline bool bw_is_plain(const struct spi_transfer *x, const stru
 {
 	return x->speed_hz == spi->max_speed_hz && x->bits_per_word == spi->bits_per_word && !x->delay.value &&
 	       !x->cs_change && !x->cs_off && !(x->word_delay.value | spi->word_delay.value);
-}
-
-static __always_inline bool bw_overlap(const void *a, const void *b, size_t len)
-{
-	return a < b + len && b < a + len;
 }
 
 static int bw_list_special(struct bw_transfer *to, struct spi_transfer *x, struct spi_device *spi, bool *slow)
@@ -341,9 +347,12 @@ static __always_inline int bw_message_one(struct bw_host *host, struct spi_messa
 int bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg)
 {
 	struct bw_host *host = spi_controller_get_devdata(ctlr);
+	bool entered = bw_enter(host);
 	struct bw_chip *chip = bw_ready_chip(host, msg->spi);
 	int ret = IS_ERR(chip) ? PTR_ERR(chip) : bw_message_one(host, msg, chip);
 
+	/* Before its completion, which may run a handle. */
+	bw_exit(host, entered);
 	if (likely(!ret))
 		msg->actual_length = msg->frame_length;
 	msg->status = ret;

@@ -12,7 +12,7 @@ use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF};
 use crate::tool;
 
 /// The functions of the Rust half that the C half calls.
-const OFFERED: [&str; 9] = [
+const OFFERED: [&str; 12] = [
     "bw_sizes",
     "bw_init",
     "bw_leave",
@@ -22,6 +22,9 @@ const OFFERED: [&str; 9] = [
     "bw_run",
     "bw_resume",
     "bw_arm",
+    "bw_takes_selected",
+    "bw_exchange_selected",
+    "bw_reclaim",
 ];
 /// The functions of the C half that it calls. The kernel's own are not its affair.
 const WANTED: [&str; 4] = ["bw_line_set", "bw_now_ns", "bw_panicked", "bw_wait_ns"];

@@ -80,6 +80,57 @@ where
         Some(Ok(len))
     }
 
+    /// Whether [`Block::exchange_selected`] takes an exchange of `len` bytes, with the block as it is configured now. It takes
+    /// each shorter one too.
+    #[must_use]
+    pub fn takes_selected(&self, preset: &Preset, len: usize) -> bool {
+        let plan = preset.plan;
+        plan.is_direct_bytes()
+            && len > 0
+            && preset.takes_exchange(len)
+            && self.is_short(preset, plan.control, len)
+    }
+
+    /// Exchanges `tx` and `rx`, of equal length, with a chip that the caller has selected and deselects afterwards: for a
+    /// caller that has a shorter way to its select line than a [`GpioBank`]. Returns `None`, and does nothing, where
+    /// [`Block::takes_selected`] is false.
+    ///
+    /// # Errors
+    /// As [`Controller::run_exchange`](crate::controller::Controller::run_exchange), but for the chip, which the caller
+    /// deselects, and then calls [`Controller::reclaim`](crate::controller::Controller::reclaim).
+    #[inline(always)]
+    pub fn exchange_selected(
+        &mut self,
+        preset: &Preset,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Option<Result<(), Unfinished>> {
+        let (control, len) = (preset.plan.control, tx.len());
+        if len == 0 || !self.is_short(preset, control, len) {
+            return None;
+        }
+        self.enter_short(preset);
+        if !self.exchange_short(control, len, Some(tx), Some(&mut *rx)) {
+            return Some(self.rest_selected(control, tx, rx));
+        }
+        self.exit_short();
+        Some(Ok(()))
+    }
+
+    /// Finishes what [`Block::exchange_selected`] has begun.
+    #[inline(never)]
+    fn rest_selected(
+        &mut self,
+        control: u32,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<(), Unfinished> {
+        self.exchange_rest(control, tx.len(), Some(tx), Some(rx))
+            .map_err(|stopped| Unfinished::stopped(0, stopped))?;
+        self.exit_short();
+        Ok(())
+    }
+
     /// Finishes a message that [`Block::run_short`] has begun.
     #[inline(never)]
     fn run_rest(

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Prepared accesses (barewire_spi.h) beside the SPI core's messages.
+ *
+ * The core's messages are ordered by io_mutex, which an interrupt cannot take. So the block has an owner, one word:
+ * 1. A run takes it by a compare-and-swap with preemption off, or gives up. It holds it for one short, polled exchange, never
+ *    across a sleep. An interrupt on the same processor finds it taken, and gives up: nothing spins for a run that it interrupted.
+ * 2. A message (under io_mutex) takes it too, if there are handles at all, and keeps it while it sleeps. It spins while a run of
+ *    another processor ends. Meanwhile `ready` is 0, at which new runs give up.
+ * 3. A run looks only once it is the owner whether it may go on: the chip's register values are those of the block as it is now
+ *    (`ready`: awake, brought up, no other chip left selected), the core has nothing queued (a context's spi_async comes first), and
+ *    the bus is not locked. Who locks the bus sets the flag before its first message takes the word, so no run comes between its
+ *    messages.
+ * 4. A thread's run that had to give up is a spi_sync: it waits its turn in the core's own order.
+ *
+ * `prepared`, and with it whether messages take the word, changes under io_mutex.
+ */
+#include <linux/atomic.h>
+#include <linux/device.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include "barewire_spi.h"
+#include "line.h"
+#include "statistics.h"
+
+/* The longest exchange, on the wire: preemption is off meanwhile. */
+#define BW_RUN_NS NSEC_PER_MSEC
+
+#if defined(CONFIG_ARM) || defined(CONFIG_ARM64)
+/* Accesses to two blocks are ordered by this alone. mb() of some 32-bit machines also flushes a cache, for the sake of DMA. */
+#define bw_barrier() dsb(sy)
+#else
+#define bw_barrier() mb()
+#endif
+
+struct barewire_spi {
+	struct bw_host *host;
+	struct spi_controller *ctlr;
+	size_t max_len;
+	/* Exchanges up to this take the shortest path while host->last is this handle. */
+	size_t selected_len;
+	/* How the chip is selected: by the generic driver's shadow, or by one write. */
+	struct gpio_chip *generic;
+	void __iomem *data;
+	u32 mask;
+	/* Bits of the bank that are low while the chip is selected, and while it is not. */
+	u32 selected_low, deselected_low;
+	struct bw_write select, deselect;
+	/* No delay is so long that it would be slept. */
+	bool polled;
+	bool direct;
+	u32 speed_hz;
+	struct spi_device *spi;
+	struct list_head all;
+	/* The last: its size is the Rust half's. */
+	struct bw_chip chip;
+};
+
+void bw_enter_shared(struct bw_host *host)
+{
+	u32 ready = host->ready;
+
+	while (unlikely(atomic_long_cmpxchg_acquire(&host->owner, BW_FREE, BW_CORE) != BW_FREE)) {
+		WRITE_ONCE(host->ready, 0);
+		cpu_relax();
+	}
+	/* A run that panicked has ended it. */
+	if (unlikely(host->ready != ready) && !READ_ONCE(host->dead))
+		WRITE_ONCE(host->ready, ready);
+}
+
+static int bw_configure_handle(struct barewire_spi *p)
+{
+	return bw_configure_chip(p->host, p->spi, &p->chip, p->speed_hz, U32_MAX);
+}
+
+void bw_exit_shared(struct bw_host *host)
+{
+	struct barewire_spi *p;
+
+	host->last = NULL;
+	/* While a chip is left selected, only messages run: they deselect it. */
+	if (unlikely(host->ready && host->ready != host->prepared_ready && !host->kept)) {
+		list_for_each_entry(p, &host->prepared, all)
+			bw_configure_handle(p);
+		host->prepared_ready = host->ready;
+	}
+	atomic_long_set_release(&host->owner, BW_FREE);
+}
+
+static __always_inline void bw_select(struct barewire_spi *p, bool active)
+{
+	bw_barrier();
+#ifdef BW_SHADOW
+	if (likely(p->generic)) {
+		if (unlikely(!bw_edge_unlocked(p->generic, p->data, p->mask, active ? p->selected_low : p->deselected_low)))
+			bw_line_set(p->host, spi_get_chipselect(p->spi, 0), active);
+	} else
+#endif
+		bw_write(active ? &p->select : &p->deselect);
+	bw_barrier();
+}
+
+/* The chip was deselected. */
+static noinline int bw_failed(struct bw_host *host, int ret)
+{
+	host->last = NULL;
+	bw_reclaim(host->slot);
+	return ret;
+}
+
+/* Any exchange. The next one of this handle finds the block configured. */
+static noinline int bw_run_configuring(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+{
+	struct bw_host *host = p->host;
+	int ret = -EAGAIN;
+
+	host->last = NULL;
+	if (tx && rx && !bw_overlap(tx, rx, len))
+		ret = bw_exchange(host->slot, p->chip.preset, tx, rx, len);
+	if (ret == -EAGAIN) {
+		if (tx && rx && tx != rx && bw_overlap(tx, rx, len))
+			return -EINVAL;
+		host->transfers[0] = (struct bw_transfer){ .tx = tx, .rx = rx, .len = len };
+		ret = bw_run(host->slot, p->chip.preset, host->transfers, 1, host->memory, false);
+	}
+	if (ret || !p->direct)
+		return ret;
+	if (bw_takes_selected(host->slot, p->chip.preset, p->max_len))
+		p->selected_len = p->max_len;
+	else
+		p->selected_len = bw_takes_selected(host->slot, p->chip.preset, len) ? len : 0;
+	host->last = p;
+	return 0;
+}
+
+/* Under `owner`. */
+static __always_inline int bw_run_owned(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+{
+	struct bw_host *host = p->host;
+	int ret;
+
+	if (unlikely(host->last != p || len > p->selected_len || !tx || !rx || bw_overlap(tx, rx, len)))
+		return bw_run_configuring(p, tx, rx, len);
+	bw_select(p, true);
+	ret = bw_exchange_selected(host->slot, p->chip.preset, tx, rx, len);
+	bw_select(p, false);
+	return likely(!ret) ? 0 : bw_failed(host, ret);
+}
+
+/* -EBUSY, with nothing done, if it is not this handle's turn. */
+static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *rx, size_t len, bool locked)
+{
+	struct bw_host *host = p->host;
+	int ret = -EBUSY;
+
+	if (unlikely(len - 1 >= p->max_len))
+		return -EMSGSIZE;
+	preempt_disable();
+	if (likely(atomic_long_cmpxchg_acquire(&host->owner, BW_FREE, (long)current) == BW_FREE)) {
+		if (likely(p->polled && READ_ONCE(host->ready) == p->chip.ready && READ_ONCE(p->ctlr->queue_empty) &&
+			   (locked || !READ_ONCE(p->ctlr->bus_lock_flag)))) {
+			ret = bw_run_owned(p, tx, rx, len);
+			bw_count_run(host, len);
+		}
+		atomic_long_set_release(&host->owner, BW_FREE);
+	}
+	preempt_enable();
+	return ret;
+}
+
+/* In the order of the core's messages. */
+static noinline int bw_run_waiting(struct barewire_spi *p, const void *tx, void *rx, size_t len, bool locked)
+{
+	struct spi_transfer transfer = { .tx_buf = tx, .rx_buf = rx, .len = len, .speed_hz = p->speed_hz };
+	struct spi_message message;
+
+	if (READ_ONCE(p->host->gone))
+		return -ESHUTDOWN;
+	bw_count_wait(p->host);
+	/* The core clocks nothing without a buffer; a handle sends zeros. */
+	if (!tx && !rx)
+		return -EINVAL;
+	spi_message_init_with_transfers(&message, &transfer, 1);
+	return locked ? spi_sync_locked(p->spi, &message) : spi_sync(p->spi, &message);
+}
+
+int barewire_spi_run(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+{
+	int ret = bw_try(p, tx, rx, len, false);
+
+	return likely(ret != -EBUSY) ? ret : bw_run_waiting(p, tx, rx, len, false);
+}
+EXPORT_SYMBOL_GPL(barewire_spi_run);
+
+int barewire_spi_run_locked(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+{
+	int ret = bw_try(p, tx, rx, len, true);
+
+	return likely(ret != -EBUSY) ? ret : bw_run_waiting(p, tx, rx, len, true);
+}
+EXPORT_SYMBOL_GPL(barewire_spi_run_locked);
+
+static noinline int bw_refused(struct barewire_spi *p)
+{
+	struct bw_host *host = p->host;
+
+	if (!p->polled)
+		return -EOPNOTSUPP;
+	if (READ_ONCE(host->gone) || READ_ONCE(host->asleep))
+		return -ESHUTDOWN;
+	if (READ_ONCE(host->dead))
+		return -EIO;
+	bw_count_busy(host);
+	return -EBUSY;
+}
+
+int barewire_spi_try_run(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+{
+	int ret = bw_try(p, tx, rx, len, false);
+
+	return likely(ret != -EBUSY) ? ret : bw_refused(p);
+}
+EXPORT_SYMBOL_GPL(barewire_spi_try_run);
+
+static bool bw_is_long(const struct spi_delay *delay)
+{
+	struct spi_delay copy = *delay;
+	int ns = copy.value ? spi_delay_to_ns(&copy, &(struct spi_transfer){ .effective_speed_hz = 1000000 }) : 0;
+
+	return ns < 0 || ns > BW_SPIN_NS;
+}
+
+/* How its chip is selected without the Rust half, if it can be. */
+static void bw_find_edges(struct barewire_spi *p)
+{
+	u8 select = spi_get_chipselect(p->spi, 0);
+	struct bw_gpio *gpio = &p->host->gpios[select & (BW_LINES - 1)];
+
+	if (!gpio->desc || (p->spi->mode & SPI_NO_CS) || (!gpio->generic && !gpio->high.at))
+		return;
+	p->generic = gpio->generic;
+	p->data = gpio->data;
+	p->mask = gpio->mask;
+	p->selected_low = gpio->active_low ? gpio->mask : 0;
+	p->deselected_low = gpio->active_low ? 0 : gpio->mask;
+	p->select = gpio->active_low ? gpio->low : gpio->high;
+	p->deselect = gpio->active_low ? gpio->high : gpio->low;
+	p->direct = true;
+}
+
+/* Under io_mutex: adds the handle to its host, awake. */
+static int bw_add(struct bw_host *host, struct barewire_spi *p)
+{
+	int ret = 0;
+
+	/* From the first handle on, messages take the owner's word. */
+	list_add(&p->all, &host->prepared);
+	bw_enter_shared(host);
+	if (host->gone || host->asleep)
+		ret = -ESHUTDOWN;
+	else if (!host->ready)
+		ret = bw_wake(host);
+	if (!ret)
+		ret = bw_configure_handle(p);
+	if (ret)
+		list_del(&p->all);
+	else if (host->kept)
+		/* Its values are made again once that chip is deselected. */
+		p->chip.ready = 0;
+	bw_exit_shared(host);
+	return ret;
+}
+
+struct barewire_spi *barewire_spi_prepare(struct spi_device *spi, size_t max_len, u32 speed_hz)
+{
+	struct spi_controller *ctlr = spi->controller;
+	struct bw_host *host = spi_controller_get_devdata(ctlr);
+	struct barewire_spi *p;
+	int ret;
+
+	if (ctlr->transfer_one_message != bw_transfer_one_message)
+		return ERR_PTR(-ENODEV);
+	speed_hz = min(speed_hz ?: spi->max_speed_hz, ctlr->max_speed_hz);
+	if (!max_len || max_len > div_u64((u64)BW_RUN_NS * speed_hz, 8 * NSEC_PER_SEC))
+		return ERR_PTR(-EMSGSIZE);
+	p = kzalloc(sizeof(*p) + bw_size.preset, GFP_KERNEL);
+	if (!p)
+		return ERR_PTR(-ENOMEM);
+	p->host = host;
+	p->ctlr = ctlr;
+	p->spi = spi_dev_get(spi);
+	p->max_len = max_len;
+	p->speed_hz = speed_hz;
+	p->polled = !bw_is_long(&spi->cs_setup) && !bw_is_long(&spi->cs_hold) && !bw_is_long(&spi->cs_inactive) &&
+		    !bw_is_long(&spi->word_delay);
+	bw_find_edges(p);
+	mutex_lock(&ctlr->io_mutex);
+	ret = bw_add(host, p);
+	mutex_unlock(&ctlr->io_mutex);
+	if (!ret)
+		return p;
+	spi_dev_put(spi);
+	kfree(p);
+	return ERR_PTR(ret);
+}
+EXPORT_SYMBOL_GPL(barewire_spi_prepare);
+
+void barewire_spi_release(struct barewire_spi *p)
+{
+	if (IS_ERR_OR_NULL(p))
+		return;
+	mutex_lock(&p->ctlr->io_mutex);
+	bw_enter_shared(p->host);
+	list_del(&p->all);
+	bw_exit_shared(p->host);
+	mutex_unlock(&p->ctlr->io_mutex);
+	/* The last reference of a chip that is gone may be the last one of the host's memory. */
+	spi_dev_put(p->spi);
+	kfree(p);
+}
+EXPORT_SYMBOL_GPL(barewire_spi_release);
+
+static void bw_release_managed(void *p)
+{
+	barewire_spi_release(p);
+}
+
+struct barewire_spi *devm_barewire_spi_prepare(struct spi_device *spi, size_t max_len, u32 speed_hz)
+{
+	struct barewire_spi *p = barewire_spi_prepare(spi, max_len, speed_hz);
+	int ret = PTR_ERR_OR_ZERO(p);
+
+	if (!ret)
+		ret = devm_add_action_or_reset(&spi->dev, bw_release_managed, p);
+	return ret ? ERR_PTR(ret) : p;
+}
+EXPORT_SYMBOL_GPL(devm_barewire_spi_prepare);
