@@ -17,7 +17,6 @@
  */
 #include <linux/atomic.h>
 #include <linux/device.h>
-#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -26,8 +25,8 @@
 #include "line.h"
 #include "statistics.h"
 
-/* The longest exchange, on the wire: preemption is off meanwhile. */
-#define BW_RUN_NS NSEC_PER_MSEC
+/* Exchanges a second, of the longest that there may be: preemption is off meanwhile. */
+#define BW_RUN_HZ 1000
 
 #if defined(CONFIG_ARM) || defined(CONFIG_ARM64)
 /* Accesses to two blocks are ordered by this alone. mb() of some 32-bit machines also flushes a cache, for the sake of DMA. */
@@ -118,6 +117,8 @@ static noinline int bw_run_configuring(struct barewire_spi *p, const void *tx, v
 	struct bw_host *host = p->host;
 	int ret = -EAGAIN;
 
+	if (!tx && !rx)
+		return -EINVAL;
 	host->last = NULL;
 	if (tx && rx && !bw_overlap(tx, rx, len))
 		ret = bw_exchange(host->slot, p->chip.preset, tx, rx, len);
@@ -181,7 +182,6 @@ static noinline int bw_run_waiting(struct barewire_spi *p, const void *tx, void 
 	if (READ_ONCE(p->host->gone))
 		return -ESHUTDOWN;
 	bw_count_wait(p->host);
-	/* The core clocks nothing without a buffer; a handle sends zeros. */
 	if (!tx && !rx)
 		return -EINVAL;
 	spi_message_init_with_transfers(&message, &transfer, 1);
@@ -285,7 +285,7 @@ struct barewire_spi *barewire_spi_prepare(struct spi_device *spi, size_t max_len
 	if (ctlr->transfer_one_message != bw_transfer_one_message)
 		return ERR_PTR(-ENODEV);
 	speed_hz = min(speed_hz ?: spi->max_speed_hz, ctlr->max_speed_hz);
-	if (!max_len || max_len > div_u64((u64)BW_RUN_NS * speed_hz, 8 * NSEC_PER_SEC))
+	if (!max_len || max_len > speed_hz / (8 * BW_RUN_HZ))
 		return ERR_PTR(-EMSGSIZE);
 	p = kzalloc(sizeof(*p) + bw_size.preset, GFP_KERNEL);
 	if (!p)

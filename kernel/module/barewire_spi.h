@@ -41,7 +41,7 @@ struct barewire_spi *devm_barewire_spi_prepare(struct spi_device *spi, size_t ma
  * zeros are sent, without `rx` what is received is dropped. Waits for its turn: in threads only. It polls, with preemption off,
  * if the bus is free; else it is a spi_sync.
  *
- * Errors: -EMSGSIZE for `len`; -ETIMEDOUT for a block that does not answer; -EIO for a lost word or a controller that was given up;
+ * Errors: -EMSGSIZE for `len`; -EINVAL without a buffer, and for buffers that overlap in part; -ETIMEDOUT for a block that does not answer; -EIO for a lost word or a controller that was given up;
  * -ESHUTDOWN once the controller was unbound, and while the system sleeps.
  */
 int barewire_spi_run(struct barewire_spi *prepared, const void *tx, void *rx, size_t len);

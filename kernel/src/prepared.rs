@@ -38,6 +38,8 @@ pub(crate) unsafe extern "C" fn bw_exchange_selected(
     let tx = unsafe { slice::from_raw_parts(tx, len) };
     // SAFETY: promised.
     let rx = unsafe { slice::from_raw_parts_mut(rx, len) };
+    #[cfg(feature = "provoke")]
+    assert!(tx != [0xbd, 0, 0], "as provoked");
     // A function for each block: none saves the registers that another needs.
     match &mut slot.host {
         Some(Host::Ecspi(block)) => ecspi(block, preset, tx, rx),

@@ -163,9 +163,11 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
                 [("barewire", "", &rust[0]), ("barewire-provoked", PROVOKE, &rust[1])]
             {
                 let module = build::module(dirs, kernel, *arch, feature, rust)?;
+                if feature.is_empty() {
+                    files.extend(build::clients(dirs, kernel, *arch, &module)?);
+                }
                 files.push((format!("m/{name}.ko"), module));
             }
-            files.push(("m/spicount.ko".into(), build::counter(dirs, kernel, *arch)?));
             Ok(files)
         },
     )?;
