@@ -18,7 +18,7 @@
 #endif
 #define JEDEC 0x9f
 
-static void count(const char *name, struct spi_device *spi, u8 *b, int (*call)(struct spi_device *, u8 *))
+static __always_inline void count(const char *name, struct spi_device *spi, u8 *b, int (*call)(struct spi_device *, u8 *))
 {
 	u64 least = ~0ull;
 	int i, round, ret = 0;

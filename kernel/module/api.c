@@ -27,6 +27,8 @@
 
 /* Exchanges a second, of the longest that there may be: preemption is off meanwhile. */
 #define BW_RUN_HZ 1000
+/* And of the longest with interrupts off: 16 us. They are so at each edge of a GPIO anyway. */
+#define BW_QUIET_HZ 62500
 
 #if defined(CONFIG_ARM) || defined(CONFIG_ARM64)
 /* Accesses to two blocks are ordered by this alone. mb() of some 32-bit machines also flushes a cache, for the sake of DMA. */
@@ -38,9 +40,11 @@
 struct barewire_spi {
 	struct bw_host *host;
 	struct spi_controller *ctlr;
-	size_t max_len;
-	/* Exchanges up to this take the shortest path while host->last is this handle. */
+	/* Exchanges up to this take the shortest path; 0 unless this is host->last. */
 	size_t selected_len;
+	/* That of the chip, or U32_MAX, which host->ready never is, for a chip with delays that would be slept. */
+	u32 ready;
+	enum bw_block block;
 	/* How the chip is selected: by the generic driver's shadow, or by one write. */
 	struct gpio_chip *generic;
 	void __iomem *data;
@@ -48,9 +52,10 @@ struct barewire_spi {
 	/* Bits of the bank that are low while the chip is selected, and while it is not. */
 	u32 selected_low, deselected_low;
 	struct bw_write select, deselect;
-	/* No delay is so long that it would be slept. */
-	bool polled;
-	bool direct;
+	bool polled, direct;
+	size_t max_len;
+	/* Up to this, interrupts are off during an exchange, and not at each edge. */
+	size_t quiet_len;
 	u32 speed_hz;
 	struct spi_device *spi;
 	struct list_head all;
@@ -73,14 +78,26 @@ void bw_enter_shared(struct bw_host *host)
 
 static int bw_configure_handle(struct barewire_spi *p)
 {
-	return bw_configure_chip(p->host, p->spi, &p->chip, p->speed_hz, U32_MAX);
+	int ret = bw_configure_chip(p->host, p->spi, &p->chip, p->speed_hz, U32_MAX);
+
+	p->ready = p->polled && !ret ? p->chip.ready : U32_MAX;
+	return ret;
+}
+
+static void bw_configured_for(struct bw_host *host, struct barewire_spi *p, size_t len)
+{
+	if (host->last)
+		host->last->selected_len = 0;
+	host->last = p;
+	if (p)
+		p->selected_len = len;
 }
 
 void bw_exit_shared(struct bw_host *host)
 {
 	struct barewire_spi *p;
 
-	host->last = NULL;
+	bw_configured_for(host, NULL, 0);
 	/* While a chip is left selected, only messages run: they deselect it. */
 	if (unlikely(host->ready && host->ready != host->prepared_ready && !host->kept)) {
 		list_for_each_entry(p, &host->prepared, all)
@@ -90,23 +107,29 @@ void bw_exit_shared(struct bw_host *host)
 	atomic_long_set_release(&host->owner, BW_FREE);
 }
 
-static __always_inline void bw_select(struct barewire_spi *p, bool active)
+/* Between two barriers: drives the chip's line, its bits of the bank low as given, or by a write. Interrupts are off. */
+static __always_inline void bw_select(struct barewire_spi *p, u32 low, const struct bw_write *write, bool active)
 {
 	bw_barrier();
 #ifdef BW_SHADOW
 	if (likely(p->generic)) {
-		if (unlikely(!bw_edge_unlocked(p->generic, p->data, p->mask, active ? p->selected_low : p->deselected_low)))
-			bw_line_set(p->host, spi_get_chipselect(p->spi, 0), active);
+		struct gpio_chip *chip = p->generic;
+
+		/* A free lock is taken without a call. */
+		if (unlikely(!raw_spin_trylock(&chip->bgpio_lock)))
+			raw_spin_lock(&chip->bgpio_lock);
+		bw_edge(chip, p->data, p->mask, low);
+		raw_spin_unlock(&chip->bgpio_lock);
 	} else
 #endif
-		bw_write(active ? &p->select : &p->deselect);
+		bw_write(write);
 	bw_barrier();
 }
 
 /* The chip was deselected. */
 static noinline int bw_failed(struct bw_host *host, int ret)
 {
-	host->last = NULL;
+	bw_configured_for(host, NULL, 0);
 	bw_reclaim(host->slot);
 	return ret;
 }
@@ -115,61 +138,79 @@ static noinline int bw_failed(struct bw_host *host, int ret)
 static noinline int bw_run_configuring(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
 	struct bw_host *host = p->host;
+	bool plain = tx && rx && !bw_overlap(tx, rx, len);
 	int ret = -EAGAIN;
 
+	if (!len || len > p->max_len)
+		return -EMSGSIZE;
+	if (!plain && tx != rx && tx && rx)
+		return -EINVAL;
 	if (!tx && !rx)
 		return -EINVAL;
-	host->last = NULL;
-	if (tx && rx && !bw_overlap(tx, rx, len))
+	bw_configured_for(host, NULL, 0);
+	if (plain)
 		ret = bw_exchange(host->slot, p->chip.preset, tx, rx, len);
 	if (ret == -EAGAIN) {
-		if (tx && rx && tx != rx && bw_overlap(tx, rx, len))
-			return -EINVAL;
 		host->transfers[0] = (struct bw_transfer){ .tx = tx, .rx = rx, .len = len };
 		ret = bw_run(host->slot, p->chip.preset, host->transfers, 1, host->memory, false);
 	}
 	if (ret || !p->direct)
 		return ret;
-	if (bw_takes_selected(host->slot, p->chip.preset, p->max_len))
-		p->selected_len = p->max_len;
-	else
-		p->selected_len = bw_takes_selected(host->slot, p->chip.preset, len) ? len : 0;
-	host->last = p;
+	len = min(len, p->quiet_len);
+	if (bw_takes_selected(host->slot, p->chip.preset, p->quiet_len))
+		bw_configured_for(host, p, p->quiet_len);
+	else if (bw_takes_selected(host->slot, p->chip.preset, len))
+		bw_configured_for(host, p, len);
 	return 0;
 }
 
-/* Under `owner`. */
-static __always_inline int bw_run_owned(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+static __always_inline int bw_exchange_words(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
-	struct bw_host *host = p->host;
-	int ret;
+	void *slot = p->host->slot;
 
-	if (unlikely(host->last != p || len > p->selected_len || !tx || !rx || bw_overlap(tx, rx, len)))
-		return bw_run_configuring(p, tx, rx, len);
-	bw_select(p, true);
-	ret = bw_exchange_selected(host->slot, p->chip.preset, tx, rx, len);
-	bw_select(p, false);
-	return likely(!ret) ? 0 : bw_failed(host, ret);
+	switch (p->block) {
+	case BW_ECSPI:
+		return bw_exchange_ecspi(slot, p->chip.preset, tx, rx, len);
+	case BW_BCM2835:
+		return bw_exchange_bcm2835(slot, p->chip.preset, tx, rx, len);
+	default:
+		return bw_exchange_pl022(slot, p->chip.preset, tx, rx, len);
+	}
 }
 
 /* -EBUSY, with nothing done, if it is not this handle's turn. */
 static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *rx, size_t len, bool locked)
 {
 	struct bw_host *host = p->host;
+	unsigned long flags;
 	int ret = -EBUSY;
 
-	if (unlikely(len - 1 >= p->max_len))
-		return -EMSGSIZE;
-	preempt_disable();
-	if (likely(atomic_long_cmpxchg_acquire(&host->owner, BW_FREE, (long)current) == BW_FREE)) {
-		if (likely(p->polled && READ_ONCE(host->ready) == p->chip.ready && READ_ONCE(p->ctlr->queue_empty) &&
-			   (locked || !READ_ONCE(p->ctlr->bus_lock_flag)))) {
-			ret = bw_run_owned(p, tx, rx, len);
-			bw_count_run(host, len);
-		}
+	local_irq_save(flags);
+	if (unlikely(atomic_long_cmpxchg_acquire(&host->owner, BW_FREE, (long)current) != BW_FREE))
+		goto out;
+	if (unlikely(READ_ONCE(host->ready) != p->ready || !p->ctlr->queue_empty || (!locked && p->ctlr->bus_lock_flag)))
+		goto release;
+	if (likely(len - 1 < p->selected_len && tx && rx && !bw_overlap(tx, rx, len))) {
+		bw_select(p, p->selected_low, &p->select, true);
+		ret = bw_exchange_words(p, tx, rx, len);
+		bw_select(p, p->deselected_low, &p->deselect, false);
+		if (unlikely(ret))
+			ret = bw_failed(host, ret);
+	} else {
+		/* Longer ones let interrupts in. */
+		preempt_disable();
+		local_irq_restore(flags);
+		ret = bw_run_configuring(p, tx, rx, len);
+		bw_count_run(host, len);
 		atomic_long_set_release(&host->owner, BW_FREE);
+		preempt_enable();
+		return ret;
 	}
-	preempt_enable();
+	bw_count_run(host, len);
+release:
+	atomic_long_set_release(&host->owner, BW_FREE);
+out:
+	local_irq_restore(flags);
 	return ret;
 }
 
@@ -182,6 +223,8 @@ static noinline int bw_run_waiting(struct barewire_spi *p, const void *tx, void 
 	if (READ_ONCE(p->host->gone))
 		return -ESHUTDOWN;
 	bw_count_wait(p->host);
+	if (!len || len > p->max_len)
+		return -EMSGSIZE;
 	if (!tx && !rx)
 		return -EINVAL;
 	spi_message_init_with_transfers(&message, &transfer, 1);
@@ -270,7 +313,7 @@ static int bw_add(struct bw_host *host, struct barewire_spi *p)
 		list_del(&p->all);
 	else if (host->kept)
 		/* Its values are made again once that chip is deselected. */
-		p->chip.ready = 0;
+		p->ready = U32_MAX;
 	bw_exit_shared(host);
 	return ret;
 }
@@ -295,6 +338,8 @@ struct barewire_spi *barewire_spi_prepare(struct spi_device *spi, size_t max_len
 	p->spi = spi_dev_get(spi);
 	p->max_len = max_len;
 	p->speed_hz = speed_hz;
+	p->block = host->board.block;
+	p->quiet_len = min(max_len, (size_t)(speed_hz / (8 * BW_QUIET_HZ)));
 	p->polled = !bw_is_long(&spi->cs_setup) && !bw_is_long(&spi->cs_hold) && !bw_is_long(&spi->cs_inactive) &&
 		    !bw_is_long(&spi->word_delay);
 	bw_find_edges(p);

@@ -75,7 +75,9 @@ int bw_run(void *slot, const void *preset, const struct bw_transfer *transfers, 
 int bw_resume(void *slot);
 void bw_arm(void *slot);
 bool bw_takes_selected(const void *slot, const void *preset, size_t len);
-int bw_exchange_selected(void *slot, const void *preset, const void *tx, void *rx, size_t len);
+int bw_exchange_ecspi(void *slot, const void *preset, const void *tx, void *rx, size_t len);
+int bw_exchange_bcm2835(void *slot, const void *preset, const void *tx, void *rx, size_t len);
+int bw_exchange_pl022(void *slot, const void *preset, const void *tx, void *rx, size_t len);
 void bw_reclaim(void *slot);
 
 /* What it calls. */

@@ -35,8 +35,9 @@ void bw_clocks_off(struct bw_host *host)
 /* Every chip is configured anew before its next message. */
 void bw_next_ready(struct bw_host *host)
 {
-	if (!++host->generation)
-		host->generation++;
+	/* Neither 0 nor U32_MAX. */
+	if (!(host->generation = (host->generation + 1) & INT_MAX))
+		host->generation = 1;
 	host->ready = host->generation;
 }
 

@@ -6,12 +6,13 @@
 
 use core::slice;
 
-use barewire::controller::{Controller, Preset, Unfinished};
+use barewire::controller::{Controller, Preset};
 
 use crate::abi::{EIO, Slot, errno};
-use crate::host::{Host, any};
+use crate::host::{self, Host, any};
 
-/// Whether [`bw_exchange_selected`] takes `len` bytes with the block as it is configured now. It takes each shorter exchange too.
+/// Whether the block's function below takes `len` bytes, with the block as it is configured now. It takes each shorter exchange
+/// too.
 ///
 /// # Safety
 /// The module's page.
@@ -21,59 +22,50 @@ pub(crate) unsafe extern "C" fn bw_takes_selected(slot: &Slot, preset: &Preset, 
     any!(host, controller => controller.takes_selected(preset, len))
 }
 
-/// Exchanges `len` bytes with a chip that the caller has selected. Returns 0 or a negative error. After an error the caller
-/// deselects the chip and calls [`bw_reclaim`].
-///
-/// # Safety
-/// The module's page. `len` bytes at `tx` and at `rx`, apart.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn bw_exchange_selected(
-    slot: &mut Slot,
-    preset: &Preset,
-    tx: *const u8,
-    rx: *mut u8,
-    len: usize,
-) -> i32 {
-    // SAFETY: promised.
-    let tx = unsafe { slice::from_raw_parts(tx, len) };
-    // SAFETY: promised.
-    let rx = unsafe { slice::from_raw_parts_mut(rx, len) };
-    #[cfg(feature = "provoke")]
-    assert!(tx != [0xbd, 0, 0], "as provoked");
-    // A function for each block: none saves the registers that another needs.
-    match &mut slot.host {
-        Some(Host::Ecspi(block)) => ecspi(block, preset, tx, rx),
-        Some(Host::Bcm2835(block)) => bcm2835(block, preset, tx, rx),
-        Some(Host::Pl022(block)) => pl022(block, preset, tx, rx),
-        None => EIO,
-    }
-}
-
+/// For each block, a function that exchanges `len` bytes with a chip that the caller has selected: none saves the registers that
+/// another needs. [`bw_takes_selected`] was true for the preset and the length, and nothing else was done with the block since.
+/// Returns 0 or a negative error. After an error the caller deselects the chip and calls [`bw_reclaim`].
 macro_rules! of_block {
-    ($($name:ident: $block:ty;)+) => {$(
-        #[inline(never)]
-        fn $name(block: &mut $block, preset: &Preset, tx: &[u8], rx: &mut [u8]) -> i32 {
-            match block.exchange_selected(preset, tx, rx) {
-                Some(Ok(())) => 0,
-                ended => failed(ended),
+    ($($name:ident $rest:ident: $block:ident, $short:expr;)+) => {$(
+        /// # Safety
+        /// The module's page. `len` bytes at `tx` and at `rx`, apart.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(
+            slot: &mut Slot,
+            preset: &Preset,
+            tx: *const u8,
+            rx: *mut u8,
+            len: usize,
+        ) -> i32 {
+            // SAFETY: promised.
+            let tx = unsafe { slice::from_raw_parts(tx, len) };
+            // SAFETY: promised.
+            let rx = unsafe { slice::from_raw_parts_mut(rx, len) };
+            #[cfg(feature = "provoke")]
+            assert!(tx != [0xbd, 0, 0], "as provoked");
+            let Some(Host::$block(block)) = &mut slot.host else { return EIO };
+            // A short one is inlined, and calls nothing that returns here.
+            match $short {
+                Some(len) if tx.len() > len => $rest(block, preset, tx, rx, false),
+                _ if block.exchange_selected(preset, tx, rx) => 0,
+                _ => $rest(block, preset, tx, rx, true),
             }
+        }
+
+        #[inline(never)]
+        fn $rest(block: &mut host::$block, preset: &Preset, tx: &[u8], rx: &mut [u8], begun: bool) -> i32 {
+            if !begun && block.exchange_selected(preset, tx, rx) {
+                return 0;
+            }
+            block.rest_selected(preset, tx, rx).map_or_else(|unfinished| errno(unfinished.error()), |()| 0)
         }
     )+};
 }
 
 of_block! {
-    ecspi: crate::host::Ecspi;
-    bcm2835: crate::host::Bcm2835;
-    pl022: crate::host::Pl022;
-}
-
-#[cold]
-fn failed(ended: Option<Result<(), Unfinished>>) -> i32 {
-    match ended {
-        Some(Err(unfinished)) => errno(unfinished.error()),
-        // `bw_takes_selected` was not asked.
-        _ => EIO,
-    }
+    bw_exchange_ecspi ecspi: Ecspi, Some(4);
+    bw_exchange_bcm2835 bcm2835: Bcm2835, None::<usize>;
+    bw_exchange_pl022 pl022: Pl022, None::<usize>;
 }
 
 /// Makes the block idle after an error: FIFOs empty, chips deselected, its configuration forgotten.

@@ -12,7 +12,7 @@ use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF};
 use crate::tool;
 
 /// The functions of the Rust half that the C half calls.
-const OFFERED: [&str; 12] = [
+const OFFERED: [&str; 14] = [
     "bw_sizes",
     "bw_init",
     "bw_leave",
@@ -23,7 +23,9 @@ const OFFERED: [&str; 12] = [
     "bw_resume",
     "bw_arm",
     "bw_takes_selected",
-    "bw_exchange_selected",
+    "bw_exchange_ecspi",
+    "bw_exchange_bcm2835",
+    "bw_exchange_pl022",
     "bw_reclaim",
 ];
 /// The functions of the C half that it calls. The kernel's own are not its affair.

@@ -92,40 +92,33 @@ where
     }
 
     /// Exchanges `tx` and `rx`, of equal length, with a chip that the caller has selected and deselects afterwards: for a
-    /// caller that has a shorter way to its select line than a [`GpioBank`]. Returns `None`, and does nothing, where
-    /// [`Block::takes_selected`] is false.
+    /// caller that has a shorter way to its select line than a [`GpioBank`]. [`Block::takes_selected`] was true for the preset
+    /// and the length, and no other method was called since, but this one with the same preset.
+    ///
+    /// Returns whether it has ended; if not, [`Block::rest_selected`] must follow.
+    #[inline(always)]
+    pub fn exchange_selected(&mut self, preset: &Preset, tx: &[u8], rx: &mut [u8]) -> bool {
+        debug_assert!(self.takes_selected(preset, tx.len()), "asked before");
+        self.enter_short(preset);
+        let ended = self.exchange_short(preset.plan.control, tx.len(), Some(tx), Some(rx));
+        if ended {
+            self.exit_short();
+        }
+        ended
+    }
+
+    /// Finishes what [`Block::exchange_selected`] has begun, with the same arguments.
     ///
     /// # Errors
     /// As [`Controller::run_exchange`](crate::controller::Controller::run_exchange), but for the chip, which the caller
     /// deselects, and then calls [`Controller::reclaim`](crate::controller::Controller::reclaim).
-    #[inline(always)]
-    pub fn exchange_selected(
+    pub fn rest_selected(
         &mut self,
         preset: &Preset,
         tx: &[u8],
         rx: &mut [u8],
-    ) -> Option<Result<(), Unfinished>> {
-        let (control, len) = (preset.plan.control, tx.len());
-        if len == 0 || !self.is_short(preset, control, len) {
-            return None;
-        }
-        self.enter_short(preset);
-        if !self.exchange_short(control, len, Some(tx), Some(&mut *rx)) {
-            return Some(self.rest_selected(control, tx, rx));
-        }
-        self.exit_short();
-        Some(Ok(()))
-    }
-
-    /// Finishes what [`Block::exchange_selected`] has begun.
-    #[inline(never)]
-    fn rest_selected(
-        &mut self,
-        control: u32,
-        tx: &[u8],
-        rx: &mut [u8],
     ) -> Result<(), Unfinished> {
-        self.exchange_rest(control, tx.len(), Some(tx), Some(rx))
+        self.exchange_rest(preset.plan.control, tx.len(), Some(tx), Some(rx))
             .map_err(|stopped| Unfinished::stopped(0, stopped))?;
         self.exit_short();
         Ok(())
