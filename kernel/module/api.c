@@ -39,6 +39,7 @@
 
 struct barewire_spi {
 	struct bw_host *host;
+	void *slot;
 	struct spi_controller *ctlr;
 	/* Exchanges up to this take the shortest path; 0 unless this is host->last. */
 	size_t selected_len;
@@ -48,9 +49,8 @@ struct barewire_spi {
 	/* How the chip is selected: by the generic driver's shadow, or by one write. */
 	struct gpio_chip *generic;
 	void __iomem *data;
-	u32 mask;
-	/* Bits of the bank that are low while the chip is selected, and while it is not. */
-	u32 selected_low, deselected_low;
+	/* Its bit of the bank, and what of it is low while the chip is selected, and while it is not. */
+	unsigned long mask, selected_low, deselected_low;
 	struct bw_write select, deselect;
 	bool polled, direct;
 	size_t max_len;
@@ -108,22 +108,29 @@ void bw_exit_shared(struct bw_host *host)
 }
 
 /* Between two barriers: drives the chip's line, its bits of the bank low as given, or by a write. Interrupts are off. */
-static __always_inline void bw_select(struct barewire_spi *p, u32 low, const struct bw_write *write, bool active)
+static __always_inline void bw_select(struct barewire_spi *p, unsigned long low, const struct bw_write *write)
 {
-	bw_barrier();
 #ifdef BW_SHADOW
-	if (likely(p->generic)) {
-		struct gpio_chip *chip = p->generic;
+	struct gpio_chip *chip = p->generic;
+
+	if (likely(chip)) {
+		bw_barrier();
 
 		/* A free lock is taken without a call. */
 		if (unlikely(!raw_spin_trylock(&chip->bgpio_lock)))
 			raw_spin_lock(&chip->bgpio_lock);
 		bw_edge(chip, p->data, p->mask, low);
 		raw_spin_unlock(&chip->bgpio_lock);
-	} else
+		bw_barrier();
+		return;
+	}
 #endif
+	/* Else a native line, which its block drives. */
+	if (write->at) {
+		bw_barrier();
 		bw_write(write);
-	bw_barrier();
+		bw_barrier();
+	}
 }
 
 /* The chip was deselected. */
@@ -166,7 +173,7 @@ static noinline int bw_run_configuring(struct barewire_spi *p, const void *tx, v
 
 static __always_inline int bw_exchange_words(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
-	void *slot = p->host->slot;
+	void *slot = p->slot;
 
 	switch (p->block) {
 	case BW_ECSPI:
@@ -191,9 +198,9 @@ static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *
 	if (unlikely(READ_ONCE(host->ready) != p->ready || !p->ctlr->queue_empty || (!locked && p->ctlr->bus_lock_flag)))
 		goto release;
 	if (likely(len - 1 < p->selected_len && tx && rx && !bw_overlap(tx, rx, len))) {
-		bw_select(p, p->selected_low, &p->select, true);
+		bw_select(p, p->selected_low, &p->select);
 		ret = bw_exchange_words(p, tx, rx, len);
-		bw_select(p, p->deselected_low, &p->deselect, false);
+		bw_select(p, p->deselected_low, &p->deselect);
 		if (unlikely(ret))
 			ret = bw_failed(host, ret);
 	} else {
@@ -231,7 +238,7 @@ static noinline int bw_run_waiting(struct barewire_spi *p, const void *tx, void 
 	return locked ? spi_sync_locked(p->spi, &message) : spi_sync(p->spi, &message);
 }
 
-int barewire_spi_run(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+int __attribute__((flatten)) barewire_spi_run(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
 	int ret = bw_try(p, tx, rx, len, false);
 
@@ -261,7 +268,7 @@ static noinline int bw_refused(struct barewire_spi *p)
 	return -EBUSY;
 }
 
-int barewire_spi_try_run(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+int __attribute__((flatten)) barewire_spi_try_run(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
 	int ret = bw_try(p, tx, rx, len, false);
 
@@ -283,7 +290,8 @@ static void bw_find_edges(struct barewire_spi *p)
 	u8 select = spi_get_chipselect(p->spi, 0);
 	struct bw_gpio *gpio = &p->host->gpios[select & (BW_LINES - 1)];
 
-	if (!gpio->desc || (p->spi->mode & SPI_NO_CS) || (!gpio->generic && !gpio->high.at))
+	p->direct = !gpio->desc || (p->spi->mode & SPI_NO_CS) || gpio->generic || gpio->high.at;
+	if (!gpio->desc || (p->spi->mode & SPI_NO_CS))
 		return;
 	p->generic = gpio->generic;
 	p->data = gpio->data;
@@ -292,7 +300,6 @@ static void bw_find_edges(struct barewire_spi *p)
 	p->deselected_low = gpio->active_low ? 0 : gpio->mask;
 	p->select = gpio->active_low ? gpio->low : gpio->high;
 	p->deselect = gpio->active_low ? gpio->high : gpio->low;
-	p->direct = true;
 }
 
 /* Under io_mutex: adds the handle to its host, awake. */
@@ -339,6 +346,7 @@ struct barewire_spi *barewire_spi_prepare(struct spi_device *spi, size_t max_len
 	p->max_len = max_len;
 	p->speed_hz = speed_hz;
 	p->block = host->board.block;
+	p->slot = host->slot;
 	p->quiet_len = min(max_len, (size_t)(speed_hz / (8 * BW_QUIET_HZ)));
 	p->polled = !bw_is_long(&spi->cs_setup) && !bw_is_long(&spi->cs_hold) && !bw_is_long(&spi->cs_inactive) &&
 		    !bw_is_long(&spi->word_delay);

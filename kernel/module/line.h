@@ -12,7 +12,7 @@
 #define BW_SHADOW 1
 
 /* The generic driver's edge, under its lock: bits of `mask` high, but for those of `low`. Between two barriers of the caller's. */
-static __always_inline void bw_edge(struct gpio_chip *chip, void __iomem *data, u32 mask, u32 low)
+static __always_inline void bw_edge(struct gpio_chip *chip, void __iomem *data, unsigned long mask, unsigned long low)
 {
 	unsigned long shadow = (chip->bgpio_data | mask) ^ low;
 
