@@ -45,6 +45,7 @@ pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
     let mut files = vec![
         ("bin/spibench".into(), build::marked(dirs, arch, "spibench")?),
         ("module-lib.sh".into(), dirs.source("module-lib.sh")),
+        ("module-api.sh".into(), dirs.source("module-api.sh")),
     ];
     for source in ["spimessage.c", "spichecks.c", abi] {
         let source = dirs.source(source);
