@@ -22,40 +22,19 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include "barewire_spi.h"
-#include "line.h"
+#include "selected.h"
 #include "statistics.h"
 
 /* Exchanges a second, of the longest that there may be: preemption is off meanwhile. */
 #define BW_RUN_HZ 1000
-/* And of the longest with interrupts off: 16 us. They are so at each edge of a GPIO anyway. */
-#define BW_QUIET_HZ 62500
-
-#if defined(CONFIG_ARM) || defined(CONFIG_ARM64)
-/* Accesses to two blocks are ordered by this alone. mb() of some 32-bit machines also flushes a cache, for the sake of DMA. */
-#define bw_barrier() dsb(sy)
-#else
-#define bw_barrier() mb()
-#endif
 
 struct barewire_spi {
 	struct bw_host *host;
-	void *slot;
 	struct spi_controller *ctlr;
-	/* Exchanges up to this take the shortest path; 0 unless this is host->last. */
-	size_t selected_len;
 	/* That of the chip, or U32_MAX, which host->ready never is, for a chip with delays that would be slept. */
 	u32 ready;
-	enum bw_block block;
-	/* How the chip is selected: by the generic driver's shadow, or by one write. */
-	struct gpio_chip *generic;
-	void __iomem *data;
-	/* Its bit of the bank, and what of it is low while the chip is selected, and while it is not. */
-	unsigned long mask, selected_low, deselected_low;
-	struct bw_write select, deselect;
-	bool polled, direct;
+	bool polled;
 	size_t max_len;
-	/* Up to this, interrupts are off during an exchange, and not at each edge. */
-	size_t quiet_len;
 	u32 speed_hz;
 	struct spi_device *spi;
 	struct list_head all;
@@ -84,20 +63,10 @@ static int bw_configure_handle(struct barewire_spi *p)
 	return ret;
 }
 
-static void bw_configured_for(struct bw_host *host, struct barewire_spi *p, size_t len)
-{
-	if (host->last)
-		host->last->selected_len = 0;
-	host->last = p;
-	if (p)
-		p->selected_len = len;
-}
-
 void bw_exit_shared(struct bw_host *host)
 {
 	struct barewire_spi *p;
 
-	bw_configured_for(host, NULL, 0);
 	/* While a chip is left selected, only messages run: they deselect it. */
 	if (unlikely(host->ready && host->ready != host->prepared_ready && !host->kept)) {
 		list_for_each_entry(p, &host->prepared, all)
@@ -107,82 +76,24 @@ void bw_exit_shared(struct bw_host *host)
 	atomic_long_set_release(&host->owner, BW_FREE);
 }
 
-/* Between two barriers: drives the chip's line, its bits of the bank low as given, or by a write. Interrupts are off. */
-static __always_inline void bw_select(struct barewire_spi *p, unsigned long low, const struct bw_write *write)
-{
-#ifdef BW_SHADOW
-	struct gpio_chip *chip = p->generic;
-
-	if (likely(chip)) {
-		bw_barrier();
-
-		/* A free lock is taken without a call. */
-		if (unlikely(!raw_spin_trylock(&chip->bgpio_lock)))
-			raw_spin_lock(&chip->bgpio_lock);
-		bw_edge(chip, p->data, p->mask, low);
-		raw_spin_unlock(&chip->bgpio_lock);
-		bw_barrier();
-		return;
-	}
-#endif
-	/* Else a native line, which its block drives. */
-	if (write->at) {
-		bw_barrier();
-		bw_write(write);
-		bw_barrier();
-	}
-}
-
-/* The chip was deselected. */
-static noinline int bw_failed(struct bw_host *host, int ret)
-{
-	bw_configured_for(host, NULL, 0);
-	bw_reclaim(host->slot);
-	return ret;
-}
-
-/* Any exchange. The next one of this handle finds the block configured. */
-static noinline int bw_run_configuring(struct barewire_spi *p, const void *tx, void *rx, size_t len)
+/* Any exchange. */
+static noinline int bw_run_any(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
 	struct bw_host *host = p->host;
-	bool plain = tx && rx && !bw_overlap(tx, rx, len);
 	int ret = -EAGAIN;
 
 	if (!len || len > p->max_len)
 		return -EMSGSIZE;
-	if (!plain && tx != rx && tx && rx)
-		return -EINVAL;
 	if (!tx && !rx)
 		return -EINVAL;
-	bw_configured_for(host, NULL, 0);
-	if (plain)
-		ret = bw_exchange(host->slot, p->chip.preset, tx, rx, len);
-	if (ret == -EAGAIN) {
-		host->transfers[0] = (struct bw_transfer){ .tx = tx, .rx = rx, .len = len };
-		ret = bw_run(host->slot, p->chip.preset, host->transfers, 1, host->memory, false);
-	}
-	if (ret || !p->direct)
+	if (tx && rx && !bw_overlap(tx, rx, len))
+		ret = bw_exchange_any(host, &p->chip, tx, rx, len);
+	else if (tx && rx && tx != rx)
+		return -EINVAL;
+	if (ret != -EAGAIN)
 		return ret;
-	len = min(len, p->quiet_len);
-	if (bw_takes_selected(host->slot, p->chip.preset, p->quiet_len))
-		bw_configured_for(host, p, p->quiet_len);
-	else if (bw_takes_selected(host->slot, p->chip.preset, len))
-		bw_configured_for(host, p, len);
-	return 0;
-}
-
-static __always_inline int bw_exchange_words(struct barewire_spi *p, const void *tx, void *rx, size_t len)
-{
-	void *slot = p->slot;
-
-	switch (p->block) {
-	case BW_ECSPI:
-		return bw_exchange_ecspi(slot, p->chip.preset, tx, rx, len);
-	case BW_BCM2835:
-		return bw_exchange_bcm2835(slot, p->chip.preset, tx, rx, len);
-	default:
-		return bw_exchange_pl022(slot, p->chip.preset, tx, rx, len);
-	}
+	host->transfers[0] = (struct bw_transfer){ .tx = tx, .rx = rx, .len = len };
+	return bw_run_listed(host, &p->chip, 1, false);
 }
 
 /* -EBUSY, with nothing done, if it is not this handle's turn. */
@@ -197,17 +108,13 @@ static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *
 		goto out;
 	if (unlikely(READ_ONCE(host->ready) != p->ready || !p->ctlr->queue_empty || (!locked && p->ctlr->bus_lock_flag)))
 		goto release;
-	if (likely(len - 1 < p->selected_len && tx && rx && !bw_overlap(tx, rx, len))) {
-		bw_select(p, p->selected_low, &p->select);
-		ret = bw_exchange_words(p, tx, rx, len);
-		bw_select(p, p->deselected_low, &p->deselect);
-		if (unlikely(ret))
-			ret = bw_failed(host, ret);
+	if (likely(len - 1 < p->chip.selected_len && tx && rx && !bw_overlap(tx, rx, len))) {
+		ret = bw_exchange_selected(host, &p->chip, tx, rx, len);
 	} else {
 		/* Longer ones let interrupts in. */
 		preempt_disable();
 		local_irq_restore(flags);
-		ret = bw_run_configuring(p, tx, rx, len);
+		ret = bw_run_any(p, tx, rx, len);
 		bw_count_run(host, len);
 		atomic_long_set_release(&host->owner, BW_FREE);
 		preempt_enable();
@@ -284,24 +191,6 @@ static bool bw_is_long(const struct spi_delay *delay)
 	return ns < 0 || ns > BW_SPIN_NS;
 }
 
-/* How its chip is selected without the Rust half, if it can be. */
-static void bw_find_edges(struct barewire_spi *p)
-{
-	u8 select = spi_get_chipselect(p->spi, 0);
-	struct bw_gpio *gpio = &p->host->gpios[select & (BW_LINES - 1)];
-
-	p->direct = !gpio->desc || (p->spi->mode & SPI_NO_CS) || gpio->generic || gpio->high.at;
-	if (!gpio->desc || (p->spi->mode & SPI_NO_CS))
-		return;
-	p->generic = gpio->generic;
-	p->data = gpio->data;
-	p->mask = gpio->mask;
-	p->selected_low = gpio->active_low ? gpio->mask : 0;
-	p->deselected_low = gpio->active_low ? 0 : gpio->mask;
-	p->select = gpio->active_low ? gpio->low : gpio->high;
-	p->deselect = gpio->active_low ? gpio->high : gpio->low;
-}
-
 /* Under io_mutex: adds the handle to its host, awake. */
 static int bw_add(struct bw_host *host, struct barewire_spi *p)
 {
@@ -345,12 +234,8 @@ struct barewire_spi *barewire_spi_prepare(struct spi_device *spi, size_t max_len
 	p->spi = spi_dev_get(spi);
 	p->max_len = max_len;
 	p->speed_hz = speed_hz;
-	p->block = host->board.block;
-	p->slot = host->slot;
-	p->quiet_len = min(max_len, (size_t)(speed_hz / (8 * BW_QUIET_HZ)));
 	p->polled = !bw_is_long(&spi->cs_setup) && !bw_is_long(&spi->cs_hold) && !bw_is_long(&spi->cs_inactive) &&
 		    !bw_is_long(&spi->word_delay);
-	bw_find_edges(p);
 	mutex_lock(&ctlr->io_mutex);
 	ret = bw_add(host, p);
 	mutex_unlock(&ctlr->io_mutex);
@@ -369,6 +254,7 @@ void barewire_spi_release(struct barewire_spi *p)
 	mutex_lock(&p->ctlr->io_mutex);
 	bw_enter_shared(p->host);
 	list_del(&p->all);
+	bw_forget_selected(p->host, &p->chip);
 	bw_exit_shared(p->host);
 	mutex_unlock(&p->ctlr->io_mutex);
 	/* The last reference of a chip that is gone may be the last one of the host's memory. */

@@ -16,7 +16,6 @@
 /* A delay up to this may be spun in the interrupt handler; a message with a longer one is polled. */
 #define BW_SPIN_NS 10000
 
-struct barewire_spi;
 struct gpio_chip;
 struct gpio_desc;
 
@@ -63,9 +62,10 @@ struct bw_host {
 	 * context (that of an interrupt is the interrupted one) a run is under way. Not used while `prepared` is empty.
 	 */
 	atomic_long_t owner;
-	/* Handles, under io_mutex; the one that the block is configured for, under `owner`. */
+	/* Handles, under io_mutex. */
 	struct list_head prepared;
-	struct barewire_spi *last;
+	/* The chip, or handle, that the block is configured for; selected.h. */
+	struct bw_chip *last;
 	/* The `ready` for which the handles are configured. */
 	u32 prepared_ready;
 	/* statistics.h */
@@ -94,6 +94,16 @@ struct bw_host {
 struct bw_chip {
 	u32 ready;
 	u32 effective_hz;
+	/* selected.h: exchanges up to this take the shortest path; 0 unless this is host->last. */
+	size_t selected_len;
+	enum bw_block block;
+	bool direct;
+	/* How it is selected: by the generic driver's shadow, or by one write. */
+	struct gpio_chip *generic;
+	void __iomem *data;
+	/* Its bit of the bank, and what of it is low while the chip is selected, and while it is not. */
+	unsigned long mask, selected_low, deselected_low;
+	struct bw_write select, deselect;
 	u8 preset[] __aligned(16);
 };
 
@@ -156,6 +166,12 @@ void bw_close(struct bw_host *host, bool *why);
 void bw_power_ends(struct bw_host *host);
 void bw_idle(struct work_struct *work);
 void bw_idle_later(struct bw_host *host);
+
+/* selected.c */
+void bw_find_edges(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip);
+void bw_forget_selected(struct bw_host *host, struct bw_chip *chip);
+int bw_exchange_any(struct bw_host *host, struct bw_chip *chip, const void *tx, void *rx, size_t len);
+int bw_exchange_failed(struct bw_host *host, int ret);
 
 /* statistics.c */
 extern const struct attribute_group *bw_folders[];

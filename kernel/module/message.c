@@ -9,7 +9,7 @@
 #include <linux/device.h>
 #include <linux/slab.h>
 #include <linux/math64.h>
-#include "host.h"
+#include "selected.h"
 
 #define BW_BATCH_NS 10000
 
@@ -52,6 +52,8 @@ int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_ch
 	/* gpiolib knows the polarity of a GPIO: its logical level is high while the chip is selected. */
 	if (select < BW_LINES && host->gpios[select].desc && !(spi->mode & SPI_NO_CS))
 		settings.mode |= SPI_CS_HIGH;
+	bw_forget_selected(host, chip);
+	bw_find_edges(host, spi, chip);
 	hz = bw_configure(host->slot, chip->preset, &settings);
 	if (hz < 0) {
 		dev_err(&spi->dev, "%u Hz, %u bits, mode %#x on chip select %u: not possible on this controller\n",
@@ -147,6 +149,7 @@ void bw_cleanup(struct spi_device *spi)
 	entered = bw_enter(host);
 	if (host->kept == spi)
 		bw_release_kept(host);
+	bw_forget_selected(host, spi_get_ctldata(spi));
 	bw_exit(host, entered);
 	kfree(spi_get_ctldata(spi));
 	spi_set_ctldata(spi, NULL);
@@ -255,7 +258,10 @@ static int bw_list_special(struct bw_transfer *to, struct spi_transfer *x, struc
 /* Runs the first `count` of host->transfers. */
 int bw_run_listed(struct bw_host *host, struct bw_chip *chip, unsigned int count, bool may_wait)
 {
-	int ret = bw_run(host->slot, chip->preset, host->transfers, count, host->memory, may_wait && host->irq);
+	int ret;
+
+	bw_forget_selected(host, NULL);
+	ret = bw_run(host->slot, chip->preset, host->transfers, count, host->memory, may_wait && host->irq);
 
 	return ret == BW_PENDING ? bw_sleep(host) : ret;
 }
@@ -334,17 +340,25 @@ static __always_inline int bw_message_one(struct bw_host *host, struct spi_messa
 
 	if (x->transfer_list.next == &msg->transfers && x->tx_buf && x->rx_buf && bw_is_plain(x, msg->spi) &&
 	    !bw_overlap(x->tx_buf, x->rx_buf, x->len)) {
-		int ret = bw_exchange(host->slot, chip->preset, x->tx_buf, x->rx_buf, x->len);
+		int ret;
 
-		if (likely(ret != -EAGAIN)) {
-			x->effective_speed_hz = chip->effective_hz;
+		x->effective_speed_hz = chip->effective_hz;
+		if (likely(x->len - 1 < chip->selected_len)) {
+			unsigned long flags;
+
+			local_irq_save(flags);
+			ret = bw_exchange_selected(host, chip, x->tx_buf, x->rx_buf, x->len);
+			local_irq_restore(flags);
 			return ret;
 		}
+		ret = bw_exchange_any(host, chip, x->tx_buf, x->rx_buf, x->len);
+		if (ret != -EAGAIN)
+			return ret;
 	}
 	return bw_message_any(host, msg, chip);
 }
 
-int bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg)
+int __attribute__((flatten)) bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg)
 {
 	struct bw_host *host = spi_controller_get_devdata(ctlr);
 	bool entered = bw_enter(host);

@@ -51,6 +51,7 @@ int bw_bring_up(struct bw_host *host)
 		return ret;
 	/* It has deselected all chips. */
 	host->kept = NULL;
+	bw_forget_selected(host, NULL);
 	bw_next_ready(host);
 	return 0;
 }
