@@ -28,6 +28,7 @@ static void bw_forget(void *data)
 {
 	struct bw_host *host = data;
 
+	del_timer_sync(&host->watch);
 	kfree(host->slot);
 	kfree(host->transfers);
 	kfree(host->memory);
@@ -51,6 +52,7 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, enum bw
 	spin_lock_init(&host->lock);
 	INIT_LIST_HEAD(&host->prepared);
 	init_completion(&host->done);
+	timer_setup(&host->watch, bw_watch, 0);
 	INIT_DELAYED_WORK(&host->idle, bw_idle);
 	dev_set_drvdata(dev, host);
 	ret = devm_add_action(dev, bw_forget, host);

@@ -10,6 +10,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/spi/spi.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 #include "barewire.h"
 
@@ -79,6 +80,7 @@ struct bw_host {
 	bool flying;
 	int result;
 	struct completion done;
+	struct timer_list watch;
 
 	struct spi_controller *ctlr;
 	struct device *dev;
@@ -150,6 +152,7 @@ int bw_setup(struct spi_device *spi);
 void bw_cleanup(struct spi_device *spi);
 int bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg);
 irqreturn_t bw_interrupt(int irq, void *data);
+void bw_watch(struct timer_list *timer);
 
 /* memory.c */
 extern const struct spi_controller_mem_ops bw_mem_ops;

@@ -4,7 +4,7 @@
  * That is the only lock of a message.
  *
  * A transfer that takes longer on the wire than poll_limit_us is left in flight, and the caller sleeps. The interrupt
- * handler continues the message; `lock` keeps it and the sleeper, who looks whether the time is over, apart.
+ * handler continues the message; `lock` keeps it apart from the timer that looks whether the time is over.
  */
 #include <linux/device.h>
 #include <linux/slab.h>
@@ -12,6 +12,7 @@
 #include "selected.h"
 
 #define BW_BATCH_NS 10000
+#define BW_WATCH msecs_to_jiffies(100)
 
 static u32 bw_delay_ns(const struct spi_delay *delay, struct spi_transfer *transfer)
 {
@@ -156,24 +157,43 @@ void bw_cleanup(struct spi_device *spi)
 	mutex_unlock(&spi->controller->io_mutex);
 }
 
+/* Continues the message in flight, if there is one. Under `lock`. */
+static bool bw_continue(struct bw_host *host)
+{
+	if (!host->flying)
+		return false;
+	host->result = bw_resume(host->slot);
+	host->flying = host->result == BW_PENDING;
+	if (host->flying)
+		bw_arm(host->slot);
+	else
+		complete(&host->done);
+	return true;
+}
+
 irqreturn_t bw_interrupt(int irq, void *data)
 {
 	struct bw_host *host = data;
-	irqreturn_t ours = IRQ_NONE;
+	bool ours;
 
 	spin_lock(&host->lock);
-	if (host->flying) {
-		ours = IRQ_HANDLED;
-		host->result = bw_resume(host->slot);
-		if (host->result == BW_PENDING) {
-			bw_arm(host->slot);
-		} else {
-			host->flying = false;
-			complete(&host->done);
-		}
-	}
+	ours = bw_continue(host);
 	spin_unlock(&host->lock);
-	return ours;
+	return IRQ_RETVAL(ours);
+}
+
+/* Looks ten times a second whether the message in flight has taken too long: the Rust half knows how long it may take, and gives
+ * up after that. So a message that sleeps needs no timer of its own.
+ */
+void bw_watch(struct timer_list *timer)
+{
+	struct bw_host *host = container_of(timer, struct bw_host, watch);
+	unsigned long flags;
+
+	spin_lock_irqsave(&host->lock, flags);
+	if (bw_continue(host))
+		mod_timer(timer, jiffies + BW_WATCH);
+	spin_unlock_irqrestore(&host->lock, flags);
 }
 
 /* Sleeps until the message in flight has ended. */
@@ -185,20 +205,10 @@ static noinline int bw_sleep(struct bw_host *host)
 	spin_lock_irqsave(&host->lock, flags);
 	host->flying = true;
 	bw_arm(host->slot);
+	if (!timer_pending(&host->watch))
+		mod_timer(&host->watch, jiffies + BW_WATCH);
 	spin_unlock_irqrestore(&host->lock, flags);
-	while (!wait_for_completion_timeout(&host->done, msecs_to_jiffies(100))) {
-		/* The Rust half knows how long it may take, and gives up after that. */
-		spin_lock_irqsave(&host->lock, flags);
-		if (host->flying) {
-			host->result = bw_resume(host->slot);
-			host->flying = host->result == BW_PENDING;
-			if (host->flying)
-				bw_arm(host->slot);
-			else
-				complete(&host->done);
-		}
-		spin_unlock_irqrestore(&host->lock, flags);
-	}
+	wait_for_completion(&host->done);
 	return host->result;
 }
 
