@@ -9,6 +9,14 @@ per_op() { sed -n "s/^END $1 .*per_op_ns=\([0-9.]*\).*/\1/p" /tmp/out; }
 # by_driver NAME: what the last counting client of the kernel said of that kind of message, in the kernel's log.
 by_driver() { dmesg | sed -n "s/.*spicount: $1 \([0-9]*\) .*/\1/p" | tail -n 1; }
 
+# client MODULE [PARAMETER…]: counts in its probe.
+client() {
+	client=$1; shift
+	echo "$client" >"/sys/bus/spi/devices/$device/driver_override"
+	check "$who-$client" insmod "/m/$client.ko" "$@"
+	rmmod "$client"
+}
+
 counted() {
 	who=$1
 	awaited /dev/mtd0
@@ -19,12 +27,18 @@ counted() {
 	check "$who-spidev" spibench spidev "$NODE"
 	per_op spidev-jedec4 | told "$who" spidev-4
 	per_op spidev-read1024 | told "$who" spidev-1024
-	# The client in the kernel counts in its probe.
+	# The clients in the kernel count in their probe.
 	echo "$device" >/sys/bus/spi/drivers/spidev/unbind
-	echo spicount >"/sys/bus/spi/devices/$device/driver_override"
-	check "$who-spicount" insmod /m/spicount.ko
-	rmmod spicount
+	client spicount
 	for name in sync-4 write-read-1+3 optimized-4; do by_driver "$name" | told "$who" "$name"; done
+	if [ "$who" = ours ]; then
+		client spiapi counts=1
+		for name in run-4 try-run-4 shared-sync-4; do by_driver "$name" | told "$who" "$name"; done
+		client spiregmap_barewire
+	else
+		client spiregmap
+	fi
+	by_driver regmap-read-1+3 | told "$who" regmap-read-1+3
 	# None of them may be one that failed, or read another chip.
 	if dmesg | grep 'spicount: [a-z]*-' | grep -qv "$ID"; then fail "$who-id" "$(dmesg | grep spicount: | tail -n 3)"; else pass "$who-id"; fi
 	echo >"/sys/bus/spi/devices/$device/driver_override"

@@ -111,6 +111,9 @@ again ${RELOADS:-100} reloaded
 if [ $done = ${RELOADS:-100} ]; then pass rmmod-under-load; else fail rmmod-under-load "after $done"; fi
 spidev_reads read-after-reloads
 
+# Prepared accesses, by this project's client.
+. /module-api.sh
+
 # With the flash's driver again, and back to the kernel's own.
 use_mtd
 awaited /dev/mtd0
@@ -138,6 +141,11 @@ to_barewire bind-provoked
 level() { sed -n "s/.*|$DEVICE *) out \([hilo]*\) .*/\1/p" /sys/kernel/debug/gpio | head -n 1; }
 idle=$(level)
 chip=$(ls /sys/bus/spi/devices | grep '\.0$' | head -n 1)
+panicked() {
+	tries=0
+	until [ "$(dmesg | grep -c 'barewire: panic at ')" -ge "$1" ] || [ $tries -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+	sleep 0.2
+}
 taken_by() {
 	[ -L "/sys/bus/spi/devices/$chip/driver" ] && echo "$chip" >"/sys/bus/spi/devices/$chip/driver/unbind"
 	echo "$1" >"/sys/bus/spi/devices/$chip/driver_override"
@@ -145,9 +153,7 @@ taken_by() {
 }
 insmod /m/spicount.ko provoke=1
 taken_by spicount
-tries=0
-until dmesg | grep -q 'barewire: panic at ' || [ $tries -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done
-sleep 0.2
+panicked 1
 if dmesg | grep -q 'barewire: panic at .*linux.rs' && dmesg | grep -q 'kernel BUG at .*panic.c'; then pass panic-is-a-bug
 else fail panic-is-a-bug "$(dmesg | tail -n 3)"; fi
 if [ "$(level)" = "$idle" ] && [ -n "$idle" ]; then pass panic-deselects; else fail panic-deselects "$idle before, $(level) after"; fi
@@ -158,3 +164,21 @@ check panic-unbind sh -c "echo $DEVICE >/sys/bus/$DRIVER_BUS/drivers/barewire/un
 check panic-bind sh -c "echo $DEVICE >/sys/bus/$DRIVER_BUS/drivers/barewire/bind"
 awaited /dev/mtd0
 mtd_reads panic-bound-anew
+
+# The same of a prepared access, which holds no lock of the SPI core's.
+insmod /m/spiapi.ko provoke=1
+taken_by spiapi
+panicked 2
+if dmesg | grep -q 'barewire: panic at .*prepared.rs' && ! dmesg | grep -q 'spiapi: provoking returned'; then pass run-panic-is-a-bug
+else fail run-panic-is-a-bug "$(dmesg | tail -n 3)"; fi
+if [ "$(level)" = "$idle" ]; then pass run-panic-deselects; else fail run-panic-deselects "$idle before, $(level) after"; fi
+answer=$(cat /sys/module/spiapi/parameters/run)
+if [ "${answer%% *}" = -5 ]; then pass run-panic-then-eio; else fail run-panic-then-eio "$answer"; fi
+answer=$(cat /sys/module/spiapi/parameters/try_run)
+if [ "${answer%% *}" = -5 ]; then pass try-run-panic-then-eio; else fail try-run-panic-then-eio "$answer"; fi
+check run-panic-unbind sh -c "echo $DEVICE >/sys/bus/$DRIVER_BUS/drivers/barewire/unbind"
+rmmod spiapi
+check run-panic-bind sh -c "echo $DEVICE >/sys/bus/$DRIVER_BUS/drivers/barewire/bind"
+taken_by spi-nor
+awaited /dev/mtd0
+mtd_reads run-panic-bound-anew

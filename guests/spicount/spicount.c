@@ -8,21 +8,8 @@
  * that no lock but the SPI core's is held when the thread ends.
  */
 #include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/math64.h>
-#include <linux/module.h>
-#include <linux/slab.h>
-#include <linux/spi/spi.h>
 #include <linux/version.h>
-
-#define CALLS 1000
-/* As in spibench.c: guests/wire.c counts accesses to registers between two of them. */
-#ifdef CONFIG_ARM64
-#define MARK() asm volatile(".inst 0xaa1502b5" ::: "memory")
-#else
-#define MARK() asm volatile(".inst 0xe1899009" ::: "memory")
-#endif
-#define JEDEC 0x9f
+#include "count.h"
 
 static int full_duplex(struct spi_device *spi, u8 *b)
 {
@@ -38,29 +25,6 @@ static int write_then_read(struct spi_device *spi, u8 *b)
 	u8 command = JEDEC;
 
 	return spi_write_then_read(spi, &command, 1, b + 65, 3);
-}
-
-static void count(const char *name, struct spi_device *spi, u8 *b, int (*call)(struct spi_device *, u8 *))
-{
-	u64 least = ~0ull;
-	int i, round, ret = 0;
-
-	memset(b + 64, 0, 64);
-	b[0] = JEDEC;
-	for (round = 0; round < 5; round++) {
-		u64 begun;
-
-		MARK();
-		begun = ktime_get_ns();
-		for (i = 0; i < CALLS && !ret; i++)
-			ret = call(spi, b);
-		least = min(least, ktime_get_ns() - begun);
-		MARK();
-	}
-	if (ret)
-		pr_info("spicount: %s failed %d\n", name, ret);
-	else
-		pr_info("spicount: %s %llu %3phN\n", name, div_u64(least, CALLS), b + 65);
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)

@@ -74,6 +74,11 @@ int bw_exchange(void *slot, const void *preset, const void *tx, void *rx, size_t
 int bw_run(void *slot, const void *preset, const struct bw_transfer *transfers, size_t count, void *memory, bool may_wait);
 int bw_resume(void *slot);
 void bw_arm(void *slot);
+bool bw_takes_selected(const void *slot, const void *preset, size_t len);
+int bw_exchange_ecspi(void *slot, const void *preset, const void *tx, void *rx, size_t len);
+int bw_exchange_bcm2835(void *slot, const void *preset, const void *tx, void *rx, size_t len);
+int bw_exchange_pl022(void *slot, const void *preset, const void *tx, void *rx, size_t len);
+void bw_reclaim(void *slot);
 
 /* What it calls. */
 void bw_line_set(void *context, u32 line, bool active);

@@ -28,6 +28,7 @@ static void bw_forget(void *data)
 {
 	struct bw_host *host = data;
 
+	del_timer_sync(&host->watch);
 	kfree(host->slot);
 	kfree(host->transfers);
 	kfree(host->memory);
@@ -49,7 +50,9 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, enum bw
 	host->dev = dev;
 	host->irq = irq;
 	spin_lock_init(&host->lock);
+	INIT_LIST_HEAD(&host->prepared);
 	init_completion(&host->done);
+	timer_setup(&host->watch, bw_watch, 0);
 	INIT_DELAYED_WORK(&host->idle, bw_idle);
 	dev_set_drvdata(dev, host);
 	ret = devm_add_action(dev, bw_forget, host);
@@ -136,6 +139,7 @@ static void bw_remove(struct device *dev)
 
 	/* Unbinds all chips; no message comes after it. */
 	spi_unregister_controller(host->ctlr);
+	bw_close(host, &host->gone);
 	bw_panic_forgets(host);
 	bw_power_ends(host);
 }
@@ -193,7 +197,7 @@ static int bw_platform_remove(struct platform_device *pdev)
 static struct platform_driver bw_platform = {
 	.probe = bw_platform_probe,
 	.remove = bw_platform_remove,
-	.driver = { .name = "barewire", .of_match_table = bw_own, .pm = &bw_pm },
+	.driver = { .name = "barewire", .of_match_table = bw_own, .pm = &bw_pm, .dev_groups = bw_folders },
 };
 
 #ifdef CONFIG_ARM_AMBA
@@ -211,7 +215,7 @@ static void bw_amba_remove(struct amba_device *adev)
 static const struct amba_id bw_amba_ids[] = { {} };
 
 static struct amba_driver bw_amba = {
-	.drv = { .name = "barewire", .pm = &bw_pm },
+	.drv = { .name = "barewire", .pm = &bw_pm, .dev_groups = bw_folders },
 	.id_table = bw_amba_ids,
 	.probe = bw_amba_probe,
 	.remove = bw_amba_remove,

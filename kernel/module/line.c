@@ -11,25 +11,26 @@
  * BCM2835's GPIO block has one register that sets pins and one that clears them ("BCM2835 ARM Peripherals", 6.1, GPSETn and
  * GPCLRn: a 0 has no effect). A write of one bit is the whole edge, which no lock could make safer. Again only lines that
  * have no other flags.
+ *
+ * PL061's data register is at 256 addresses, each of which lets a write through to the pins of its bits alone (PrimeCell GPIO
+ * PL061 TRM, 3.3.1): one write too, to the address that has the pin's bit.
  */
 #include <linux/gpio/consumer.h>
-#include <linux/gpio/driver.h>
-#include <linux/io.h>
 #include <linux/ktime.h>
 #include <linux/delay.h>
 #include <linux/of.h>
 #include <linux/of_address.h>
 #include <linux/preempt.h>
-#include <linux/version.h>
-#include "host.h"
+#include "line.h"
 
 /* The registers that set and clear the pins below 32; for those above, 4 bytes on. */
 #define BCM2835_GPSET0 0x1c
 #define BCM2835_GPCLR0 0x28
 
 static const struct of_device_id bw_set_clear[] = {
-	{ .compatible = "brcm,bcm2835-gpio" },
-	{ .compatible = "brcm,bcm2711-gpio" },
+	{ .compatible = "brcm,bcm2835-gpio", .data = (void *)54 },
+	{ .compatible = "brcm,bcm2711-gpio", .data = (void *)54 },
+	{ .compatible = "arm,pl061", .data = (void *)8 },
 	{}
 };
 
@@ -41,26 +42,31 @@ static void bw_unmap(void *registers)
 static void bw_find_set_clear(struct bw_host *host, int index)
 {
 	struct bw_gpio *gpio = &host->gpios[index];
+	const struct of_device_id *block;
 	struct of_phandle_args args;
 
 	if (of_parse_phandle_with_args(host->dev->of_node, "cs-gpios", "#gpio-cells", index, &args))
 		return;
-	if (of_match_node(bw_set_clear, args.np) && args.args_count == 2 && args.args[0] < 54 && !(args.args[1] & ~1u)) {
+	block = of_match_node(bw_set_clear, args.np);
+	if (block && args.args_count == 2 && args.args[0] < (uintptr_t)block->data && !(args.args[1] & ~1u)) {
 		/* Beside the GPIO driver's own mapping: it keeps the region. */
 		void __iomem *registers = of_iomap(args.np, 0);
-		u32 offset = args.args[0] / 32 * 4;
+		u32 pin = args.args[0], offset = pin / 32 * 4;
 
 		if (registers && !devm_add_action_or_reset(host->dev, bw_unmap, (void __force *)registers)) {
-			gpio->mask = BIT(args.args[0] % 32);
-			gpio->set = registers + BCM2835_GPSET0 + offset;
-			gpio->clear = registers + BCM2835_GPCLR0 + offset;
+			gpio->mask = BIT(pin % 32);
+			gpio->high = (struct bw_write){ registers + BCM2835_GPSET0 + offset, gpio->mask };
+			gpio->low = (struct bw_write){ registers + BCM2835_GPCLR0 + offset, gpio->mask };
+			if ((uintptr_t)block->data == 8) {
+				gpio->high = (struct bw_write){ registers + (gpio->mask << 2), gpio->mask };
+				gpio->low = (struct bw_write){ registers + (gpio->mask << 2), 0 };
+			}
 		}
 	}
 	of_node_put(args.np);
 }
 
-#if IS_ENABLED(CONFIG_GPIO_GENERIC) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-#define BW_SHADOW 1
+#ifdef BW_SHADOW
 static const struct of_device_id bw_generic[] = {
 	{ .compatible = "fsl,imx35-gpio" },
 	{ .compatible = "fsl,imx31-gpio" },
@@ -87,19 +93,6 @@ static void bw_find_generic(struct bw_host *host, int index)
 static void bw_find_generic(struct bw_host *host, int index) {}
 #endif
 
-#ifdef BW_SHADOW
-/* The generic driver's edge, under its lock. Between two barriers of the caller's. */
-static __always_inline void bw_edge(struct bw_gpio *gpio, struct gpio_chip *chip, bool high)
-{
-	unsigned long shadow = chip->bgpio_data | gpio->mask;
-
-	if (!high)
-		shadow ^= gpio->mask;
-	chip->bgpio_data = shadow;
-	writel_relaxed(shadow, gpio->data);
-}
-#endif
-
 static noinline void bw_line_slow(struct bw_gpio *gpio, bool high)
 {
 	if (gpio->keep_after && high == gpio->active_low && !--gpio->keep_after)
@@ -109,13 +102,13 @@ static noinline void bw_line_slow(struct bw_gpio *gpio, bool high)
 		unsigned long flags;
 
 		raw_spin_lock_irqsave(&gpio->generic->bgpio_lock, flags);
-		bw_edge(gpio, gpio->generic, high);
+		bw_edge(gpio->generic, gpio->data, gpio->mask, high ? 0 : gpio->mask);
 		raw_spin_unlock_irqrestore(&gpio->generic->bgpio_lock, flags);
 		return;
 	}
 #endif
-	if (gpio->set)
-		writel_relaxed(gpio->mask, high ? gpio->set : gpio->clear);
+	if (gpio->high.at)
+		bw_write(high ? &gpio->high : &gpio->low);
 	else if (gpio->desc)
 		gpiod_set_raw_value(gpio->desc, high);
 }
@@ -127,19 +120,11 @@ void bw_line_set(void *context, u32 line, bool active)
 #ifdef BW_SHADOW
 	struct gpio_chip *chip = gpio->generic;
 
-	/* A free lock is taken without a call: then this function saves no registers. */
-	if (likely(chip && !gpio->keep_after)) {
-		unsigned long flags;
-
-		if (likely(raw_spin_trylock_irqsave(&chip->bgpio_lock, flags))) {
-			bw_edge(gpio, chip, high);
-			raw_spin_unlock_irqrestore(&chip->bgpio_lock, flags);
-			return;
-		}
-	}
+	if (likely(chip && !gpio->keep_after) && likely(bw_edge_unlocked(chip, gpio->data, gpio->mask, high ? 0 : gpio->mask)))
+		return;
 #endif
-	if (gpio->set && !gpio->keep_after)
-		writel_relaxed(gpio->mask, high ? gpio->set : gpio->clear);
+	if (gpio->high.at && !gpio->keep_after)
+		bw_write(high ? &gpio->high : &gpio->low);
 	else
 		bw_line_slow(gpio, high);
 }

@@ -13,13 +13,18 @@ static int bw_exec_op(struct spi_mem *mem, const struct spi_mem_op *op)
 	unsigned int i, length = op->cmd.nbytes + op->addr.nbytes + op->dummy.nbytes, count = 1;
 	u8 header[BW_HEADER], *to = header;
 	struct bw_chip *chip;
+	bool entered;
+	int ret;
 
 	/* Longer headers, and words that are not bytes, are for messages. */
 	if (length > BW_HEADER || mem->spi->bits_per_word != 8)
 		return -ENOTSUPP;
+	entered = bw_enter(host);
 	chip = bw_ready_chip(host, mem->spi);
-	if (IS_ERR(chip))
+	if (IS_ERR(chip)) {
+		bw_exit(host, entered);
 		return PTR_ERR(chip);
+	}
 	for (i = op->cmd.nbytes; i--;)
 		*to++ = op->cmd.opcode >> (8 * i);
 	for (i = op->addr.nbytes; i--;)
@@ -35,7 +40,9 @@ static int bw_exec_op(struct spi_mem *mem, const struct spi_mem_op *op)
 			host->transfers[1].tx = op->data.buf.out;
 		count++;
 	}
-	return bw_run_listed(host, chip, count, true);
+	ret = bw_run_listed(host, chip, count, true);
+	bw_exit(host, entered);
+	return ret;
 }
 
 const struct spi_controller_mem_ops bw_mem_ops = { .exec_op = bw_exec_op };

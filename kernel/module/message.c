@@ -4,14 +4,15 @@
  * That is the only lock of a message.
  *
  * A transfer that takes longer on the wire than poll_limit_us is left in flight, and the caller sleeps. The interrupt
- * handler continues the message; `lock` keeps it and the sleeper, who looks whether the time is over, apart.
+ * handler continues the message; `lock` keeps it apart from the timer that looks whether the time is over.
  */
 #include <linux/device.h>
 #include <linux/slab.h>
 #include <linux/math64.h>
-#include "host.h"
+#include "selected.h"
 
 #define BW_BATCH_NS 10000
+#define BW_WATCH msecs_to_jiffies(100)
 
 static u32 bw_delay_ns(const struct spi_delay *delay, struct spi_transfer *transfer)
 {
@@ -32,17 +33,17 @@ static u32 bw_poll_limit_ns(struct bw_host *host, u32 speed_hz)
 	return batch_ns < BW_BATCH_NS ? U32_MAX : host->board.poll_limit_ns;
 }
 
-static int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
+int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip, u32 speed_hz, u32 poll_limit_ns)
 {
 	u8 select = spi_get_chipselect(spi, 0);
-	struct spi_transfer pace = { .effective_speed_hz = spi->max_speed_hz };
+	struct spi_transfer pace = { .effective_speed_hz = speed_hz };
 	struct bw_settings settings = {
-		.speed_hz = spi->max_speed_hz,
+		.speed_hz = speed_hz,
 		.cs_setup_ns = bw_delay_ns(&spi->cs_setup, NULL),
 		.cs_hold_ns = bw_delay_ns(&spi->cs_hold, NULL),
 		.cs_inactive_ns = bw_delay_ns(&spi->cs_inactive, NULL),
 		.word_delay_ns = bw_delay_ns(&spi->word_delay, &pace),
-		.poll_limit_ns = bw_poll_limit_ns(host, spi->max_speed_hz),
+		.poll_limit_ns = poll_limit_ns,
 		.chip_select = select,
 		.mode = spi->mode & 0xff,
 		.bits_per_word = spi->bits_per_word,
@@ -52,10 +53,12 @@ static int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struc
 	/* gpiolib knows the polarity of a GPIO: its logical level is high while the chip is selected. */
 	if (select < BW_LINES && host->gpios[select].desc && !(spi->mode & SPI_NO_CS))
 		settings.mode |= SPI_CS_HIGH;
+	bw_forget_selected(host, chip);
+	bw_find_edges(host, spi, chip);
 	hz = bw_configure(host->slot, chip->preset, &settings);
 	if (hz < 0) {
 		dev_err(&spi->dev, "%u Hz, %u bits, mode %#x on chip select %u: not possible on this controller\n",
-			spi->max_speed_hz, spi->bits_per_word, spi->mode, select);
+			speed_hz, spi->bits_per_word, spi->mode, select);
 		chip->ready = 0;
 		return hz;
 	}
@@ -72,7 +75,7 @@ static void bw_release_kept(struct bw_host *host)
 }
 
 /* The chip's register values for the block as it is now, awake. Under io_mutex. */
-static noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
+noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip)
 {
 	if (host->kept && host->kept != spi)
 		bw_release_kept(host);
@@ -82,7 +85,9 @@ static noinline int bw_make_ready(struct bw_host *host, struct spi_device *spi, 
 		if (ret)
 			return ret;
 	}
-	return chip->ready == host->ready ? 0 : bw_configure_chip(host, spi, chip);
+	if (chip->ready == host->ready)
+		return 0;
+	return bw_configure_chip(host, spi, chip, spi->max_speed_hz, bw_poll_limit_ns(host, spi->max_speed_hz));
 }
 
 struct bw_chip *bw_ready_chip(struct bw_host *host, struct spi_device *spi)
@@ -109,19 +114,25 @@ int bw_setup(struct spi_device *spi)
 {
 	struct bw_host *host = spi_controller_get_devdata(spi->controller);
 	struct bw_chip *chip = spi_get_ctldata(spi);
+	bool entered;
 	int ret;
 
 	host->used = true;
 	if (chip) {
+		entered = bw_enter(host);
 		if (host->kept == spi)
 			bw_release_kept(host);
 		chip->ready = 0;
-		return bw_make_ready(host, spi, chip);
+		ret = bw_make_ready(host, spi, chip);
+		bw_exit(host, entered);
+		return ret;
 	}
 	chip = kzalloc(struct_size(chip, preset, bw_size.preset), GFP_KERNEL);
 	if (!chip)
 		return -ENOMEM;
+	entered = bw_enter(host);
 	ret = bw_make_ready(host, spi, chip);
+	bw_exit(host, entered);
 	if (ret)
 		kfree(chip);
 	else
@@ -132,34 +143,57 @@ int bw_setup(struct spi_device *spi)
 void bw_cleanup(struct spi_device *spi)
 {
 	struct bw_host *host = spi_controller_get_devdata(spi->controller);
+	bool entered;
 
 	/* No message is under way that uses it. */
 	mutex_lock(&spi->controller->io_mutex);
+	entered = bw_enter(host);
 	if (host->kept == spi)
 		bw_release_kept(host);
+	bw_forget_selected(host, spi_get_ctldata(spi));
+	bw_exit(host, entered);
 	kfree(spi_get_ctldata(spi));
 	spi_set_ctldata(spi, NULL);
 	mutex_unlock(&spi->controller->io_mutex);
 }
 
+/* Continues the message in flight, if there is one. Under `lock`. */
+static bool bw_continue(struct bw_host *host)
+{
+	if (!host->flying)
+		return false;
+	host->result = bw_resume(host->slot);
+	host->flying = host->result == BW_PENDING;
+	if (host->flying)
+		bw_arm(host->slot);
+	else
+		complete(&host->done);
+	return true;
+}
+
 irqreturn_t bw_interrupt(int irq, void *data)
 {
 	struct bw_host *host = data;
-	irqreturn_t ours = IRQ_NONE;
+	bool ours;
 
 	spin_lock(&host->lock);
-	if (host->flying) {
-		ours = IRQ_HANDLED;
-		host->result = bw_resume(host->slot);
-		if (host->result == BW_PENDING) {
-			bw_arm(host->slot);
-		} else {
-			host->flying = false;
-			complete(&host->done);
-		}
-	}
+	ours = bw_continue(host);
 	spin_unlock(&host->lock);
-	return ours;
+	return IRQ_RETVAL(ours);
+}
+
+/* Looks ten times a second whether the message in flight has taken too long: the Rust half knows how long it may take, and gives
+ * up after that. So a message that sleeps needs no timer of its own.
+ */
+void bw_watch(struct timer_list *timer)
+{
+	struct bw_host *host = container_of(timer, struct bw_host, watch);
+	unsigned long flags;
+
+	spin_lock_irqsave(&host->lock, flags);
+	if (bw_continue(host))
+		mod_timer(timer, jiffies + BW_WATCH);
+	spin_unlock_irqrestore(&host->lock, flags);
 }
 
 /* Sleeps until the message in flight has ended. */
@@ -171,20 +205,10 @@ static noinline int bw_sleep(struct bw_host *host)
 	spin_lock_irqsave(&host->lock, flags);
 	host->flying = true;
 	bw_arm(host->slot);
+	if (!timer_pending(&host->watch))
+		mod_timer(&host->watch, jiffies + BW_WATCH);
 	spin_unlock_irqrestore(&host->lock, flags);
-	while (!wait_for_completion_timeout(&host->done, msecs_to_jiffies(100))) {
-		/* The Rust half knows how long it may take, and gives up after that. */
-		spin_lock_irqsave(&host->lock, flags);
-		if (host->flying) {
-			host->result = bw_resume(host->slot);
-			host->flying = host->result == BW_PENDING;
-			if (host->flying)
-				bw_arm(host->slot);
-			else
-				complete(&host->done);
-		}
-		spin_unlock_irqrestore(&host->lock, flags);
-	}
+	wait_for_completion(&host->done);
 	return host->result;
 }
 
@@ -218,11 +242,6 @@ static __always_inline bool bw_is_plain(const struct spi_transfer *x, const stru
 	       !x->cs_change && !x->cs_off && !(x->word_delay.value | spi->word_delay.value);
 }
 
-static __always_inline bool bw_overlap(const void *a, const void *b, size_t len)
-{
-	return a < b + len && b < a + len;
-}
-
 static int bw_list_special(struct bw_transfer *to, struct spi_transfer *x, struct spi_device *spi, bool *slow)
 {
 	if (x->cs_off)
@@ -249,7 +268,10 @@ static int bw_list_special(struct bw_transfer *to, struct spi_transfer *x, struc
 /* Runs the first `count` of host->transfers. */
 int bw_run_listed(struct bw_host *host, struct bw_chip *chip, unsigned int count, bool may_wait)
 {
-	int ret = bw_run(host->slot, chip->preset, host->transfers, count, host->memory, may_wait && host->irq);
+	int ret;
+
+	bw_forget_selected(host, NULL);
+	ret = bw_run(host->slot, chip->preset, host->transfers, count, host->memory, may_wait && host->irq);
 
 	return ret == BW_PENDING ? bw_sleep(host) : ret;
 }
@@ -328,22 +350,33 @@ static __always_inline int bw_message_one(struct bw_host *host, struct spi_messa
 
 	if (x->transfer_list.next == &msg->transfers && x->tx_buf && x->rx_buf && bw_is_plain(x, msg->spi) &&
 	    !bw_overlap(x->tx_buf, x->rx_buf, x->len)) {
-		int ret = bw_exchange(host->slot, chip->preset, x->tx_buf, x->rx_buf, x->len);
+		int ret;
 
-		if (likely(ret != -EAGAIN)) {
-			x->effective_speed_hz = chip->effective_hz;
+		x->effective_speed_hz = chip->effective_hz;
+		if (likely(x->len - 1 < chip->selected_len)) {
+			unsigned long flags;
+
+			local_irq_save(flags);
+			ret = bw_exchange_selected(host, chip, x->tx_buf, x->rx_buf, x->len);
+			local_irq_restore(flags);
 			return ret;
 		}
+		ret = bw_exchange_any(host, chip, x->tx_buf, x->rx_buf, x->len);
+		if (ret != -EAGAIN)
+			return ret;
 	}
 	return bw_message_any(host, msg, chip);
 }
 
-int bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg)
+int __attribute__((flatten)) bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg)
 {
 	struct bw_host *host = spi_controller_get_devdata(ctlr);
+	bool entered = bw_enter(host);
 	struct bw_chip *chip = bw_ready_chip(host, msg->spi);
 	int ret = IS_ERR(chip) ? PTR_ERR(chip) : bw_message_one(host, msg, chip);
 
+	/* Before its completion, which may run a handle. */
+	bw_exit(host, entered);
 	if (likely(!ret))
 		msg->actual_length = msg->frame_length;
 	msg->status = ret;

@@ -59,15 +59,24 @@ void __noreturn bw_panicked(const u8 *file, size_t length, u32 line)
 	list_for_each_entry(host, &hosts, all) {
 		struct spi_controller *ctlr = host->ctlr;
 
-		if (!bw_holds(&ctlr->io_mutex) && !(in_hardirq() && host->flying))
+		/* A run of this context: preemption is off. */
+		bool runs = atomic_long_read(&host->owner) == (long)current;
+
+		if (!runs && !bw_holds(&ctlr->io_mutex) && !(in_hardirq() && host->flying))
 			continue;
 		WRITE_ONCE(host->dead, true);
 		WRITE_ONCE(host->ready, 0);
 		for (i = 0; i < BW_LINES; i++)
 			bw_line_set(host, i, false);
 		dev_emerg(host->dev, "given up: every message fails with -EIO until the driver is bound anew\n");
+		if (runs || bw_holds(&ctlr->io_mutex))
+			atomic_long_set_release(&host->owner, BW_FREE);
 		if (!in_task())
 			continue;
+		if (runs) {
+			preempt_enable();
+			continue;
+		}
 		if (ctlr->cur_msg) {
 			ctlr->cur_msg->status = -EIO;
 			spi_finalize_current_message(ctlr);

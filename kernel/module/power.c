@@ -35,8 +35,9 @@ void bw_clocks_off(struct bw_host *host)
 /* Every chip is configured anew before its next message. */
 void bw_next_ready(struct bw_host *host)
 {
-	if (!++host->generation)
-		host->generation++;
+	/* Neither 0 nor U32_MAX. */
+	if (!(host->generation = (host->generation + 1) & INT_MAX))
+		host->generation = 1;
 	host->ready = host->generation;
 }
 
@@ -50,6 +51,7 @@ int bw_bring_up(struct bw_host *host)
 		return ret;
 	/* It has deselected all chips. */
 	host->kept = NULL;
+	bw_forget_selected(host, NULL);
 	bw_next_ready(host);
 	return 0;
 }
@@ -111,7 +113,8 @@ void bw_idle(struct work_struct *work)
 	struct bw_host *host = container_of(work, struct bw_host, idle.work);
 
 	mutex_lock(&host->ctlr->io_mutex);
-	if (host->used || host->kept) {
+	/* A handle keeps it awake. */
+	if (host->used || host->kept || !list_empty(&host->prepared)) {
 		host->used = false;
 		pm_runtime_mark_last_busy(host->dev);
 		bw_idle_later(host);
@@ -159,6 +162,19 @@ void bw_power_ends(struct bw_host *host)
 	}
 }
 
+/* No message and no handle uses the block from now on. */
+void bw_close(struct bw_host *host, bool *why)
+{
+	bool entered;
+
+	mutex_lock(&host->ctlr->io_mutex);
+	entered = bw_enter(host);
+	*why = true;
+	host->ready = 0;
+	bw_exit(host, entered);
+	mutex_unlock(&host->ctlr->io_mutex);
+}
+
 static int __maybe_unused bw_suspend(struct device *dev)
 {
 	struct bw_host *host = dev_get_drvdata(dev);
@@ -167,6 +183,7 @@ static int __maybe_unused bw_suspend(struct device *dev)
 	if (ret)
 		return ret;
 	cancel_delayed_work_sync(&host->idle);
+	bw_close(host, &host->asleep);
 	return pm_runtime_force_suspend(dev);
 }
 
@@ -174,9 +191,18 @@ static int __maybe_unused bw_resume_system(struct device *dev)
 {
 	struct bw_host *host = dev_get_drvdata(dev);
 	int ret = pm_runtime_force_resume(dev);
+	bool entered;
 
 	if (ret)
 		return ret;
+	mutex_lock(&host->ctlr->io_mutex);
+	entered = bw_enter(host);
+	host->asleep = false;
+	/* Handles are configured anew at its exit. */
+	if (entered && !host->ready && !host->held)
+		bw_wake(host);
+	bw_exit(host, entered);
+	mutex_unlock(&host->ctlr->io_mutex);
 	if (host->held)
 		bw_idle_later(host);
 	return spi_controller_resume(host->ctlr);

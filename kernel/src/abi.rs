@@ -21,14 +21,14 @@ use crate::linux::{Context, Lines};
 pub(crate) const PENDING: i32 = 1;
 /// `bw_exchange`: not a message for it.
 const NOT_PLAIN: i32 = -11;
-const EIO: i32 = -5;
+pub(crate) const EIO: i32 = -5;
 const EINVAL: i32 = -22;
 const ETIMEDOUT: i32 = -110;
 
 /// A controller, in memory of the C half.
 pub(crate) struct Slot {
     /// `None` before `bw_init` and after `bw_leave`.
-    host: Option<Host>,
+    pub(crate) host: Option<Host>,
     /// The message that waits for its interrupt.
     preset: *const Preset,
     message: *mut Transfer<'static>,
@@ -344,7 +344,7 @@ fn ended(ran: Result<usize, Unfinished>) -> i32 {
 }
 
 #[cold]
-fn errno(error: Error) -> i32 {
+pub(crate) fn errno(error: Error) -> i32 {
     match error {
         Error::Timeout { .. } => ETIMEDOUT,
         Error::Overrun | Error::Aborted => EIO,

@@ -2,9 +2,9 @@
 
 use core::task::Poll;
 
-use barewire::controller::bcm2835::{Bcm2835, Bcm2835Config};
-use barewire::controller::ecspi::{Ecspi, EcspiConfig};
-use barewire::controller::pl022::{Pl022, Pl022Config};
+use barewire::controller::bcm2835::{self, Bcm2835Config};
+use barewire::controller::ecspi::{self, EcspiConfig};
+use barewire::controller::pl022::{self, Pl022Config};
 use barewire::controller::{Controller, CsLine, Limits, Preset, Unfinished};
 use barewire::reg::MmioBlock;
 use barewire::spi::{Effective, Error, Settings, Transfer};
@@ -18,11 +18,15 @@ pub(crate) const BCM2835_BYTES: u32 = 0x18;
 /// PL022's with the numbers of the part.
 pub(crate) const PL022_BYTES: u32 = 0x1000;
 
+pub(crate) type Ecspi = ecspi::Ecspi<MmioBlock<ECSPI_BYTES>, Lines, Clock>;
+pub(crate) type Bcm2835 = bcm2835::Bcm2835<MmioBlock<BCM2835_BYTES>, Lines, Clock>;
+pub(crate) type Pl022 = pl022::Pl022<MmioBlock<PL022_BYTES>, Lines, Clock>;
+
 /// A register block with its driver.
 pub(crate) enum Host {
-    Ecspi(Ecspi<MmioBlock<ECSPI_BYTES>, Lines, Clock>),
-    Bcm2835(Bcm2835<MmioBlock<BCM2835_BYTES>, Lines, Clock>),
-    Pl022(Pl022<MmioBlock<PL022_BYTES>, Lines, Clock>),
+    Ecspi(Ecspi),
+    Bcm2835(Bcm2835),
+    Pl022(Pl022),
 }
 
 /// The board's part of a configuration.
@@ -42,6 +46,7 @@ macro_rules! any {
         }
     };
 }
+pub(crate) use any;
 
 impl Host {
     pub(crate) fn ecspi(regs: MmioBlock<ECSPI_BYTES>, lines: Lines, board: Board) -> Self {

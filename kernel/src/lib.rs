@@ -24,3 +24,4 @@ mod abi;
 mod host;
 mod linux;
 mod panic;
+mod prepared;

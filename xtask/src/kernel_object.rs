@@ -40,7 +40,7 @@ impl Machine {
 }
 
 /// The functions of the Rust half that the C half calls.
-const OFFERED: [&str; 9] = [
+const OFFERED: [&str; 14] = [
     "bw_sizes",
     "bw_init",
     "bw_leave",
@@ -50,6 +50,11 @@ const OFFERED: [&str; 9] = [
     "bw_run",
     "bw_resume",
     "bw_arm",
+    "bw_takes_selected",
+    "bw_exchange_ecspi",
+    "bw_exchange_bcm2835",
+    "bw_exchange_pl022",
+    "bw_reclaim",
 ];
 /// The functions of the C half that it calls. The kernel's own are not its affair.
 const WANTED: [&str; 4] = ["bw_line_set", "bw_now_ns", "bw_panicked", "bw_wait_ns"];

@@ -229,7 +229,8 @@ const ACCESSES: Boot = Boot { accesses: true, ..Boot::new("accesses", 600) };
 /// This project's kernel module in place of the kernel's driver.
 const MODULE: Boot = Boot { kernel_args: "", ..Boot::new("module", 900) };
 /// What clients in the kernel cost with either driver.
-const MODULE_COUNT: Boot = Boot { name: "module-count", script: "module-count", ..COUNT };
+const MODULE_COUNT: Boot =
+    Boot { name: "module-count", script: "module-count", modules: &["regmap-spi"], ..COUNT };
 const MODULE_ACCESSES: Boot =
     Boot { name: "module-accesses", script: "module-accesses", ..ACCESSES };
 /// The same on the newer kernel, in whose tree i.MX 8M Plus's ECSPIs are elsewhere.

@@ -16,6 +16,7 @@ pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
     let mut files = vec![
         ("bin/spibench".into(), build::marked(dirs, arch, "spibench")?),
         ("module-lib.sh".into(), dirs.source("module-lib.sh")),
+        ("module-api.sh".into(), dirs.source("module-api.sh")),
     ];
     for source in ["spimessage.c", "spichecks.c", abi] {
         let source = dirs.source(source);
@@ -50,10 +51,26 @@ pub(super) fn module(
     made(dirs, kernel, arch, (&folder, "barewire"), &sources, &[(&object, rust)])
 }
 
-/// Builds the client that counts what messages in the kernel cost.
-pub(super) fn counter(dirs: &Dirs, kernel: &Kernel, arch: Arch) -> Result<PathBuf, String> {
+/// The clients in the kernel: what messages cost, prepared accesses, and registers through either bus of regmap.
+const CLIENTS: [&str; 4] = ["spicount", "spiapi", "spiregmap", "spiregmap_barewire"];
+
+/// Builds the clients, against the symbols of `module`.
+pub(super) fn clients(
+    dirs: &Dirs,
+    kernel: &Kernel,
+    arch: Arch,
+    module: &Path,
+) -> Result<Files, String> {
     let folder = format!("spicount-{}", kernel.version);
-    made(dirs, kernel, arch, (&folder, "spicount"), &dirs.source("spicount"), &[])
+    let (name, sources) = (CLIENTS[0], dirs.source("spicount"));
+    let others = [
+        ("barewire_spi.h", &*dirs.root.join("kernel/module/barewire_spi.h")),
+        // Kbuild looks for it by this name, with the symbols of other modules.
+        ("barewire.symvers", &*module.with_file_name("Module.symvers")),
+    ];
+    let first = made(dirs, kernel, arch, (&folder, name), &sources, &others)?;
+    let files = CLIENTS.map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
+    Ok(files.into())
 }
 
 /// Builds the module `name` in `folder` from a folder of sources and other files.

@@ -168,8 +168,9 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
             let module = dkms::module(dirs, packages, kernel, *arch, &built.package)?;
             files.push(("m/barewire.ko".into(), module));
             let module = build::module(dirs, kernel, *arch, PROVOKE, provoked)?;
+            // The same symbols as the other's, whose list DKMS does not keep.
+            files.extend(build::clients(dirs, kernel, *arch, &module)?);
             files.push(("m/barewire-provoked.ko".into(), module));
-            files.push(("m/spicount.ko".into(), build::counter(dirs, kernel, *arch)?));
             Ok(files)
         },
     )?;

@@ -80,6 +80,50 @@ where
         Some(Ok(len))
     }
 
+    /// Whether [`Block::exchange_selected`] takes an exchange of `len` bytes, with the block as it is configured now. It takes
+    /// each shorter one too.
+    #[must_use]
+    pub fn takes_selected(&self, preset: &Preset, len: usize) -> bool {
+        let plan = preset.plan;
+        plan.is_direct_bytes()
+            && len > 0
+            && preset.takes_exchange(len)
+            && self.is_short(preset, plan.control, len)
+    }
+
+    /// Exchanges `tx` and `rx`, of equal length, with a chip that the caller has selected and deselects afterwards: for a
+    /// caller that has a shorter way to its select line than a [`GpioBank`]. [`Block::takes_selected`] was true for the preset
+    /// and the length, and no other method was called since, but this one with the same preset.
+    ///
+    /// Returns whether it has ended; if not, [`Block::rest_selected`] must follow.
+    #[inline(always)]
+    pub fn exchange_selected(&mut self, preset: &Preset, tx: &[u8], rx: &mut [u8]) -> bool {
+        debug_assert!(self.takes_selected(preset, tx.len()), "asked before");
+        self.enter_short(preset);
+        let ended = self.exchange_short(preset.plan.control, tx.len(), Some(tx), Some(rx));
+        if ended {
+            self.exit_short();
+        }
+        ended
+    }
+
+    /// Finishes what [`Block::exchange_selected`] has begun, with the same arguments.
+    ///
+    /// # Errors
+    /// As [`Controller::run_exchange`](crate::controller::Controller::run_exchange), but for the chip, which the caller
+    /// deselects, and then calls [`Controller::reclaim`](crate::controller::Controller::reclaim).
+    pub fn rest_selected(
+        &mut self,
+        preset: &Preset,
+        tx: &[u8],
+        rx: &mut [u8],
+    ) -> Result<(), Unfinished> {
+        self.exchange_rest(preset.plan.control, tx.len(), Some(tx), Some(rx))
+            .map_err(|stopped| Unfinished::stopped(0, stopped))?;
+        self.exit_short();
+        Ok(())
+    }
+
     /// Finishes a message that [`Block::run_short`] has begun.
     #[inline(never)]
     fn run_rest(

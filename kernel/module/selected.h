@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The shortest path of an exchange: the C half selects the chip, without the Rust half in between, and the words are exchanged by a
+ * function of the block. For short exchanges, with interrupts off: an edge of a GPIO by its bank's shadow needs that anyway, and
+ * nothing else happens while the chip is selected.
+ *
+ * The block is configured for the chip before it is selected, since its clock's level may change then. So the first exchange takes
+ * another path (bw_exchange_any), and this one is for those that find the block as that left it: the chip is host->last.
+ */
+#ifndef BAREWIRE_SELECTED_H
+#define BAREWIRE_SELECTED_H
+
+#include "line.h"
+
+#if defined(CONFIG_ARM) || defined(CONFIG_ARM64)
+/* Accesses to two blocks are ordered by this alone. mb() of some 32-bit machines also flushes a cache, for the sake of DMA. */
+#define bw_barrier() dsb(sy)
+#else
+#define bw_barrier() mb()
+#endif
+
+/* Drives the chip's line: its bit of the bank, low as given, or by a write. */
+static __always_inline void bw_select(struct bw_chip *chip, unsigned long low, const struct bw_write *write)
+{
+#ifdef BW_SHADOW
+	struct gpio_chip *bank = chip->generic;
+
+	if (likely(bank)) {
+		bw_barrier();
+		/* A free lock is taken without a call. */
+		if (unlikely(!raw_spin_trylock(&bank->bgpio_lock)))
+			raw_spin_lock(&bank->bgpio_lock);
+		bw_edge(bank, chip->data, chip->mask, low);
+		raw_spin_unlock(&bank->bgpio_lock);
+		bw_barrier();
+		return;
+	}
+#endif
+	/* Else a native line, which its block drives. */
+	if (write->at) {
+		bw_barrier();
+		bw_write(write);
+		bw_barrier();
+	}
+}
+
+static __always_inline int bw_exchange_words(void *slot, struct bw_chip *chip, const void *tx, void *rx, size_t len)
+{
+	switch (chip->block) {
+	case BW_ECSPI:
+		return bw_exchange_ecspi(slot, chip->preset, tx, rx, len);
+	case BW_BCM2835:
+		return bw_exchange_bcm2835(slot, chip->preset, tx, rx, len);
+	default:
+		return bw_exchange_pl022(slot, chip->preset, tx, rx, len);
+	}
+}
+
+/* Interrupts are off. `len` is not above chip->selected_len. */
+static __always_inline int bw_exchange_selected(struct bw_host *host, struct bw_chip *chip, const void *tx, void *rx, size_t len)
+{
+	int ret;
+
+	bw_select(chip, chip->selected_low, &chip->select);
+	ret = bw_exchange_words(host->slot, chip, tx, rx, len);
+	bw_select(chip, chip->deselected_low, &chip->deselect);
+	return likely(!ret) ? 0 : bw_exchange_failed(host, ret);
+}
+
+#endif
