@@ -17,6 +17,21 @@
 struct gpio_chip;
 struct gpio_desc;
 
+/* A kind of block, as the C half knows it. */
+struct bw_kind {
+	enum bw_block block;
+	/* Names of its clocks and its reset; NULL: the first one, for `bus_clock` none. */
+	const char *clock, *bus_clock, *reset;
+	/* Its clock's rate where the device tree has no clock. */
+	u32 fixed_hz;
+	/* Native select lines. */
+	u8 lines;
+	/* Bytes that one interrupt brings at most. */
+	u8 batch_bytes;
+	/* It can connect its output to its input. */
+	bool loops;
+};
+
 /* The GPIO of a chip select. */
 struct bw_gpio {
 	/* Set where the line is driven by the generic driver's own shadow: line.c. */
@@ -56,6 +71,7 @@ struct bw_host {
 	int result;
 	struct completion done;
 
+	const struct bw_kind *kind;
 	struct spi_controller *ctlr;
 	struct device *dev;
 	struct clk *per, *ipg;
@@ -75,6 +91,12 @@ struct bw_chip {
 
 /* What the Rust half asks for: bind.c. */
 extern struct bw_sizes bw_size;
+
+/* blocks.c */
+extern const struct bw_kind bw_kinds[];
+extern const struct of_device_id bw_blocks[], bw_own[];
+int bw_find_properties(struct bw_host *host);
+int bw_find_clocks(struct bw_host *host);
 
 /* line.c */
 int bw_find_lines(struct bw_host *host);

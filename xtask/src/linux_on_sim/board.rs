@@ -11,6 +11,8 @@ pub(super) struct Run {
     pub(super) checks: &'static str,
     /// The chips, as `KIND@CS`.
     pub(super) chips: &'static [&'static str],
+    /// Whether this project's module drives the controller, in place of Linux's driver.
+    pub(super) module: bool,
     /// More of the kernel's command line.
     pub(super) options: &'static str,
     /// What the kernel's log must say; empty: nothing.
@@ -31,7 +33,12 @@ pub(super) struct Board {
 }
 
 const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static str]) -> Run {
-    Run { name, checks, chips, options: "", log: "" }
+    Run { name, checks, chips, module: false, options: "", log: "" }
+}
+
+/// A run of this project's module.
+const fn module(name: &'static str, checks: &'static str, chips: &'static [&'static str]) -> Run {
+    Run { module: true, ..run(name, checks, chips) }
 }
 
 /// Runs that take minutes, and that resemble other runs: CI leaves them out.
@@ -106,6 +113,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@1", "touch@3"]),
             run("can+adc", "can,adc", &["can@2", "adc@0"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@1"]),
+            module("module-can", "can", &["can@2"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: MCSPI,
     },
@@ -179,6 +190,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@0", "touch@3"]),
             run("can+adc", "can,adc", &["can@2", "adc@3"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@0"]),
+            module("module-can", "can", &["can@2"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: SOON,
     },
@@ -208,6 +223,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@2", "touch@0"]),
             run("can+adc", "can,adc", &["can@0", "adc@2"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@2"]),
+            module("module-can", "can", &["can@0"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: DW,
     },
@@ -238,6 +257,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@0", "touch@1"]),
             run("can+adc", "can,adc", &["can@0", "adc@1"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@0"]),
+            module("module-can", "can", &["can@0"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: ATMEL,
     },
@@ -254,6 +277,10 @@ pub(super) static BOARDS: [Board; 10] = [
             // The clock that the block makes of this one is so much slower that the module's shortest time for a byte
             // has passed when the byte's last bit was captured: the guest's instructions take no time.
             run("loopback", "loopback", &["jumper@1=24900000"]),
+            module("module-spidev", "spidev", &["spidev@1"]),
+            module("module-nor", "nor", &["flash@1"]),
+            module("module-can", "can", &["can@1"]),
+            module("module-loopback", "loopback", &["jumper@1=24900000"]),
         ],
         broken: &[],
     },
@@ -269,6 +296,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@1", "touch@0"]),
             run("can+adc", "can,adc", &["can@2", "adc@3"]),
             run("loopback", "loopback", &["jumper@1"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@1"]),
+            module("module-can", "can", &["can@2"]),
+            module("module-loopback", "loopback", &["jumper@1"]),
         ],
         broken: SOON,
     },

@@ -30,6 +30,11 @@ unsigned int random_number(void);
 /* A number of the kernel's command line, name=number; otherwise the default. */
 unsigned long option(const char *name, unsigned long otherwise);
 
+/* Binds this project's module in place of Linux's driver of the controller; false, and a check has failed. */
+bool take_module(void);
+/* And gives the controller back to Linux's driver. */
+void leave_module(void);
+
 void check_loopback(void);
 void check_spidev(void);
 void check_nor(void);

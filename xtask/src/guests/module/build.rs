@@ -52,47 +52,83 @@ pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
     Ok(files)
 }
 
-/// Builds the Rust half for an architecture: one object without symbols that are not the C half's. With a feature of
-/// that crate if it is not empty.
+/// Builds the Rust half for an architecture, with a feature of that crate if it is not empty.
 pub(super) fn rust(dirs: &Dirs, arch: Arch, feature: &str) -> Result<PathBuf, String> {
-    let (cargo, log) = (dirs.work.join("cargo-module"), dirs.made("log", "cargo-module.log")?);
-    let mut build = Command::new("cargo");
-    build.args(["build", "--release", "--locked", "--target", target(arch)]);
-    build
-        .args(["--features", feature])
-        .arg("--target-dir")
-        .arg(&cargo)
-        .current_dir(dirs.root.join("kernel"));
-    build.env_remove("RUSTFLAGS");
-    tool::run(&mut build, &log)?;
-    let archive = cargo.join(target(arch)).join("release/libbarewire_kernel.a");
     let object = dirs.made(&format!("rust{feature}-{}", arch.linux()), "rust.o")?;
-    let tool = |name: &str| Command::new(format!("{}{name}", arch.cross()));
-    // Everything that the C half's calls reach, and nothing else.
-    let mut link = tool("ld");
-    link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
-    link.args(OFFERED.iter().flat_map(|name| ["-u", name])).arg("-o").arg(&object).arg(&archive);
-    tool::answer(&mut link)?;
-    let mut strip = tool("objcopy");
-    strip.args(
-        [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
-            .map(|of| format!("--remove-section={of}")),
-    );
-    tool::answer(strip.arg(&object))?;
-    let undefined = tool::answer(tool("nm").arg("-u").arg(&object))?;
-    let undefined = String::from_utf8_lossy(&undefined).into_owned();
-    match stranger(&undefined) {
-        None => Ok(object),
-        Some(name) => {
-            Err(format!("the Rust half of the module needs {name}, which the C half has not"))
+    let half = Half {
+        root: &dirs.root,
+        target: target(arch),
+        feature,
+        flags: "",
+        cross: arch.cross(),
+        others: &[],
+        cargo: &dirs.work.join("cargo-module"),
+        log: &dirs.made("log", "cargo-module.log")?,
+    };
+    half.build(&object)?;
+    Ok(object)
+}
+
+/// How the Rust half is built for a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Half<'a> {
+    /// The workspace.
+    pub(crate) root: &'a Path,
+    pub(crate) target: &'a str,
+    /// A feature of that crate, if it is not empty.
+    pub(crate) feature: &'a str,
+    /// Flags of the compiler, beyond the target's.
+    pub(crate) flags: &'a str,
+    /// What the names of the binutils begin with.
+    pub(crate) cross: &'a str,
+    /// Functions that it calls beside [`WANTED`].
+    pub(crate) others: &'a [&'a str],
+    /// The directory of Cargo's builds.
+    pub(crate) cargo: &'a Path,
+    /// The file that gets Cargo's output.
+    pub(crate) log: &'a Path,
+}
+
+impl Half<'_> {
+    /// Builds it into one object, without symbols that are not the C half's.
+    pub(crate) fn build(&self, object: &Path) -> Result<(), String> {
+        let mut build = Command::new("cargo");
+        build.args(["build", "--release", "--locked", "--target", self.target]);
+        build
+            .args(["--features", self.feature])
+            .arg("--target-dir")
+            .arg(self.cargo)
+            .current_dir(self.root.join("kernel"))
+            .env("RUSTFLAGS", self.flags);
+        tool::run(&mut build, self.log)?;
+        let archive = self.cargo.join(self.target).join("release/libbarewire_kernel.a");
+        let tool = |name: &str| Command::new(format!("{}{name}", self.cross));
+        // Everything that the C half's calls reach, and nothing else.
+        let mut link = tool("ld");
+        link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
+        link.args(OFFERED.iter().flat_map(|name| ["-u", name])).arg("-o").arg(object).arg(&archive);
+        tool::answer(&mut link)?;
+        let mut strip = tool("objcopy");
+        strip.args(
+            [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
+                .map(|of| format!("--remove-section={of}")),
+        );
+        tool::answer(strip.arg(object))?;
+        let undefined = tool::answer(tool("nm").arg("-u").arg(object))?;
+        let undefined = String::from_utf8_lossy(&undefined).into_owned();
+        match stranger(&undefined, self.others) {
+            None => Ok(()),
+            Some(name) => {
+                Err(format!("the Rust half of the module needs {name}, which the C half has not"))
+            }
         }
     }
 }
 
-/// The first undefined symbol of nm's that the C half does not have.
-fn stranger(undefined: &str) -> Option<&str> {
+/// The first undefined symbol of nm's that is neither the C half's nor one of the others.
+fn stranger<'t>(undefined: &'t str, others: &[&str]) -> Option<&'t str> {
     let mut names = undefined.lines().filter_map(|line| line.split_whitespace().last());
-    names.find(|name| !WANTED.contains(name))
+    names.find(|name| !WANTED.contains(name) && !others.contains(name))
 }
 
 /// Builds both halves for a kernel. The feature is that of the Rust half.
@@ -125,6 +161,12 @@ fn made(
 ) -> Result<PathBuf, String> {
     let module = dirs.made(folder, &format!("{name}.ko"))?;
     let place = module.parent().unwrap_or(&module);
+    copied(sources, others, place)?;
+    build::make_module(dirs, kernel, arch, module)
+}
+
+/// Copies a folder of sources and other files to a place where a module is built.
+pub(crate) fn copied(sources: &Path, others: &[(&str, &Path)], place: &Path) -> Result<(), String> {
     let listed =
         fs::read_dir(sources).map_err(|e| format!("cannot read {}: {e}", sources.display()))?;
     let mut files: Vec<(String, PathBuf)> = listed
@@ -140,7 +182,7 @@ fn made(
             fs::write(&to, content).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
         }
     }
-    build::make_module(dirs, kernel, arch, module)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -150,10 +192,12 @@ mod tests {
     #[test]
     fn a_symbol_that_the_c_half_lacks_is_named() {
         assert_eq!(
-            stranger("                 U bw_line_set\n                 U bw_now_ns\n"),
+            stranger("                 U bw_line_set\n                 U bw_now_ns\n", &[]),
             None
         );
-        assert_eq!(stranger("         U bw_line_set\n         U memcpy\n"), Some("memcpy"));
+        let copies = "         U bw_line_set\n         U memcpy\n";
+        assert_eq!(stranger(copies, &[]), Some("memcpy"));
+        assert_eq!(stranger(copies, &["memcpy"]), None);
     }
 
     #[test]
