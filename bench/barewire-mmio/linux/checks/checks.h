@@ -14,6 +14,8 @@ __attribute__((format(printf, 2, 3))) void skipped(const char *name, const char 
 void judge(const char *name, bool right, const char *why);
 /* "ACCESSES bytes reads writes": what one message of that many bytes costs at the controller. */
 void accesses(size_t bytes, double reads, double writes);
+/* "FRAME reads writes": what a frame there and back costs at the controller. */
+void frame_accesses(double reads, double writes);
 /* "TRACED from to": which accesses of the controller, as the kernel counts them, belong to one message. */
 void traced(unsigned long from, unsigned long to);
 /* A figure for people. */

@@ -118,6 +118,15 @@ void accesses(size_t bytes, double reads, double writes)
 		_exit(1);
 }
 
+void frame_accesses(double reads, double writes)
+{
+	char text[128];
+	int length = snprintf(text, sizeof(text), "FRAME %g %g\n", reads, writes);
+
+	if (write(1, text, length) != length)
+		_exit(1);
+}
+
 void traced(unsigned long from, unsigned long to)
 {
 	char text[128];
