@@ -9,7 +9,7 @@
 /* A message waits for the block's interrupt: bw_run and bw_resume. */
 #define BW_PENDING 1
 
-enum bw_block { BW_ECSPI, BW_BCM2835, BW_PL022 };
+enum bw_block { BW_ECSPI, BW_BCM2835, BW_PL022, BW_DW_SSI, BW_ATMEL, BW_CADENCE, BW_MCSPI, BW_SIFIVE };
 
 /* A chip select of the board: none, a native line of the block by its number, a GPIO by its place in the table. */
 struct bw_line {
@@ -24,6 +24,8 @@ struct bw_board {
 	u32 block;
 	u32 reference_hz;
 	u32 poll_limit_ns;
+	u8 native_lines; /* DW_apb_ssi: how many the block has */
+	u8 d0_sends; /* McSPI: MOSI is on SPIDAT[0] */
 	struct bw_line lines[BW_LINES];
 };
 
@@ -78,12 +80,17 @@ bool bw_takes_selected(const void *slot, const void *preset, size_t len);
 int bw_exchange_ecspi(void *slot, const void *preset, const void *tx, void *rx, size_t len);
 int bw_exchange_bcm2835(void *slot, const void *preset, const void *tx, void *rx, size_t len);
 int bw_exchange_pl022(void *slot, const void *preset, const void *tx, void *rx, size_t len);
+int bw_exchange_other(void *slot, const void *preset, const void *tx, void *rx, size_t len);
 void bw_reclaim(void *slot);
 
 /* What it calls. */
 void bw_line_set(void *context, u32 line, bool active);
 u64 bw_now_ns(void);
 void bw_wait_ns(u64 ns);
+#ifdef CONFIG_UML
+u32 bw_register_read(const void __iomem *at);
+void bw_register_write(void __iomem *at, u32 value);
+#endif
 void __noreturn bw_panicked(const u8 *file, size_t length, u32 line);
 
 #endif

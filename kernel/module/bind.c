@@ -2,7 +2,7 @@
 /*
  * barewire: SPI controllers in place of Linux's drivers, for every SPI client there is.
  *
- * The C half knows the kernel; the registers are the Rust half's (barewire.h). This file binds: message.c runs messages,
+ * The C half knows the kernel; the registers are the Rust half's (barewire.h). This file binds: blocks.c knows the kinds, message.c runs messages,
  * memory.c a flash's operations, line.c drives chip selects, power.c keeps clocks, panic.c ends what went wrong.
  */
 #include <linux/amba/bus.h>
@@ -10,7 +10,6 @@
 #include <linux/module.h>
 #include <linux/of.h>
 #include <linux/platform_device.h>
-#include <linux/reset.h>
 #include <linux/slab.h>
 #include <linux/version.h>
 #include "host.h"
@@ -34,10 +33,9 @@ static void bw_forget(void *data)
 	kfree(host->memory);
 }
 
-static int bw_probe(struct device *dev, struct resource *where, int irq, enum bw_block block)
+static int bw_probe(struct device *dev, struct resource *where, int irq, const struct bw_kind *kind)
 {
 	struct bw_limits limits = {};
-	struct reset_control *reset;
 	struct spi_controller *ctlr;
 	struct bw_host *host;
 	int ret;
@@ -48,6 +46,7 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, enum bw
 	host = spi_controller_get_devdata(ctlr);
 	host->ctlr = ctlr;
 	host->dev = dev;
+	host->kind = kind;
 	host->irq = irq;
 	spin_lock_init(&host->lock);
 	INIT_LIST_HEAD(&host->prepared);
@@ -66,27 +65,19 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, enum bw
 		return ret;
 
 	host->board.context = host;
-	host->board.block = block;
+	host->board.block = kind->block;
 	host->board.poll_limit_ns = irq ? min(poll_limit_us, 4000000u) * 1000 : U32_MAX;
 	host->board.registers = devm_ioremap_resource(dev, where);
 	if (IS_ERR(host->board.registers))
 		return PTR_ERR(host->board.registers);
-	ret = bw_find_lines(host);
+	ret = bw_find_properties(host);
+	if (!ret)
+		ret = bw_find_lines(host);
 	if (ret)
 		return ret;
-	host->per = devm_clk_get(dev, block == BW_ECSPI ? "per" : NULL);
-	if (IS_ERR(host->per))
-		return dev_err_probe(dev, PTR_ERR(host->per), "its clock\n");
-	/* PL022's is kept by the AMBA bus. */
-	host->ipg = block == BW_ECSPI ? devm_clk_get_optional(dev, "ipg") : NULL;
-	if (IS_ERR(host->ipg))
-		return dev_err_probe(dev, PTR_ERR(host->ipg), "its bus clock\n");
-	reset = devm_reset_control_get_optional_exclusive(dev, NULL);
-	if (IS_ERR(reset))
-		return dev_err_probe(dev, PTR_ERR(reset), "its reset\n");
-	ret = reset_control_deassert(reset);
+	ret = bw_find_clocks(host);
 	if (ret)
-		return dev_err_probe(dev, ret, "its reset\n");
+		return ret;
 
 	ret = bw_clocks_on(host);
 	if (ret)
@@ -108,7 +99,7 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, enum bw
 	ctlr->bus_num = -1;
 	ctlr->num_chipselect = BW_LINES;
 	ctlr->dev.of_node = dev->of_node;
-	ctlr->mode_bits = SPI_CPOL | SPI_CPHA | SPI_CS_HIGH | SPI_NO_CS | (block == BW_BCM2835 ? 0 : SPI_LOOP);
+	ctlr->mode_bits = SPI_CPOL | SPI_CPHA | SPI_CS_HIGH | SPI_NO_CS | (kind->loops ? SPI_LOOP : 0);
 	ctlr->bits_per_word_mask = limits.bits_per_word_mask;
 	ctlr->min_speed_hz = limits.min_speed_hz;
 	ctlr->max_speed_hz = limits.max_speed_hz;
@@ -144,30 +135,6 @@ static void bw_remove(struct device *dev)
 	bw_power_ends(host);
 }
 
-/* The compatibles of Linux's drivers are here to name the block, and not for the driver to be bound by them: that takes
- * driver_override, or a compatible of this driver's own.
- */
-static const struct of_device_id bw_blocks[] = {
-	{ .compatible = "fsl,imx51-ecspi", .data = (void *)BW_ECSPI },
-	{ .compatible = "fsl,imx53-ecspi", .data = (void *)BW_ECSPI },
-	{ .compatible = "fsl,imx6ul-ecspi", .data = (void *)BW_ECSPI },
-	{ .compatible = "barewire,ecspi", .data = (void *)BW_ECSPI },
-	{ .compatible = "brcm,bcm2835-spi", .data = (void *)BW_BCM2835 },
-	{ .compatible = "brcm,bcm2711-spi", .data = (void *)BW_BCM2835 },
-	{ .compatible = "barewire,bcm2835-spi", .data = (void *)BW_BCM2835 },
-	{}
-};
-
-static const struct of_device_id bw_own[] = {
-	{ .compatible = "barewire,ecspi" },
-	{ .compatible = "barewire,bcm2835-spi" },
-	{}
-};
-#ifdef CONFIG_ARM64
-/* The build program of aliases for 32-bit Arm in Debian's packages does not run beside them. */
-MODULE_DEVICE_TABLE(of, bw_own);
-#endif
-
 static int bw_platform_probe(struct platform_device *pdev)
 {
 	struct resource *where = platform_get_resource(pdev, IORESOURCE_MEM, 0);
@@ -178,7 +145,7 @@ static int bw_platform_probe(struct platform_device *pdev)
 		return dev_err_probe(&pdev->dev, -ENODEV, "no controller that this driver knows\n");
 	if (irq == -EPROBE_DEFER)
 		return irq;
-	return bw_probe(&pdev->dev, where, max(irq, 0), (uintptr_t)block->data);
+	return bw_probe(&pdev->dev, where, max(irq, 0), block->data);
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
@@ -203,7 +170,7 @@ static struct platform_driver bw_platform = {
 #ifdef CONFIG_ARM_AMBA
 static int bw_amba_probe(struct amba_device *adev, const struct amba_id *id)
 {
-	return bw_probe(&adev->dev, &adev->res, adev->irq[0], BW_PL022);
+	return bw_probe(&adev->dev, &adev->res, adev->irq[0], &bw_kinds[BW_PL022]);
 }
 
 static void bw_amba_remove(struct amba_device *adev)
@@ -249,4 +216,4 @@ static void __exit bw_module_exit(void)
 module_exit(bw_module_exit);
 
 MODULE_LICENSE("Dual MIT/GPL");
-MODULE_DESCRIPTION("SPI at the cost of the wire: ECSPI, BCM2835 and PL022 controllers");
+MODULE_DESCRIPTION("SPI at the cost of the wire: controllers in place of the kernel's drivers");

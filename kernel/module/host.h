@@ -26,6 +26,21 @@ struct bw_write {
 	u32 value;
 };
 
+/* A kind of block, as the C half knows it. */
+struct bw_kind {
+	enum bw_block block;
+	/* Names of its clocks and its reset; NULL: the first one, for `bus_clock` none. */
+	const char *clock, *bus_clock, *reset;
+	/* Its clock's rate where the device tree has no clock. */
+	u32 fixed_hz;
+	/* Native select lines. */
+	u8 lines;
+	/* Bytes that one interrupt brings at most. */
+	u8 batch_bytes;
+	/* It can connect its output to its input. */
+	bool loops;
+};
+
 /* The GPIO of a chip select. */
 struct bw_gpio {
 	/* Set where the line is driven by the generic driver's own shadow: line.c. */
@@ -82,6 +97,7 @@ struct bw_host {
 	struct completion done;
 	struct timer_list watch;
 
+	const struct bw_kind *kind;
 	struct spi_controller *ctlr;
 	struct device *dev;
 	struct clk *per, *ipg;
@@ -138,6 +154,11 @@ static __always_inline bool bw_overlap(const void *a, const void *b, size_t len)
 {
 	return a < b + len && b < a + len;
 }
+/* blocks.c */
+extern const struct bw_kind bw_kinds[];
+extern const struct of_device_id bw_blocks[], bw_own[];
+int bw_find_properties(struct bw_host *host);
+int bw_find_clocks(struct bw_host *host);
 
 /* line.c */
 int bw_find_lines(struct bw_host *host);

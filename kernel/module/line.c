@@ -143,8 +143,9 @@ void bw_wait_ns(u64 ns)
 
 		usleep_range(us, us + 50);
 	}
+	/* ndelay, because in user-mode Linux no time passes while a loop runs. */
 	while (ktime_get_ns() - begun <= ns)
-		cpu_relax();
+		ndelay(100);
 }
 
 /* The board's select lines: GPIOs where `cs-gpios` has them, else native ones, where a chip has one. */
@@ -175,7 +176,8 @@ int bw_find_lines(struct bw_host *host)
 	for_each_available_child_of_node(host->dev->of_node, child) {
 		u32 select;
 
-		if (!of_property_read_u32(child, "reg", &select) && select < BW_LINES && !lines[select].kind)
+		if (!of_property_read_u32(child, "reg", &select) && select < BW_LINES &&
+		    select < host->board.native_lines && !lines[select].kind)
 			lines[select] = (struct bw_line){ .kind = 1, .channel = select,
 				.active_high = of_property_read_bool(child, "spi-cs-high") };
 	}

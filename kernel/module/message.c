@@ -27,8 +27,7 @@ static u32 bw_delay_ns(const struct spi_delay *delay, struct spi_transfer *trans
  */
 static u32 bw_poll_limit_ns(struct bw_host *host, u32 speed_hz)
 {
-	static const u8 batch_bytes[] = { [BW_ECSPI] = 128, [BW_BCM2835] = 48, [BW_PL022] = 4 };
-	u64 batch_ns = div_u64(batch_bytes[host->board.block] * 8ull * NSEC_PER_SEC, speed_hz);
+	u64 batch_ns = div_u64(host->kind->batch_bytes * 8ull * NSEC_PER_SEC, speed_hz);
 
 	return batch_ns < BW_BATCH_NS ? U32_MAX : host->board.poll_limit_ns;
 }

@@ -45,7 +45,7 @@ int bw_bring_up(struct bw_host *host)
 {
 	int ret;
 
-	host->board.reference_hz = clk_get_rate(host->per);
+	host->board.reference_hz = host->per ? clk_get_rate(host->per) : host->kind->fixed_hz;
 	ret = bw_init(host->slot, &host->board);
 	if (ret)
 		return ret;
@@ -56,7 +56,7 @@ int bw_bring_up(struct bw_host *host)
 	return 0;
 }
 
-static int bw_runtime_suspend(struct device *dev)
+static int __maybe_unused bw_runtime_suspend(struct device *dev)
 {
 	struct bw_host *host = dev_get_drvdata(dev);
 
@@ -68,7 +68,7 @@ static int bw_runtime_suspend(struct device *dev)
 	return 0;
 }
 
-static int bw_runtime_resume(struct device *dev)
+static int __maybe_unused bw_runtime_resume(struct device *dev)
 {
 	struct bw_host *host = dev_get_drvdata(dev);
 	int ret;
@@ -85,7 +85,11 @@ static int bw_runtime_resume(struct device *dev)
 
 void bw_idle_later(struct bw_host *host)
 {
+#ifdef CONFIG_PM
 	int ms = READ_ONCE(host->dev->power.autosuspend_delay);
+#else
+	int ms = BW_AUTOSUSPEND_MS;
+#endif
 
 	/* Below 0, and with power/control on, it never suspends. */
 	schedule_delayed_work(&host->idle, msecs_to_jiffies(clamp(ms, 1, 60000)));

@@ -51,8 +51,10 @@ static __always_inline int bw_exchange_words(void *slot, struct bw_chip *chip, c
 		return bw_exchange_ecspi(slot, chip->preset, tx, rx, len);
 	case BW_BCM2835:
 		return bw_exchange_bcm2835(slot, chip->preset, tx, rx, len);
-	default:
+	case BW_PL022:
 		return bw_exchange_pl022(slot, chip->preset, tx, rx, len);
+	default:
+		return bw_exchange_other(slot, chip->preset, tx, rx, len);
 	}
 }
 

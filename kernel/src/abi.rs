@@ -11,7 +11,6 @@ use core::slice;
 use core::task::Poll;
 
 use barewire::controller::{CsLine, Preset, Unfinished};
-use barewire::reg::MmioBlock;
 use barewire::spi::{Error, Mode, Settings, Transfer};
 
 use crate::host::{Board, Host};
@@ -43,6 +42,8 @@ pub(crate) struct RawBoard {
     block: u32,
     reference_hz: u32,
     poll_limit_ns: u32,
+    native_lines: u8,
+    d0_sends: u8,
     lines: [RawLine; 4],
 }
 
@@ -126,19 +127,14 @@ pub(crate) unsafe extern "C" fn bw_init(slot: *mut Slot, board: &RawBoard) -> i3
         reference_hz: board.reference_hz,
         chip_selects: board.lines.map(line),
         poll_limit_ns: board.poll_limit_ns,
+        native_lines: board.native_lines,
+        d0_sends: board.d0_sends != 0,
     };
     if registers.is_null() || !registers.is_aligned() || board.reference_hz == 0 {
         return EINVAL;
     }
-    let host = match block {
-        // SAFETY: promised.
-        0 => Host::ecspi(unsafe { MmioBlock::new(registers) }, lines, board),
-        // SAFETY: promised.
-        1 => Host::bcm2835(unsafe { MmioBlock::new(registers) }, lines, board),
-        // SAFETY: promised.
-        2 => Host::pl022(unsafe { MmioBlock::new(registers) }, lines, board),
-        _ => return EINVAL,
-    };
+    // SAFETY: promised.
+    let Some(host) = (unsafe { Host::new(block, registers, lines, board) }) else { return EINVAL };
     let made = Slot {
         host: Some(host),
         preset: core::ptr::null(),

@@ -1,32 +1,43 @@
 //! One controller of any block.
+#![allow(unsafe_code, reason = "a block's registers are where the C half says")]
 
 use core::task::Poll;
 
+use barewire::controller::atmel::{self, AtmelConfig, PeripheralSelect, Pipe};
 use barewire::controller::bcm2835::{self, Bcm2835Config};
+use barewire::controller::cadence::{self, CadenceConfig};
+use barewire::controller::dw_ssi::{self, DwSsiConfig};
 use barewire::controller::ecspi::{self, EcspiConfig};
+use barewire::controller::mcspi::{self, McspiConfig};
 use barewire::controller::pl022::{self, Pl022Config};
+use barewire::controller::sifive::{self, SiFiveConfig};
 use barewire::controller::{Controller, CsLine, Limits, Preset, Unfinished};
-use barewire::reg::MmioBlock;
+use barewire::reg::Registers;
 use barewire::spi::{Effective, Error, Settings, Transfer};
 
 use crate::linux::{Clock, Lines};
+use crate::registers::Block;
 
-/// ECSPI's registers up to TESTREG.
-pub(crate) const ECSPI_BYTES: u32 = 0x24;
-/// BCM2835's up to LTOH and DC.
-pub(crate) const BCM2835_BYTES: u32 = 0x18;
-/// PL022's with the numbers of the part.
-pub(crate) const PL022_BYTES: u32 = 0x1000;
-
-pub(crate) type Ecspi = ecspi::Ecspi<MmioBlock<ECSPI_BYTES>, Lines, Clock>;
-pub(crate) type Bcm2835 = bcm2835::Bcm2835<MmioBlock<BCM2835_BYTES>, Lines, Clock>;
-pub(crate) type Pl022 = pl022::Pl022<MmioBlock<PL022_BYTES>, Lines, Clock>;
+// The lengths are those of the registers that the driver uses.
+pub(crate) type Ecspi = ecspi::Ecspi<Block<0x24>, Lines, Clock>;
+pub(crate) type Bcm2835 = bcm2835::Bcm2835<Block<0x18>, Lines, Clock>;
+pub(crate) type Pl022 = pl022::Pl022<Block<0x1000>, Lines, Clock>;
+pub(crate) type DwSsi = dw_ssi::DwSsi<Block<0x100>, Lines, Clock>;
+pub(crate) type Atmel = atmel::Atmel<Block<0x100>, Lines, Clock>;
+pub(crate) type Cadence = cadence::Cadence<Block<0x30>, Lines, Clock>;
+pub(crate) type Mcspi = mcspi::Mcspi<Block<0x1a4>, Lines, Clock>;
+pub(crate) type SiFive = sifive::SiFive<Block<0x78>, Lines, Clock>;
 
 /// A register block with its driver.
 pub(crate) enum Host {
     Ecspi(Ecspi),
     Bcm2835(Bcm2835),
     Pl022(Pl022),
+    DwSsi(DwSsi),
+    Atmel(Atmel),
+    Cadence(Cadence),
+    Mcspi(Mcspi),
+    SiFive(SiFive),
 }
 
 /// The board's part of a configuration.
@@ -34,7 +45,16 @@ pub(crate) struct Board {
     pub(crate) reference_hz: u32,
     pub(crate) chip_selects: [CsLine; 4],
     pub(crate) poll_limit_ns: u32,
+    /// How many select lines a DW_apb_ssi has.
+    pub(crate) native_lines: u8,
+    /// Whether MOSI of a McSPI is on SPIDAT\[0\].
+    pub(crate) d0_sends: bool,
 }
+
+/// VERSION of Atmel's block, which its data sheets do not describe: Linux's driver tells by it what a block has.
+const ATMEL_VERSION: u32 = 0xfc;
+/// The version of the first blocks with WDRBT.
+const ATMEL_WDRBT: u32 = 0x210;
 
 /// Calls `$call` on the driver that there is.
 macro_rules! any {
@@ -43,28 +63,67 @@ macro_rules! any {
             Host::Ecspi($controller) => $call,
             Host::Bcm2835($controller) => $call,
             Host::Pl022($controller) => $call,
+            Host::DwSsi($controller) => $call,
+            Host::Atmel($controller) => $call,
+            Host::Cadence($controller) => $call,
+            Host::Mcspi($controller) => $call,
+            Host::SiFive($controller) => $call,
         }
     };
 }
 pub(crate) use any;
 
 impl Host {
-    pub(crate) fn ecspi(regs: MmioBlock<ECSPI_BYTES>, lines: Lines, board: Board) -> Self {
-        let Board { reference_hz, chip_selects, poll_limit_ns } = board;
-        let config = EcspiConfig { reference_hz, chip_selects, poll_limit_ns };
-        Self::Ecspi(Ecspi::new(regs, lines, Clock, config))
-    }
-
-    pub(crate) fn bcm2835(regs: MmioBlock<BCM2835_BYTES>, lines: Lines, board: Board) -> Self {
-        let Board { reference_hz, chip_selects, poll_limit_ns } = board;
-        let config = Bcm2835Config { core_hz: reference_hz, chip_selects, poll_limit_ns };
-        Self::Bcm2835(Bcm2835::new(regs, lines, Clock, config))
-    }
-
-    pub(crate) fn pl022(regs: MmioBlock<PL022_BYTES>, lines: Lines, board: Board) -> Self {
-        let Board { reference_hz, chip_selects, poll_limit_ns } = board;
-        let config = Pl022Config { reference_hz, chip_selects, poll_limit_ns };
-        Self::Pl022(Pl022::new(regs, lines, Clock, config))
+    /// Brings up the block with the number of `enum bw_block`; `None` if there is no such.
+    ///
+    /// # Safety
+    /// The registers of such a block are at `base`, as [`Block::new`] says.
+    pub(crate) unsafe fn new(
+        block: u32,
+        base: *mut u32,
+        lines: Lines,
+        board: Board,
+    ) -> Option<Self> {
+        let Board { reference_hz, chip_selects, poll_limit_ns, native_lines, d0_sends } = board;
+        macro_rules! start {
+            ($driver:ident, $config:expr) => {{
+                let config = $config;
+                // SAFETY: promised.
+                Self::$driver($driver::new(unsafe { Block::new(base) }, lines, Clock, config))
+            }};
+        }
+        Some(match block {
+            0 => start!(Ecspi, EcspiConfig { reference_hz, chip_selects, poll_limit_ns }),
+            1 => start!(
+                Bcm2835,
+                Bcm2835Config { core_hz: reference_hz, chip_selects, poll_limit_ns }
+            ),
+            2 => start!(Pl022, Pl022Config { reference_hz, chip_selects, poll_limit_ns }),
+            3 => start!(
+                DwSsi,
+                DwSsiConfig { reference_hz, chip_selects, native_lines, poll_limit_ns }
+            ),
+            4 => {
+                // SAFETY: promised.
+                let version = unsafe { Block::<0x100>::new(base) }.read(ATMEL_VERSION) & 0xfff;
+                let pipe = if version >= ATMEL_WDRBT { Pipe::WaitDataRead } else { Pipe::OneWord };
+                let peripheral_select = PeripheralSelect::Fixed;
+                start!(
+                    Atmel,
+                    AtmelConfig {
+                        reference_hz,
+                        chip_selects,
+                        pipe,
+                        peripheral_select,
+                        poll_limit_ns
+                    }
+                )
+            }
+            5 => start!(Cadence, CadenceConfig { reference_hz, chip_selects, poll_limit_ns }),
+            6 => start!(Mcspi, McspiConfig { reference_hz, chip_selects, d0_sends, poll_limit_ns }),
+            7 => start!(SiFive, SiFiveConfig { reference_hz, chip_selects, poll_limit_ns }),
+            _ => return None,
+        })
     }
 
     /// Deselects all chips and makes the block silent.

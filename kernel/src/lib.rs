@@ -1,4 +1,4 @@
-//! The Rust half of the kernel module `barewire`: controllers behind the functions that `module/core.c` calls.
+//! The Rust half of the kernel module `barewire`: controllers behind the functions that `module/bind.c` and its kin call.
 //!
 //! # Read first
 //! `module/barewire.h`, whose structures and functions these are; `Documentation/spi/spi-summary.rst` of Linux.
@@ -25,3 +25,4 @@ mod host;
 mod linux;
 mod panic;
 mod prepared;
+mod registers;

@@ -17,7 +17,11 @@ use crate::host::{self, Host, any};
 /// # Safety
 /// The module's page.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn bw_takes_selected(slot: &Slot, preset: &Preset, len: usize) -> bool {
+pub(crate) unsafe extern "C" fn bw_takes_selected(
+    slot: &Slot,
+    preset: &Preset,
+    len: usize,
+) -> bool {
     let Some(host) = &slot.host else { return false };
     any!(host, controller => controller.takes_selected(preset, len))
 }
@@ -66,6 +70,31 @@ of_block! {
     bw_exchange_ecspi ecspi: Ecspi, Some(4);
     bw_exchange_bcm2835 bcm2835: Bcm2835, None::<usize>;
     bw_exchange_pl022 pl022: Pl022, None::<usize>;
+}
+
+/// The same for every other block, without a function of its own.
+///
+/// # Safety
+/// The module's page. `len` bytes at `tx` and at `rx`, apart.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn bw_exchange_other(
+    slot: &mut Slot,
+    preset: &Preset,
+    tx: *const u8,
+    rx: *mut u8,
+    len: usize,
+) -> i32 {
+    // SAFETY: promised.
+    let tx = unsafe { slice::from_raw_parts(tx, len) };
+    // SAFETY: promised.
+    let rx = unsafe { slice::from_raw_parts_mut(rx, len) };
+    let Some(host) = &mut slot.host else { return EIO };
+    any!(host, block => {
+        if block.exchange_selected(preset, tx, rx) {
+            return 0;
+        }
+        block.rest_selected(preset, tx, rx).map_or_else(|unfinished| errno(unfinished.error()), |()| 0)
+    })
 }
 
 /// Makes the block idle after an error: FIFOs empty, chips deselected, its configuration forgotten.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::needs::Need;
-use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF};
+use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF, LIBRARY_AMD64};
 use crate::tool;
 
 /// An architecture of the kernel.
@@ -23,6 +23,9 @@ pub(crate) const ARM64: Machine =
 pub(crate) const ARM: Machine =
     Machine { target: KERNEL_ARMHF, cross: "arm-linux-gnueabihf-", linux: "arm" };
 
+/// User-mode Linux, which is a program: for the machine's own target.
+pub(crate) const UM: Machine = Machine { target: LIBRARY_AMD64, cross: "", linux: "um" };
+
 impl Machine {
     /// The object, as Kbuild looks for it.
     pub(crate) fn object(self) -> String {
@@ -40,7 +43,7 @@ impl Machine {
 }
 
 /// The functions of the Rust half that the C half calls.
-const OFFERED: [&str; 14] = [
+const OFFERED: [&str; 15] = [
     "bw_sizes",
     "bw_init",
     "bw_leave",
@@ -54,54 +57,76 @@ const OFFERED: [&str; 14] = [
     "bw_exchange_ecspi",
     "bw_exchange_bcm2835",
     "bw_exchange_pl022",
+    "bw_exchange_other",
     "bw_reclaim",
 ];
 /// The functions of the C half that it calls. The kernel's own are not its affair.
 const WANTED: [&str; 4] = ["bw_line_set", "bw_now_ns", "bw_panicked", "bw_wait_ns"];
 
-/// Builds it as the file `object`, without symbols that are not the C half's. With a feature of that crate if it is not
-/// empty. Cargo's directory is `cargo`; its output goes to `log`.
-pub(crate) fn build(
-    root: &Path,
-    cargo: &Path,
-    machine: Machine,
-    feature: &str,
-    object: &Path,
-    log: &Path,
-) -> Result<(), String> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--release", "--locked", "--target", machine.target]);
-    build.args(["--features", feature, "--target-dir"]).arg(cargo).current_dir(root.join("kernel"));
-    // The same bytes wherever the sources are.
-    build.env("RUSTFLAGS", format!("--remap-path-prefix={}=barewire", root.display()));
-    tool::run(&mut build, log)?;
-    let archive: PathBuf = cargo.join(machine.target).join("release/libbarewire_kernel.a");
-    let tool = |name: &str| Command::new(format!("{}{name}", machine.cross));
-    // Everything that the C half's calls reach, and nothing else.
-    let mut link = tool("ld");
-    link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
-    link.args(OFFERED.iter().flat_map(|name| ["-u", name])).arg("-o").arg(object).arg(&archive);
-    tool::answer(&mut link)?;
-    let mut strip = tool("objcopy");
-    strip.args(
-        [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
-            .map(|of| format!("--remove-section={of}")),
-    );
-    tool::answer(strip.arg(object))?;
-    let undefined = tool::answer(tool("nm").arg("-u").arg(object))?;
-    let undefined = String::from_utf8_lossy(&undefined).into_owned();
-    match stranger(&undefined) {
-        None => Ok(()),
-        Some(name) => {
-            Err(format!("the Rust half of the module needs {name}, which the C half has not"))
+/// How it is built for a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Half<'a> {
+    /// The workspace.
+    pub(crate) root: &'a Path,
+    pub(crate) machine: Machine,
+    /// A feature of that crate, if it is not empty.
+    pub(crate) feature: &'a str,
+    /// Flags of the compiler, beyond the target's.
+    pub(crate) flags: &'a str,
+    /// Functions that it calls beside [`WANTED`].
+    pub(crate) others: &'a [&'a str],
+    /// The directory of Cargo's builds.
+    pub(crate) cargo: &'a Path,
+    /// The file that gets Cargo's output.
+    pub(crate) log: &'a Path,
+}
+
+impl Machine {
+    /// The Rust half for it, as it is.
+    pub(crate) fn half<'a>(self, root: &'a Path, cargo: &'a Path, log: &'a Path) -> Half<'a> {
+        Half { root, machine: self, feature: "", flags: "", others: &[], cargo, log }
+    }
+}
+
+impl Half<'_> {
+    /// Builds it as the file `object`, without symbols that are not the C half's.
+    pub(crate) fn build(&self, object: &Path) -> Result<(), String> {
+        let Self { root, machine, feature, flags, others, cargo, log } = *self;
+        let mut build = Command::new("cargo");
+        build.args(["build", "--release", "--locked", "--target", machine.target]);
+        build.args(["--features", feature, "--target-dir"]).arg(cargo);
+        // The paths of panics have no directory of this machine in them.
+        let flags = format!("--remap-path-prefix={}=barewire {flags}", root.display());
+        build.env("RUSTFLAGS", flags.trim_end()).current_dir(root.join("kernel"));
+        tool::run(&mut build, log)?;
+        let archive: PathBuf = cargo.join(machine.target).join("release/libbarewire_kernel.a");
+        let tool = |name: &str| Command::new(format!("{}{name}", machine.cross));
+        // Everything that the C half's calls reach, and nothing else.
+        let mut link = tool("ld");
+        link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
+        link.args(OFFERED.iter().flat_map(|name| ["-u", name])).arg("-o").arg(object).arg(&archive);
+        tool::answer(&mut link)?;
+        let mut strip = tool("objcopy");
+        strip.args(
+            [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
+                .map(|of| format!("--remove-section={of}")),
+        );
+        tool::answer(strip.arg(object))?;
+        let undefined = tool::answer(tool("nm").arg("-u").arg(object))?;
+        let undefined = String::from_utf8_lossy(&undefined).into_owned();
+        match stranger(&undefined, others) {
+            None => Ok(()),
+            Some(name) => {
+                Err(format!("the Rust half of the module needs {name}, which the C half has not"))
+            }
         }
     }
 }
 
-/// The first undefined symbol of nm's that the C half does not have.
-fn stranger(undefined: &str) -> Option<&str> {
+/// The first undefined symbol of nm's that is neither the C half's nor one of the others.
+fn stranger<'t>(undefined: &'t str, others: &[&str]) -> Option<&'t str> {
     let mut names = undefined.lines().filter_map(|line| line.split_whitespace().last());
-    names.find(|name| !WANTED.contains(name))
+    names.find(|name| !WANTED.contains(name) && !others.contains(name))
 }
 
 #[cfg(test)]
@@ -111,10 +136,12 @@ mod tests {
     #[test]
     fn a_symbol_that_the_c_half_lacks_is_named() {
         assert_eq!(
-            stranger("                 U bw_line_set\n                 U bw_now_ns\n"),
+            stranger("                 U bw_line_set\n                 U bw_now_ns\n", &[]),
             None
         );
-        assert_eq!(stranger("         U bw_line_set\n         U memcpy\n"), Some("memcpy"));
+        let copies = "         U bw_line_set\n         U memcpy\n";
+        assert_eq!(stranger(copies, &[]), Some("memcpy"));
+        assert_eq!(stranger(copies, &["memcpy"]), None);
     }
 
     #[test]
@@ -122,6 +149,18 @@ mod tests {
         let header = include_str!("../../kernel/module/barewire.h");
         for name in OFFERED.iter().chain(&WANTED) {
             assert!(header.contains(&format!(" {name}(")), "{name}");
+        }
+    }
+
+    /// Who builds by hand names them all.
+    #[test]
+    fn the_page_names_every_function_that_is_kept() {
+        let page = include_str!("../../docs/kernel.md");
+        let words = page.split("-u bw_%s' ").nth(1).and_then(|rest| rest.split(')').next());
+        let words: Vec<&str> = words.expect("a list").split_whitespace().collect();
+        for name in OFFERED {
+            let name = name.trim_start_matches("bw_");
+            assert!(words.contains(&name), "{name} is not in {words:?}");
         }
     }
 }

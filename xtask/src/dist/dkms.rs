@@ -37,7 +37,7 @@ pub(crate) fn make(place: &Place<'_>, version: &str) -> Result<PathBuf, String> 
     for machine in MACHINES {
         let log = place.work.join(format!("cargo-kernel-{}.log", machine.linux));
         let object = sources.join(machine.object());
-        kernel_object::build(place.root, place.cargo, machine, "", &object, &log)?;
+        machine.half(place.root, place.cargo, &log).build(&object)?;
     }
     let documents = tree.join("usr/share/doc/barewire-dkms");
     copy(&place.root.join("docs/kernel.md"), &documents.join("kernel.md"))?;

@@ -11,6 +11,8 @@ pub(super) struct Run {
     pub(super) checks: &'static str,
     /// The chips, as `KIND@CS`.
     pub(super) chips: &'static [&'static str],
+    /// Whether this project's module drives the controller, in place of Linux's driver.
+    pub(super) module: bool,
     /// More of the kernel's command line.
     pub(super) options: &'static str,
     /// What the kernel's log must say; empty: nothing.
@@ -31,12 +33,18 @@ pub(super) struct Board {
 }
 
 const fn run(name: &'static str, checks: &'static str, chips: &'static [&'static str]) -> Run {
-    Run { name, checks, chips, options: "", log: "" }
+    Run { name, checks, chips, module: false, options: "", log: "" }
+}
+
+/// A run of this project's module.
+const fn module(name: &'static str, checks: &'static str, chips: &'static [&'static str]) -> Run {
+    Run { module: true, ..run(name, checks, chips) }
 }
 
 /// Runs that take minutes, and that resemble other runs: CI leaves them out.
-pub(super) const NOT_IN_CI: [&str; 15] = [
+pub(super) const NOT_IN_CI: [&str; 19] = [
     "beaglebone/loopback",
+    "beaglebone/module-loopback",
     "imx6dl/loopback",
     "imx8mp/can-fast",
     "imx8mp/can-slow",
@@ -48,13 +56,17 @@ pub(super) const NOT_IN_CI: [&str; 15] = [
     "rpi3/loopback",
     "sabrelite/loopback",
     "sama5d36/loopback",
+    "sama5d36/module-loopback",
     "sama5d36/nor+touch",
     "unleashed/loopback",
+    "unleashed/module-loopback",
     "zynq/loopback",
+    "zynq/module-loopback",
 ];
 
-/// The run for which CI asks many frames.
-pub(super) const LONG_CAN: &str = "imx8mp/can";
+/// The runs for which CI asks many frames, and how many.
+pub(super) const LONG_CAN: [(&str, u32); 2] =
+    [("imx8mp/can", 20_000), ("rpi5/module-can", 100_000)];
 
 /// Known on every board. A guest's instructions take no time, so the delays that they make on silicon are missing here.
 pub(super) const BROKEN: &[(&str, &str)] = &[
@@ -106,6 +118,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@1", "touch@3"]),
             run("can+adc", "can,adc", &["can@2", "adc@0"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@1"]),
+            module("module-can", "can", &["can@2"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: MCSPI,
     },
@@ -179,6 +195,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@0", "touch@3"]),
             run("can+adc", "can,adc", &["can@2", "adc@3"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@0"]),
+            module("module-can", "can", &["can@2"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: SOON,
     },
@@ -208,6 +228,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@2", "touch@0"]),
             run("can+adc", "can,adc", &["can@0", "adc@2"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@2"]),
+            module("module-can", "can", &["can@0"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: DW,
     },
@@ -238,6 +262,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@0", "touch@1"]),
             run("can+adc", "can,adc", &["can@0", "adc@1"]),
             run("loopback", "loopback", &["jumper@0"]),
+            Run { options: "slowest=600000", ..module("module-spidev", "spidev", &["spidev@0"]) },
+            module("module-nor", "nor", &["flash@0"]),
+            module("module-can", "can", &["can@0"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: ATMEL,
     },
@@ -254,6 +282,11 @@ pub(super) static BOARDS: [Board; 10] = [
             // The clock that the block makes of this one is so much slower that the module's shortest time for a byte
             // has passed when the byte's last bit was captured: the guest's instructions take no time.
             run("loopback", "loopback", &["jumper@1=24900000"]),
+            // On a GPIO, which spi-sifive does not take: on its native lines the block changes no speed within a message.
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@1"]),
+            module("module-can", "can", &["can@1"]),
+            module("module-loopback", "loopback", &["jumper@1=24900000"]),
         ],
         broken: &[],
     },
@@ -269,6 +302,11 @@ pub(super) static BOARDS: [Board; 10] = [
             run("nor+touch", "nor,touch", &["flash@1", "touch@0"]),
             run("can+adc", "can,adc", &["can@2", "adc@3"]),
             run("loopback", "loopback", &["jumper@1"]),
+            // The slowest clock is 651 kHz, at which spi-cadence goes on where the module refuses.
+            Run { options: "slowest=700000", ..module("module-spidev", "spidev", &["spidev@0"]) },
+            module("module-nor", "nor", &["flash@1"]),
+            module("module-can", "can", &["can@2"]),
+            module("module-loopback", "loopback", &["jumper@1"]),
         ],
         broken: SOON,
     },

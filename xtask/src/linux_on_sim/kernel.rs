@@ -42,6 +42,8 @@ pub(super) struct Kernel {
     pub(super) linux: PathBuf,
     /// spi-loopback-test, which Linux has as a module only.
     pub(super) module: PathBuf,
+    /// Where it was built, for modules.
+    pub(super) tree: PathBuf,
     /// What it was built from, for people.
     pub(super) version: String,
 }
@@ -55,17 +57,22 @@ pub(super) fn obtain(work: &Path, ours: &Path, say: &dyn Fn(&str)) -> Result<Ker
     let kernel = Kernel {
         linux: dir.join("linux"),
         module: dir.join("spi-loopback-test.ko"),
+        tree: work.join(UNPACKED),
         version: package.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    if !(kernel.linux.is_file() && kernel.module.is_file()) {
+    let built = kernel.tree.join(".barewire-built");
+    let is_here = fs::read_to_string(&built).is_ok_and(|of| of == format!("{sum:016x}"));
+    if !(is_here && kernel.linux.is_file() && kernel.module.is_file()) {
         build(work, ours, &package, say).map_err(Stop::Broke)?;
-        let tree = work.join(UNPACKED);
+        let tree = &kernel.tree;
         fs::create_dir_all(&dir)
             .map_err(|e| broke(format!("cannot make {}: {e}", dir.display())))?;
         // The program comes last: its presence says that the rest is there.
         for (from, to) in [(MODULE, &kernel.module), ("linux", &kernel.linux)] {
             fs::copy(tree.join(from), to).map_err(|e| broke(format!("cannot keep {from}: {e}")))?;
         }
+        fs::write(&built, format!("{sum:016x}"))
+            .map_err(|e| broke(format!("cannot write {}: {e}", built.display())))?;
     }
     Ok(kernel)
 }

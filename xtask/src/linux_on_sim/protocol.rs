@@ -7,6 +7,7 @@
 //! CHECK name failed why
 //! CHECK name skipped why
 //! ACCESSES bytes reads writes   of the controller, for a message of that many bytes
+//! FRAME reads writes            of the controller, for a CAN frame there and back
 //! TRACED from to                the accesses of the controller, by number, that are one message's
 //! NOTE - text                   for people
 //! DONE                          it came to its end
@@ -14,6 +15,8 @@
 //!
 //! spi-loopback-test says how it ended in the kernel's log. The server says `TOLD text` of a chip, and
 //! `HARM violation` once for each rule of the wire that was broken. Every other line is the kernel's.
+
+use std::str::FromStr;
 
 use crate::check::{Check, Verdict};
 
@@ -30,6 +33,8 @@ pub(super) struct Accesses {
 pub(super) struct RunReport {
     pub(super) checks: Vec<Check>,
     pub(super) accesses: Vec<Accesses>,
+    /// Reads and writes of the controller for a CAN frame there and back.
+    pub(super) frame: Option<(f64, f64)>,
     /// The numbers of a message's first access, and of the one after its last.
     pub(super) traced: Option<(usize, usize)>,
     /// These accesses, a line each.
@@ -66,7 +71,11 @@ pub(super) fn read(
                 Some(accesses) => said.accesses.push(accesses),
                 None => said.checks.push(Check::unreadable(line)),
             },
-            "TRACED" => match traced(rest) {
+            "FRAME" => match pair(rest) {
+                Some(accesses) => said.frame = Some(accesses),
+                None => said.checks.push(Check::unreadable(line)),
+            },
+            "TRACED" => match pair(rest) {
                 Some(numbers) => said.traced = Some(numbers),
                 None => said.checks.push(Check::unreadable(line)),
             },
@@ -125,9 +134,9 @@ fn accesses(rest: &str) -> Option<Accesses> {
     Some(Accesses { bytes, reads, writes })
 }
 
-fn traced(rest: &str) -> Option<(usize, usize)> {
-    let (from, to) = rest.split_once(' ')?;
-    Some((from.parse().ok()?, to.parse().ok()?))
+fn pair<T: FromStr>(rest: &str) -> Option<(T, T)> {
+    let (one, other) = rest.split_once(' ')?;
+    Some((one.parse().ok()?, other.parse().ok()?))
 }
 
 /// What the guest said last, for a run that did not end.
@@ -176,7 +185,7 @@ mod tests {
 
     #[test]
     fn checks_figures_and_notes_are_read() {
-        let guest = "Linux 6.1\nCHECK a passed \nCHECK b failed no chip\nNOTE - text\nACCESSES 4 29 7.5\nTRACED 3 9\nDONE\n";
+        let guest = "Linux 6.1\nCHECK a passed \nCHECK b failed no chip\nNOTE - text\nACCESSES 4 29 7.5\nFRAME 180.5 90\nTRACED 3 9\nDONE\n";
         let said = read(guest, SERVER, &[], false);
         let expected = [
             ("a", Verdict::Passed),
@@ -186,6 +195,7 @@ mod tests {
         ];
         assert_eq!(verdicts(&said), expected);
         assert_eq!(said.accesses, [Accesses { bytes: 4, reads: 29.0, writes: 7.5 }]);
+        assert_eq!(said.frame, Some((180.5, 90.0)));
         assert_eq!(said.traced, Some((3, 9)));
         assert_eq!(said.notes, ["text"]);
     }

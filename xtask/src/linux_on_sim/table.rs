@@ -8,6 +8,8 @@ use crate::check::{Verdict, quoted};
 pub(super) struct Row {
     pub(super) board: &'static str,
     pub(super) run: &'static str,
+    /// Whether this project's module drove the controller.
+    pub(super) module: bool,
     pub(super) said: RunReport,
 }
 
@@ -36,14 +38,15 @@ fn each<'r>(rows: &'r [Row], of: impl Fn(&'r Row) -> &'static str) -> Vec<&'stat
 fn text(rows: &[Row]) -> String {
     let (boards, runs) = (each(rows, |row| row.board), each(rows, |row| row.run));
     let mut text = format!("{:<12}", "board");
+    let width = runs.iter().map(|run| run.len() + 1).max().unwrap_or(0).max(11);
     for run in &runs {
-        text += &format!("{run:<11}");
+        text += &format!("{run:<width$}");
     }
     for board in &boards {
         text = text.trim_end().to_owned() + &format!("\n{board:<12}");
         for run in &runs {
             let row = rows.iter().find(|row| row.board == *board && row.run == *run);
-            text += &format!("{:<11}", row.map_or_else(|| "-".into(), |row| cell(&row.said)));
+            text += &format!("{:<width$}", row.map_or_else(|| "-".into(), |row| cell(&row.said)));
         }
     }
     text = text.trim_end().to_owned() + "\n";
@@ -58,13 +61,17 @@ fn text(rows: &[Row]) -> String {
             text += &format!("{}/{}: {note}\n", row.board, row.run);
         }
     }
-    let counted: Vec<&Row> = rows.iter().filter(|row| !row.said.accesses.is_empty()).collect();
+    let counted = |row: &&Row| !row.said.accesses.is_empty() || row.said.frame.is_some();
+    let counted: Vec<&Row> = rows.iter().filter(counted).collect();
     if !counted.is_empty() {
-        text += "\nregister accesses of Linux's driver for a message of that many bytes, reads + writes\n";
+        text += "\nregister accesses, reads + writes: of a message of that many bytes, or of a CAN frame there and back\n";
         for row in counted {
-            text += &format!("{:<12}", row.board);
-            for accesses in &row.said.accesses {
-                let cell = format!("{}: {} + {}", accesses.bytes, accesses.reads, accesses.writes);
+            let messages = row.said.accesses.iter().map(|accesses| {
+                format!("{}: {} + {}", accesses.bytes, accesses.reads, accesses.writes)
+            });
+            let frame = row.said.frame.map(|(reads, writes)| format!("frame: {reads} + {writes}"));
+            text += &format!("{:<24}", format!("{}/{}", row.board, row.run));
+            for cell in messages.chain(frame) {
                 text += &format!("{cell:<22}");
             }
             text = text.trim_end().to_owned() + "\n";
@@ -85,7 +92,7 @@ fn cell(said: &RunReport) -> String {
     }
 }
 
-/// One line of JSON: `checks`, and `accesses` of the controllers.
+/// One line of JSON: `checks`, `accesses` of the controllers for messages, and for `frames` there and back.
 fn json(rows: &[Row]) -> String {
     let checks = rows.iter().flat_map(|row| {
         row.said.checks.iter().map(move |check| {
@@ -102,16 +109,27 @@ fn json(rows: &[Row]) -> String {
     let accesses = rows.iter().flat_map(|row| {
         row.said.accesses.iter().map(move |accesses| {
             format!(
-                "{{\"board\":{},\"bytes\":{},\"reads\":{},\"writes\":{}}}",
+                "{{\"board\":{},\"run\":{},\"bytes\":{},\"reads\":{},\"writes\":{}}}",
                 quoted(row.board),
+                quoted(row.run),
                 accesses.bytes,
                 accesses.reads,
                 accesses.writes
             )
         })
     });
+    let frames = rows.iter().filter_map(|row| {
+        let (reads, writes) = row.said.frame?;
+        Some(format!(
+            "{{\"board\":{},\"run\":{},\"reads\":{reads},\"writes\":{writes}}}",
+            quoted(row.board),
+            quoted(row.run)
+        ))
+    });
     let (checks, accesses): (Vec<_>, Vec<_>) = (checks.collect(), accesses.collect());
-    format!("{{\"checks\":[{}],\"accesses\":[{}]}}", checks.join(","), accesses.join(","))
+    let (checks, accesses) = (checks.join(","), accesses.join(","));
+    let frames = frames.collect::<Vec<_>>().join(",");
+    format!("{{\"checks\":[{checks}],\"accesses\":[{accesses}],\"frames\":[{frames}]}}")
 }
 
 #[cfg(test)]
@@ -128,12 +146,18 @@ mod tests {
             Row {
                 board: "a",
                 run: "nor",
+                module: false,
                 said: RunReport { checks: vec![passed.clone()], accesses, ..RunReport::default() },
             },
             Row {
                 board: "b",
                 run: "can",
-                said: RunReport { checks: vec![passed, failed], ..RunReport::default() },
+                module: false,
+                said: RunReport {
+                    checks: vec![passed, failed],
+                    frame: Some((180.5, 90.0)),
+                    ..RunReport::default()
+                },
             },
         ]
     }
@@ -146,7 +170,8 @@ mod tests {
         assert_eq!(lines[1], "a           passed 1   -");
         assert_eq!(lines[2], "b           -          FAILED 1/2");
         assert_eq!(lines[3], "FAILED b/can can: no \"can0\"");
-        assert!(text.contains("a           4: 2 + 1.5\n"), "{text}");
+        assert!(text.contains("a/nor                   4: 2 + 1.5\n"), "{text}");
+        assert!(text.contains("b/can                   frame: 180.5 + 90\n"), "{text}");
         assert!(text.ends_with("linux-on-sim: 2 passed, 1 failed, 0 skipped"));
     }
 
@@ -157,7 +182,8 @@ mod tests {
         assert!(line.contains("\"why\":\"no \\\"can0\\\"\""), "{line}");
         assert!(
             line.ends_with(
-                "\"accesses\":[{\"board\":\"a\",\"bytes\":4,\"reads\":2,\"writes\":1.5}]}"
+                "\"accesses\":[{\"board\":\"a\",\"run\":\"nor\",\"bytes\":4,\"reads\":2,\"writes\":1.5}],\
+                 \"frames\":[{\"board\":\"b\",\"run\":\"can\",\"reads\":180.5,\"writes\":90}]}"
             )
         );
     }

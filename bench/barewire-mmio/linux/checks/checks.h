@@ -14,6 +14,8 @@ __attribute__((format(printf, 2, 3))) void skipped(const char *name, const char 
 void judge(const char *name, bool right, const char *why);
 /* "ACCESSES bytes reads writes": what one message of that many bytes costs at the controller. */
 void accesses(size_t bytes, double reads, double writes);
+/* "FRAME reads writes": what a frame there and back costs at the controller. */
+void frame_accesses(double reads, double writes);
 /* "TRACED from to": which accesses of the controller, as the kernel counts them, belong to one message. */
 void traced(unsigned long from, unsigned long to);
 /* A figure for people. */
@@ -29,6 +31,11 @@ unsigned long counted(const char *which);
 unsigned int random_number(void);
 /* A number of the kernel's command line, name=number; otherwise the default. */
 unsigned long option(const char *name, unsigned long otherwise);
+
+/* Binds this project's module in place of Linux's driver of the controller; false, and a check has failed. */
+bool take_module(void);
+/* And gives the controller back to Linux's driver. */
+void leave_module(void);
 
 void check_loopback(void);
 void check_spidev(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The guest's only program: mounts what it needs, does the checks that the kernel's command line names
- * (checks=nor,touch; all at once), and powers off.
+ * (checks=nor,touch; all at once), and powers off. With module=1 the controller's driver is this project's module.
  *
  * The time in the guest is virtual: whoever sleeps takes no time of the host's.
  */
@@ -113,6 +113,15 @@ void accesses(size_t bytes, double reads, double writes)
 {
 	char text[128];
 	int length = snprintf(text, sizeof(text), "ACCESSES %zu %g %g\n", bytes, reads, writes);
+
+	if (write(1, text, length) != length)
+		_exit(1);
+}
+
+void frame_accesses(double reads, double writes)
+{
+	char text[128];
+	int length = snprintf(text, sizeof(text), "FRAME %g %g\n", reads, writes);
 
 	if (write(1, text, length) != length)
 		_exit(1);
@@ -233,6 +242,7 @@ static void too_late(int signal)
 int main(void)
 {
 	char *list, *end;
+	bool is_module;
 
 	mkdir("/proc", 0755);
 	mkdir("/sys", 0755);
@@ -246,6 +256,9 @@ int main(void)
 	content("/proc/cmdline", command_line + 1, sizeof(command_line) - 1);
 	command_line[0] = ' ';
 	list = strstr(command_line, " checks=");
+	is_module = option("module", 0);
+	if (is_module && !take_module())
+		list = NULL;
 	if (list) {
 		char names[256];
 
@@ -254,6 +267,8 @@ int main(void)
 		if (end)
 			*end = 0;
 		wanted(names);
+		if (is_module)
+			leave_module();
 	}
 	if (write(1, "DONE\n", 5) == 5)
 		sync();

@@ -7,7 +7,7 @@ use super::super::board::Arch;
 use super::super::boot::Files;
 use super::super::build::{self, Dirs};
 use super::super::packages::Kernel;
-use crate::kernel_object;
+use crate::kernel_object::Half;
 use crate::tool;
 
 /// The programs that are the same for all kernels, linked statically, and the words of the scripts.
@@ -31,9 +31,10 @@ pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
 
 /// Builds the Rust half for an architecture, with a feature of that crate if it is not empty.
 pub(super) fn rust(dirs: &Dirs, arch: Arch, feature: &str) -> Result<PathBuf, String> {
-    let (cargo, log) = (dirs.work.join("cargo-module"), dirs.made("log", "cargo-module.log")?);
     let object = dirs.made(&format!("rust{feature}-{}", arch.linux()), "rust.o")?;
-    kernel_object::build(&dirs.root, &cargo, arch.machine(), feature, &object, &log)?;
+    let (cargo, log) = (dirs.work.join("cargo-module"), dirs.made("log", "cargo-module.log")?);
+    let half = Half { feature, ..arch.machine().half(&dirs.root, &cargo, &log) };
+    half.build(&object)?;
     Ok(object)
 }
 
@@ -69,7 +70,8 @@ pub(super) fn clients(
         ("barewire.symvers", &*module.with_file_name("Module.symvers")),
     ];
     let first = made(dirs, kernel, arch, (&folder, name), &sources, &others)?;
-    let files = CLIENTS.map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
+    let files =
+        CLIENTS.map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
     Ok(files.into())
 }
 
@@ -84,6 +86,12 @@ fn made(
 ) -> Result<PathBuf, String> {
     let module = dirs.made(folder, &format!("{name}.ko"))?;
     let place = module.parent().unwrap_or(&module);
+    copied(sources, others, place)?;
+    build::make_module(dirs, kernel, arch, module)
+}
+
+/// Copies a folder of sources and other files to a place where a module is built.
+pub(crate) fn copied(sources: &Path, others: &[(&str, &Path)], place: &Path) -> Result<(), String> {
     let listed =
         fs::read_dir(sources).map_err(|e| format!("cannot read {}: {e}", sources.display()))?;
     let mut files: Vec<(String, PathBuf)> = listed
@@ -99,5 +107,5 @@ fn made(
             fs::write(&to, content).map_err(|e| format!("cannot write {}: {e}", to.display()))?;
         }
     }
-    build::make_module(dirs, kernel, arch, module)
+    Ok(())
 }

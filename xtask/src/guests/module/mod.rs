@@ -6,7 +6,7 @@
 //! it by the kernel's own clients, and bind the kernel's driver again. [`counts`] compares what clients cost with either.
 //! docs/kernel.md says how to use it.
 
-mod build;
+pub(crate) mod build;
 mod counts;
 mod dkms;
 

@@ -1,0 +1,140 @@
+//! Accesses of this project's module, and of CAN frames with either driver, beside the reviewed table.
+//!
+//! The table is `bench/barewire-mmio/tests/it/module.txt`: a run, what was counted (a message of so many bytes, or a CAN
+//! frame there and back), reads, writes. Time in the guest is virtual, so the figures are the same on every machine.
+
+use std::fs;
+use std::path::Path;
+
+use super::protocol::RunReport;
+use super::table::Row;
+use crate::check::{Check, Verdict, is_blessing};
+
+const TABLE: &str = "bench/barewire-mmio/tests/it/module.txt";
+const HEAD: &str = "run                      of         reads    writes\n";
+
+/// A line of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figure {
+    /// `BOARD/RUN`.
+    run: String,
+    /// A number of bytes, or `frame`.
+    of: String,
+    reads: f64,
+    writes: f64,
+}
+
+impl Figure {
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.split_whitespace();
+        let (run, of) = (parts.next()?.to_owned(), parts.next()?.to_owned());
+        let (reads, writes) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { run, of, reads, writes })
+    }
+
+    fn told(&self) -> String {
+        let Self { run, of, reads, writes } = self;
+        format!("{run:<24} {of:<7} {reads:>8} {writes:>9}\n")
+    }
+}
+
+/// The reviewed table.
+pub(super) fn read(root: &Path) -> Result<Vec<Figure>, String> {
+    let text =
+        fs::read_to_string(root.join(TABLE)).map_err(|e| format!("cannot read {TABLE}: {e}"))?;
+    let line =
+        |line: &str| Figure::parse(line).ok_or_else(|| format!("{TABLE}: cannot read `{line}`"));
+    text.lines().skip(1).map(line).collect()
+}
+
+/// What a run counted. The messages of Linux's drivers have a table of their own.
+fn counted(run: &str, is_module: bool, said: &RunReport) -> Vec<Figure> {
+    let figure = |of: String, reads, writes| Figure { run: run.to_owned(), of, reads, writes };
+    let messages = said.accesses.iter().filter(|_| is_module);
+    let messages = messages.map(|of| figure(of.bytes.to_string(), of.reads, of.writes));
+    let frame = said.frame.map(|(reads, writes)| figure("frame".into(), reads, writes));
+    messages.chain(frame).collect()
+}
+
+/// Compares what a run counted with the reviewed figures. There is no check if it counted nothing.
+pub(super) fn judge(
+    run: &str,
+    is_module: bool,
+    said: &RunReport,
+    reviewed: &[Figure],
+) -> Option<Check> {
+    let counted = counted(run, is_module, said);
+    if counted.is_empty() {
+        return None;
+    }
+    let own: Vec<&Figure> = reviewed.iter().filter(|figure| figure.run == run).collect();
+    if own.iter().copied().eq(&counted) {
+        return Some(Check::new("figures", Verdict::Passed, ""));
+    }
+    let why = match is_blessing() {
+        true => "table written: review it and run again".into(),
+        false => {
+            let told = |figures: &[&Figure]| {
+                let each = |figure: &&Figure| {
+                    format!("{}: {} + {}", figure.of, figure.reads, figure.writes)
+                };
+                figures.iter().map(each).collect::<Vec<_>>().join(", ")
+            };
+            let now = told(&counted.iter().collect::<Vec<_>>());
+            format!("counted {now}; {TABLE} has {}", told(&own))
+        }
+    };
+    Some(Check::new("figures", Verdict::Failed, why))
+}
+
+/// Writes what was counted, if that is asked. Runs that were not done keep their lines.
+pub(super) fn bless(root: &Path, reviewed: &[Figure], rows: &[Row]) -> Result<(), String> {
+    if !is_blessing() {
+        return Ok(());
+    }
+    let name = |row: &Row| format!("{}/{}", row.board, row.run);
+    let new = rows.iter().flat_map(|row| counted(&name(row), row.module, &row.said));
+    let new: Vec<Figure> = new.collect();
+    let is_old = |figure: &&Figure| new.iter().all(|newer| newer.run != figure.run);
+    let mut all: Vec<Figure> = reviewed.iter().filter(is_old).chain(&new).cloned().collect();
+    // Stable: the figures of a run keep their order.
+    all.sort_by(|one, other| one.run.cmp(&other.run));
+    let text = all.iter().map(Figure::told).fold(HEAD.to_owned(), |text, line| text + &line);
+    fs::write(root.join(TABLE), text).map_err(|e| format!("cannot write {TABLE}: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::protocol::Accesses;
+    use super::*;
+
+    fn said() -> RunReport {
+        let accesses = vec![Accesses { bytes: 4, reads: 9.0, writes: 1.0 }];
+        RunReport { accesses, frame: Some((180.5, 90.0)), ..RunReport::default() }
+    }
+
+    #[test]
+    fn a_line_is_read_and_written() {
+        let figure = Figure::parse("imx8mp/can frame 180.5 90").expect("a line");
+        assert_eq!(Figure::parse(&figure.told()), Some(figure));
+        assert_eq!(Figure::parse("imx8mp/can frame 180.5"), None);
+    }
+
+    #[test]
+    fn messages_are_the_modules_and_frames_are_of_both() {
+        let lines = |module| counted("a/b", module, &said()).len();
+        assert_eq!((lines(true), lines(false)), (2, 1));
+    }
+
+    #[test]
+    fn another_figure_fails() {
+        let figures = counted("a/b", true, &said());
+        let verdict = |figures: &[Figure]| judge("a/b", true, &said(), figures).map(|c| c.verdict);
+        assert_eq!(verdict(&figures), Some(Verdict::Passed));
+        assert_eq!(verdict(&figures[..1]), Some(Verdict::Failed));
+        let mut other = figures.clone();
+        other[1].reads += 0.5;
+        assert_eq!(verdict(&other), Some(Verdict::Failed));
+        assert_eq!(judge("a/b", true, &RunReport::default(), &figures), None);
+    }
+}
