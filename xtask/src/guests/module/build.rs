@@ -28,6 +28,20 @@ const OFFERED: [&str; 14] = [
     "bw_exchange_pl022",
     "bw_reclaim",
 ];
+/// Those of [`OFFERED`] that a message or a prepared access calls: no panic is reachable from them.
+const MESSAGE_PATH: [&str; 11] = [
+    "bw_configure",
+    "bw_exchange",
+    "bw_run",
+    "bw_resume",
+    "bw_arm",
+    "bw_takes_selected",
+    "bw_exchange_ecspi",
+    "bw_exchange_bcm2835",
+    "bw_exchange_pl022",
+    "bw_reclaim",
+    "bw_leave",
+];
 /// The functions of the C half that it calls. The kernel's own are not its affair.
 const WANTED: [&str; 4] = ["bw_line_set", "bw_now_ns", "bw_panicked", "bw_wait_ns"];
 
@@ -75,10 +89,25 @@ pub(super) fn rust(dirs: &Dirs, arch: Arch, feature: &str) -> Result<PathBuf, St
     let object = dirs.made(&format!("rust{feature}-{}", arch.linux()), "rust.o")?;
     let tool = |name: &str| Command::new(format!("{}{name}", arch.cross()));
     // Everything that the C half's calls reach, and nothing else.
-    let mut link = tool("ld");
-    link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
-    link.args(OFFERED.iter().flat_map(|name| ["-u", name])).arg("-o").arg(&object).arg(&archive);
-    tool::answer(&mut link)?;
+    let linked = |names: &[&str], object: &Path| {
+        let mut link = tool("ld");
+        link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
+        link.args(names.iter().flat_map(|name| ["-u", name])).arg("-o").arg(object).arg(&archive);
+        tool::answer(&mut link)
+    };
+    linked(&OFFERED, &object)?;
+    if feature.is_empty() {
+        let messages = object.with_file_name("messages.o");
+        linked(&MESSAGE_PATH, &messages)?;
+        let names = tool::answer(tool("nm").arg(&messages))?;
+        if let Some(name) = panic(&String::from_utf8_lossy(&names)) {
+            return Err(format!(
+                "a message can panic: {name} is reachable from {}; see who calls it in {}",
+                MESSAGE_PATH.join(", "),
+                messages.display()
+            ));
+        }
+    }
     let mut strip = tool("objcopy");
     strip.args(
         [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
@@ -93,6 +122,12 @@ pub(super) fn rust(dirs: &Dirs, arch: Arch, feature: &str) -> Result<PathBuf, St
             Err(format!("the Rust half of the module needs {name}, which the C half has not"))
         }
     }
+}
+
+/// The first symbol of nm's that belongs to a panic.
+fn panic(names: &str) -> Option<&str> {
+    let mut names = names.lines().filter_map(|line| line.split_whitespace().last());
+    names.find(|name| name.contains("panick") || name.contains("slice_index_fail"))
 }
 
 /// The first undefined symbol of nm's that the C half does not have.
@@ -176,6 +211,15 @@ mod tests {
             None
         );
         assert_eq!(stranger("         U bw_line_set\n         U memcpy\n"), Some("memcpy"));
+    }
+
+    #[test]
+    fn a_panic_that_a_message_reaches_is_found() {
+        let clean = "0000 T bw_run\n     U bw_line_set\n";
+        assert_eq!(panic(clean), None);
+        assert_eq!(panic(&format!("{clean}     U bw_panicked\n")), Some("bw_panicked"));
+        assert!(panic("0000 t _RNvNtCs3g5_4core9panicking5panic\n").is_some());
+        assert!(MESSAGE_PATH.iter().all(|name| OFFERED.contains(name)));
     }
 
     #[test]
