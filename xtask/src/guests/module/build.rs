@@ -88,32 +88,29 @@ pub(super) fn rust(dirs: &Dirs, arch: Arch, feature: &str) -> Result<PathBuf, St
     let archive = cargo.join(target(arch)).join("release/libbarewire_kernel.a");
     let object = dirs.made(&format!("rust{feature}-{}", arch.linux()), "rust.o")?;
     let tool = |name: &str| Command::new(format!("{}{name}", arch.cross()));
-    // Everything that the C half's calls reach, and nothing else.
+    // Everything that these reach, and nothing else. With the compiler's bitcode nm would see no symbols.
     let linked = |names: &[&str], object: &Path| {
         let mut link = tool("ld");
         link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
         link.args(names.iter().flat_map(|name| ["-u", name])).arg("-o").arg(object).arg(&archive);
-        tool::answer(&mut link)
+        tool::answer(&mut link)?;
+        let mut strip = tool("objcopy");
+        strip.args(
+            [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
+                .map(|of| format!("--remove-section={of}")),
+        );
+        tool::answer(strip.arg(object))
     };
     linked(&OFFERED, &object)?;
+    // The feature is for panics.
     if feature.is_empty() {
         let messages = object.with_file_name("messages.o");
         linked(&MESSAGE_PATH, &messages)?;
         let names = tool::answer(tool("nm").arg(&messages))?;
-        if let Some(name) = panic(&String::from_utf8_lossy(&names)) {
-            return Err(format!(
-                "a message can panic: {name} is reachable from {}; see who calls it in {}",
-                MESSAGE_PATH.join(", "),
-                messages.display()
-            ));
+        if let Some(wrong) = panic(&String::from_utf8_lossy(&names)) {
+            return Err(format!("{wrong}: {}", messages.display()));
         }
     }
-    let mut strip = tool("objcopy");
-    strip.args(
-        [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
-            .map(|of| format!("--remove-section={of}")),
-    );
-    tool::answer(strip.arg(&object))?;
     let undefined = tool::answer(tool("nm").arg("-u").arg(&object))?;
     let undefined = String::from_utf8_lossy(&undefined).into_owned();
     match stranger(&undefined) {
@@ -124,10 +121,16 @@ pub(super) fn rust(dirs: &Dirs, arch: Arch, feature: &str) -> Result<PathBuf, St
     }
 }
 
-/// The first symbol of nm's that belongs to a panic.
-fn panic(names: &str) -> Option<&str> {
-    let mut names = names.lines().filter_map(|line| line.split_whitespace().last());
-    names.find(|name| name.contains("panick") || name.contains("slice_index_fail"))
+/// What is wrong with nm's symbols of the message path: one that belongs to a panic, or a function of the path that is not there.
+fn panic(names: &str) -> Option<String> {
+    let names: Vec<&str> =
+        names.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    if let Some(missing) = MESSAGE_PATH.iter().find(|name| !names.contains(name)) {
+        return Some(format!("nm does not show {missing}"));
+    }
+    let found =
+        names.iter().find(|name| name.contains("panick") || name.contains("slice_index_fail"));
+    Some(format!("a message can panic: it reaches {}; objdump -dr shows who calls it", found?))
 }
 
 /// The first undefined symbol of nm's that the C half does not have.
@@ -167,7 +170,8 @@ pub(super) fn clients(
         ("barewire.symvers", &*module.with_file_name("Module.symvers")),
     ];
     let first = made(dirs, kernel, arch, (&folder, name), &sources, &others)?;
-    let files = CLIENTS.map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
+    let files =
+        CLIENTS.map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
     Ok(files.into())
 }
 
@@ -215,10 +219,13 @@ mod tests {
 
     #[test]
     fn a_panic_that_a_message_reaches_is_found() {
-        let clean = "0000 T bw_run\n     U bw_line_set\n";
-        assert_eq!(panic(clean), None);
-        assert_eq!(panic(&format!("{clean}     U bw_panicked\n")), Some("bw_panicked"));
-        assert!(panic("0000 t _RNvNtCs3g5_4core9panicking5panic\n").is_some());
+        let clean = MESSAGE_PATH.map(|name| format!("0000 T {name}\n")).concat();
+        assert_eq!(panic(&clean), None);
+        assert!(panic(&format!("{clean}     U bw_panicked\n")).is_some());
+        let called = "0000 t _RNvNtCs3g5_4core9panicking5panic\n";
+        assert!(panic(&format!("{clean}{called}")).is_some_and(|why| why.contains("5panic")));
+        // A tool that shows nothing proves nothing.
+        assert!(panic("").is_some_and(|why| why.contains("does not show")));
         assert!(MESSAGE_PATH.iter().all(|name| OFFERED.contains(name)));
     }
 

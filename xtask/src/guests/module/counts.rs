@@ -41,8 +41,7 @@ pub(super) fn pairs(counts: &Counts) -> Pairs {
     };
     let ours = counts.iter().filter_map(|((board, path), count)| {
         let path = path.strip_prefix("ours-")?;
-        let linux = of(board, "linux", path)
-            .or_else(|| of(board, "linux", &beside(path)))?;
+        let linux = of(board, "linux", path).or_else(|| of(board, "linux", &beside(path)))?;
         Some(((board.clone(), path.to_owned()), (linux, *count)))
     });
     ours.collect()
