@@ -60,6 +60,21 @@ const OFFERED: [&str; 15] = [
     "bw_exchange_other",
     "bw_reclaim",
 ];
+/// Those of [`OFFERED`] that a message or a prepared access calls: no panic is reachable from them.
+const MESSAGE_PATH: [&str; 12] = [
+    "bw_configure",
+    "bw_exchange",
+    "bw_run",
+    "bw_resume",
+    "bw_arm",
+    "bw_takes_selected",
+    "bw_exchange_ecspi",
+    "bw_exchange_bcm2835",
+    "bw_exchange_pl022",
+    "bw_exchange_other",
+    "bw_reclaim",
+    "bw_leave",
+];
 /// The functions of the C half that it calls. The kernel's own are not its affair.
 const WANTED: [&str; 4] = ["bw_line_set", "bw_now_ns", "bw_panicked", "bw_wait_ns"];
 
@@ -101,17 +116,29 @@ impl Half<'_> {
         tool::run(&mut build, log)?;
         let archive: PathBuf = cargo.join(machine.target).join("release/libbarewire_kernel.a");
         let tool = |name: &str| Command::new(format!("{}{name}", machine.cross));
-        // Everything that the C half's calls reach, and nothing else.
-        let mut link = tool("ld");
-        link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
-        link.args(OFFERED.iter().flat_map(|name| ["-u", name])).arg("-o").arg(object).arg(&archive);
-        tool::answer(&mut link)?;
-        let mut strip = tool("objcopy");
-        strip.args(
-            [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
-                .map(|of| format!("--remove-section={of}")),
-        );
-        tool::answer(strip.arg(object))?;
+        // Everything that these reach, and nothing else. With the compiler's bitcode nm would see no symbols.
+        let linked = |names: &[&str], object: &Path| {
+            let mut link = tool("ld");
+            link.args(["-r", "-S", "--gc-sections", "-e", "bw_run"]);
+            link.args(names.iter().flat_map(|name| ["-u", name]));
+            tool::answer(link.arg("-o").arg(object).arg(&archive))?;
+            let mut strip = tool("objcopy");
+            strip.args(
+                [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
+                    .map(|of| format!("--remove-section={of}")),
+            );
+            tool::answer(strip.arg(object))
+        };
+        linked(&OFFERED, object)?;
+        // One feature is for panics; user-mode Linux's registers are checked, since they are no part of a board.
+        if feature.is_empty() {
+            let messages = cargo.join(format!("messages-{}.o", machine.linux));
+            linked(&MESSAGE_PATH, &messages)?;
+            let names = tool::answer(tool("nm").arg(&messages))?;
+            if let Some(wrong) = panic(&String::from_utf8_lossy(&names)) {
+                return Err(format!("{wrong}: {}", messages.display()));
+            }
+        }
         let undefined = tool::answer(tool("nm").arg("-u").arg(object))?;
         let undefined = String::from_utf8_lossy(&undefined).into_owned();
         match stranger(&undefined, others) {
@@ -121,6 +148,18 @@ impl Half<'_> {
             }
         }
     }
+}
+
+/// What is wrong with nm's symbols of the message path: one that belongs to a panic, or a function of the path that is not there.
+fn panic(names: &str) -> Option<String> {
+    let names: Vec<&str> =
+        names.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    if let Some(missing) = MESSAGE_PATH.iter().find(|name| !names.contains(name)) {
+        return Some(format!("nm does not show {missing}"));
+    }
+    let found =
+        names.iter().find(|name| name.contains("panick") || name.contains("slice_index_fail"));
+    Some(format!("a message can panic: it reaches {}; objdump -dr shows who calls it", found?))
 }
 
 /// The first undefined symbol of nm's that is neither the C half's nor one of the others.
@@ -150,6 +189,18 @@ mod tests {
         for name in OFFERED.iter().chain(&WANTED) {
             assert!(header.contains(&format!(" {name}(")), "{name}");
         }
+    }
+
+    #[test]
+    fn a_panic_that_a_message_reaches_is_found() {
+        let clean = MESSAGE_PATH.map(|name| format!("0000 T {name}\n")).concat();
+        assert_eq!(panic(&clean), None);
+        assert!(panic(&format!("{clean}     U bw_panicked\n")).is_some());
+        let called = "0000 t _RNvNtCs3g5_4core9panicking5panic\n";
+        assert!(panic(&format!("{clean}{called}")).is_some_and(|why| why.contains("5panic")));
+        // A tool that shows nothing proves nothing.
+        assert!(panic("").is_some_and(|why| why.contains("does not show")));
+        assert!(MESSAGE_PATH.iter().all(|name| OFFERED.contains(name)));
     }
 
     /// Who builds by hand names them all.

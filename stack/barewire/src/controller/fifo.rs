@@ -179,12 +179,12 @@ impl Flow {
             let frame = |at| data.tx()?.get(self.cut.bytes(at..at + 1));
             return block.put(words.map(|at| frame(at).map_or(0, |frame| pack(frame, word_bytes))));
         }
-        match data.tx().map(|tx| &tx[self.cut.bytes(words.clone())]) {
+        match data.tx().and_then(|tx| tx.get(self.cut.bytes(words.clone()))) {
             None => block.put(words.map(|_| 0)),
             // A byte is a word of the FIFO: no packing.
             Some(tx) if frame_bytes == 1 => block.put(tx.iter().map(|&byte| byte.into())),
             Some(tx) => {
-                let frames = tx.chunks_exact(frame_bytes.into());
+                let frames = tx.chunks_exact(usize::from(frame_bytes).max(1));
                 block.put(frames.map(|bytes| pack(bytes, word_bytes)));
             }
         }
@@ -214,13 +214,13 @@ impl Flow {
             });
             return true;
         }
-        match data.rx_mut().map(|rx| &mut rx[self.cut.bytes(words)]) {
+        match data.rx_mut().and_then(|rx| rx.get_mut(self.cut.bytes(words))) {
             None => block.discard(ready),
             Some(rx) if frame_bytes == 1 => {
                 block.take(rx.iter_mut(), |byte, word| *byte = word as u8);
             }
             Some(rx) => {
-                let frames = rx.chunks_exact_mut(frame_bytes.into());
+                let frames = rx.chunks_exact_mut(usize::from(frame_bytes).max(1));
                 block.take(frames, |bytes, word| unpack(word, bytes, word_bytes));
             }
         }

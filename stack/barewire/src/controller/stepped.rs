@@ -63,8 +63,7 @@ pub fn start_message<W: Stepped + ?Sized>(
 /// # Errors
 /// As [`run_message`](super::run_message).
 ///
-/// # Panics
-/// If another message was started, or the message is over.
+/// A message that is over has ended: the chip is deselected again.
 pub fn resume_message<W: Stepped + ?Sized>(
     wire: &mut W,
     preset: &Preset,
@@ -72,7 +71,9 @@ pub fn resume_message<W: Stepped + ?Sized>(
 ) -> Poll<Result<usize, Unfinished>> {
     let mut progress = *wire.progress();
     let mut selected = SelectedChip::again(wire, preset);
-    let transfer = &mut message[progress.transfer_index];
+    let Some(transfer) = message.get_mut(progress.transfer_index) else {
+        return go_on(selected, message, progress);
+    };
     match selected.wire.advance(preset, &transfer.plan, &mut transfer.data) {
         Poll::Pending => {
             selected.keep();

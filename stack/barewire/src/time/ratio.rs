@@ -6,20 +6,22 @@
 
 /// `n / d`, and the rest.
 ///
-/// # Panics
-/// If `d` is 0.
+/// All ones if `d` is 0.
 // A call where the processor has no such division: it is not a few instructions then.
 #[cfg(not(feature = "small"))]
 #[cfg_attr(target_pointer_width = "64", inline)]
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) const fn divide(n: u64, d: u32) -> (u64, u32) {
+    // In place of the division's own test: a message has no way to a panic.
+    if d == 0 {
+        return (u64::MAX, 0);
+    }
     (n / d as u64, (n % d as u64) as u32)
 }
 
 /// `n / d`, and the rest.
 ///
-/// # Panics
-/// If `d` is 0.
+/// All ones if `d` is 0.
 #[cfg(feature = "small")]
 #[inline(never)]
 pub(crate) const fn divide(n: u64, d: u32) -> (u64, u32) {
@@ -28,7 +30,9 @@ pub(crate) const fn divide(n: u64, d: u32) -> (u64, u32) {
 
 #[cfg(any(test, feature = "small"))]
 const fn bit_by_bit(n: u64, d: u32) -> (u64, u32) {
-    assert!(d > 0, "a division by zero");
+    if d == 0 {
+        return (u64::MAX, 0);
+    }
     // Of `rest`, 33 bits at most are used: it is below `d` before the shift.
     let (mut quotient, mut rest, mut bit) = (n, 0_u64, 0);
     while bit < u64::BITS {
@@ -58,18 +62,12 @@ const fn ratio(a: u64, b: u32, c: u32) -> (u64, bool) {
     if upper > u32::MAX as u64 { (u64::MAX, false) } else { (upper << 32 | lower, rest > 0) }
 }
 
-/// `a × b / c`, rounded down. Saturates.
-///
-/// # Panics
-/// If `c` is 0.
+/// `a × b / c`, rounded down. Saturates, also where `c` is 0.
 pub(crate) const fn mul_div(a: u64, b: u32, c: u32) -> u64 {
     ratio(a, b, c).0
 }
 
-/// `a × b / c`, rounded up. Saturates.
-///
-/// # Panics
-/// If `c` is 0.
+/// `a × b / c`, rounded up. Saturates, also where `c` is 0.
 pub(crate) const fn mul_div_ceil(a: u64, b: u32, c: u32) -> u64 {
     let (quotient, cut) = ratio(a, b, c);
     quotient.saturating_add(cut as u64)
@@ -77,8 +75,7 @@ pub(crate) const fn mul_div_ceil(a: u64, b: u32, c: u32) -> u64 {
 
 /// `n / d`, rounded up.
 ///
-/// # Panics
-/// If `d` is 0.
+/// All ones if `d` is 0.
 pub(crate) const fn div_ceil(n: u64, d: u32) -> u64 {
     let (quotient, rest) = divide(n, d);
     quotient + (rest > 0) as u64
@@ -86,16 +83,14 @@ pub(crate) const fn div_ceil(n: u64, d: u32) -> u64 {
 
 /// `n / d`, rounded down.
 ///
-/// # Panics
-/// If `d` is 0.
+/// All ones if `d` is 0.
 pub(crate) const fn quotient(n: u32, d: u32) -> u32 {
     divide(n as u64, d).0 as u32
 }
 
 /// `n / d`, rounded up.
 ///
-/// # Panics
-/// If `d` is 0.
+/// All ones if `d` is 0.
 pub(crate) const fn quotient_ceil(n: u32, d: u32) -> u32 {
     div_ceil(n as u64, d) as u32
 }

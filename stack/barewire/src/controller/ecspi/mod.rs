@@ -234,13 +234,19 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let timer_hz = self.timer.frequency_hz();
         let ticks = self.config.half_clock_ticks(self.state.conreg, halves, timer_hz);
         self.wait_ticks(ticks);
-        self.poll(CONREG, XCH, 0, 4)
+        self.poll::<CONREG>(XCH, 0, 4)
     }
 
-    /// Polls until the bits `mask` of the register at `offset` equal `wanted`.
+    /// Polls until the bits `mask` of the register at `OFFSET` equal `wanted`. A constant: the register's existence is then
+    /// checked by the compiler.
     #[inline(always)]
-    fn poll(&mut self, offset: u32, mask: u32, wanted: u32, bytes: usize) -> Result<(), Stopped> {
-        poll(self, |this| this.wire_ns(bytes), |this| this.regs.read(offset) & mask == wanted)
+    fn poll<const OFFSET: u32>(
+        &mut self,
+        mask: u32,
+        wanted: u32,
+        bytes: usize,
+    ) -> Result<(), Stopped> {
+        poll(self, |this| this.wire_ns(bytes), |this| this.regs.read(OFFSET) & mask == wanted)
     }
 
     /// Reads a received word of 1 to 4 bytes into `rx`.
@@ -278,7 +284,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         self.set_conreg(plan.control & !BURST_LENGTH | burst_length(data.len()));
         let word = data.tx().map_or(0, |tx| pack(tx, plan.word_bytes()));
         self.regs.write(TXDATA, word);
-        self.poll(STATREG, RR, RR, data.len())?;
+        self.poll::<STATREG>(RR, RR, data.len())?;
         match data.rx_mut() {
             Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes()),
             None => self.regs.discard_n(RXDATA, 1),
@@ -297,14 +303,17 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
     ) -> Result<(), Stopped> {
         let conreg = plan.control & !BURST_LENGTH | burst_length(span.len());
         self.set_conreg(conreg);
-        let word = data.tx().map_or(0, |tx| pack(&tx[span.clone()], plan.word_bytes()));
+        let word = data
+            .tx()
+            .and_then(|tx| tx.get(span.clone()))
+            .map_or(0, |tx| pack(tx, plan.word_bytes()));
         self.regs.write(TXDATA, word);
         if conreg & SMC == 0 {
             self.start_burst();
         }
-        self.poll(STATREG, RR, RR, span.len())?;
-        match data.rx_mut() {
-            Some(rx) => unpack(self.regs.read(RXDATA), &mut rx[span], plan.word_bytes()),
+        self.poll::<STATREG>(RR, RR, span.len())?;
+        match data.rx_mut().and_then(|rx| rx.get_mut(span)) {
+            Some(rx) => unpack(self.regs.read(RXDATA), rx, plan.word_bytes()),
             None => self.regs.discard_n(RXDATA, 1),
         }
         if conreg & SMC == 0 { self.end_burst(preset) } else { Ok(()) }
@@ -400,7 +409,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let come = match data.rx_mut() {
             _ if status & (RR | RDR | RF) == 0 => 0,
             Some(rx) if plan.word_bytes() == 1 => {
-                let bytes = &mut rx[span.bytes(in_flight.clone())];
+                let bytes = rx.get_mut(span.bytes(in_flight.clone())).unwrap_or_default();
                 in_flight.len() - self.drain_bytes(bytes, status)
             }
             _ => {
@@ -453,7 +462,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let Some(tx) = tx else {
             return self.regs.write_each(TXDATA, words.map(|_| 0));
         };
-        let (short, whole) = rchunks::<4>(&tx[span.bytes(words)]);
+        let (short, whole) = rchunks::<4>(tx.get(span.bytes(words)).unwrap_or_default());
         let word_bytes = plan.word_bytes();
         if !short.is_empty() {
             self.regs.write(TXDATA, pack(short, word_bytes));
@@ -477,7 +486,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         let Some(rx) = data.rx_mut() else {
             return self.regs.discard_n(RXDATA, words.len());
         };
-        let (short, whole) = rchunks_mut::<4>(&mut rx[span.bytes(words)]);
+        let (short, whole) = rchunks_mut::<4>(rx.get_mut(span.bytes(words)).unwrap_or_default());
         let word_bytes = plan.word_bytes();
         if !short.is_empty() {
             unpack(self.regs.read(RXDATA), short, word_bytes);
@@ -497,7 +506,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         plan: &Plan,
         data: &mut Data<'_>,
     ) -> Result<(), Stopped> {
-        let len = usize::from(plan.word_bytes());
+        let len = usize::from(plan.word_bytes()).max(1);
         for start in (0..data.len()).step_by(len) {
             if start > 0 {
                 self.wait_ticks(plan.word_delay_ticks);

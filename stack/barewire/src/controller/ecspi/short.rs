@@ -139,7 +139,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         // Everything was sent; without a buffer, received words are discarded.
         let mut rest = rx.map_or(Transfer::write(&[]), Transfer::read);
         self.finish_burst(&Plan::NONE, &mut rest.data, span, in_flight)?;
-        self.poll(CONREG, XCH, 0, 4)
+        self.poll::<CONREG>(XCH, 0, 4)
     }
 
     /// Sends a transfer that one load of the FIFO holds, and reads for as long as words have come.
@@ -173,7 +173,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Ecspi<R, G, T, I> {
         if len > 4 {
             return self.finish_load(rx);
         }
-        self.poll(STATREG, RR, RR, len)?;
+        self.poll::<STATREG>(RR, RR, len)?;
         self.receive_word(rx);
         Ok(())
     }
