@@ -68,7 +68,7 @@ pub(super) fn bless(root: &Path, reviewed: &[Line], rows: &[Row]) -> Result<(), 
     }
     let mut lines = reviewed.to_vec();
     for line in &mut lines {
-        let own = rows.iter().filter(|row| row.board == line.board);
+        let own = rows.iter().filter(|row| !row.module && row.board == line.board);
         let mut counted = own.flat_map(|row| &row.said.accesses);
         if let Some(found) = counted.find(|accesses| accesses.bytes == line.linux.bytes) {
             line.linux = *found;

@@ -42,7 +42,7 @@ const fn module(name: &'static str, checks: &'static str, chips: &'static [&'sta
 }
 
 /// Runs that take minutes, and that resemble other runs: CI leaves them out.
-pub(super) const NOT_IN_CI: [&str; 19] = [
+pub(super) const NOT_IN_CI: [&str; 20] = [
     "beaglebone/loopback",
     "beaglebone/module-loopback",
     "imx6dl/loopback",
@@ -54,6 +54,7 @@ pub(super) const NOT_IN_CI: [&str; 19] = [
     "imx8mp/nor-s25fs256t",
     "imx8mp/nor-w25q256fv",
     "rpi3/loopback",
+    "rpi3/module-loopback",
     "sabrelite/loopback",
     "sama5d36/loopback",
     "sama5d36/module-loopback",
@@ -143,6 +144,7 @@ pub(super) static BOARDS: [Board; 10] = [
             run("adc", "adc", &["adc@0"]),
             run("touch", "touch", &["touch@0"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-can", "can", &["can@0"]),
         ],
         broken: SOON,
     },
@@ -213,6 +215,10 @@ pub(super) static BOARDS: [Board; 10] = [
             run("adc", "adc", &["adc@0=mcp3208"]),
             run("touch", "touch", &["touch@0"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-spidev", "spidev", &["spidev@0"]),
+            module("module-nor", "nor", &["flash@0"]),
+            module("module-can", "can", &["can@0"]),
+            module("module-loopback", "loopback", &["jumper@0"]),
         ],
         broken: SOON,
     },
@@ -246,6 +252,7 @@ pub(super) static BOARDS: [Board; 10] = [
             run("adc", "adc", &["adc@0=mcp3002"]),
             run("touch", "touch", &["touch@0"]),
             run("loopback", "loopback", &["jumper@0"]),
+            module("module-can", "can", &["can@0"]),
         ],
         broken: SOON,
     },
