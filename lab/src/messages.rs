@@ -16,6 +16,7 @@ use crate::error::LabError;
 use crate::kernel::Waiting;
 use crate::outcome::{Explanation, StepCost};
 use crate::own::{Measure, Message, OwnExperiment};
+use crate::regime::Regime;
 use crate::replay::Runner;
 use crate::workload::messages;
 
@@ -51,8 +52,8 @@ pub struct MessageOutcome {
     pub speed_hz: u64,
     /// How the driver waits: `polling`, `interrupts` or `dma`.
     pub waiting: &'static str,
-    /// `in a loop`, or `after sleep`: whether its code is in the caches.
-    pub regime: &'static str,
+    /// Whether its code is in the caches.
+    pub regime: Regime,
     /// Its figures.
     pub figures: Vec<MessageFigure>,
     /// The steps of a call, the longest first.
@@ -164,7 +165,7 @@ fn message(
         batch: of.batch,
         speed_hz: of.speed_hz,
         waiting: waiting_name(own.path(of).waiting),
-        regime: if own.is_cold(of) { "after sleep" } else { "in a loop" },
+        regime: own.regime(of),
         figures,
         steps: call.steps,
         sum_us: call.sum_us,
