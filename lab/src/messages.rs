@@ -97,7 +97,11 @@ fn at(own: &OwnExperiment, level: CostLevel) -> OwnExperiment {
 }
 
 /// The experiments and the costs whose smallest and largest figures make a band.
-fn corners(own: &OwnExperiment, costs: &Costs, draws: &[Costs]) -> Vec<(OwnExperiment, Costs)> {
+pub(crate) fn corners(
+    own: &OwnExperiment,
+    costs: &Costs,
+    draws: &[Costs],
+) -> Vec<(OwnExperiment, Costs)> {
     let ends = [CostLevel::Low, CostLevel::High];
     if draws.is_empty() {
         return ends.map(|level| (at(own, level), OwnExperiment::costs(costs).at(level))).into();
