@@ -44,8 +44,9 @@ pub(super) fn upgraded(costs: &Costs) -> Costs {
 }
 
 impl ModuleCount {
-    /// The count nearest to an experiment with `version`'s kernel: of the same driver, and of its processor if there is one.
-    pub(super) fn of(own: &OwnExperiment, version: (u32, u32)) -> Option<Self> {
+    /// The count nearest to an experiment: of the same driver, and of its processor if there is one; under Linux 6.12 where the
+    /// experiment was `upgraded` to its counts, else under 6.1, whose counts the lab's costs are.
+    pub(super) fn of(own: &OwnExperiment, upgraded: bool) -> Option<Self> {
         let guest = match own.driver {
             Driver::Bcm2835 => "raspi3b",
             Driver::Imx if own.profile.name == "imx8mp" => "imx8mp-evk",
@@ -54,16 +55,16 @@ impl ModuleCount {
         };
         let all = file().module;
         let mut of_guest: Vec<Self> = all.into_iter().filter(|one| one.guest == guest).collect();
-        // The newest first, if the kernel is as new.
-        of_guest.sort_by_key(|one| one.newest != (version >= (6, 12)));
+        of_guest.sort_by_key(|one| one.newest != upgraded);
         of_guest.into_iter().find(|one| one.client(own.client).is_some())
     }
 
+    /// A prepared message was counted under 6.12 alone: else it is as any client's.
     fn client(&self, client: Client) -> Option<[f64; 2]> {
         match client {
             Client::Spidev => self.spidev,
             Client::InKernel => self.in_kernel,
-            Client::InKernelOptimized => self.in_kernel_optimized,
+            Client::InKernelOptimized => self.in_kernel_optimized.or(self.in_kernel),
         }
     }
 

@@ -22,6 +22,8 @@ pub enum Measure {
     CsChangeDelay,
     /// Several messages in one call.
     Batch,
+    /// The same without a wait at the cs_change.
+    BatchNoDelay,
     /// No idle states, and the highest clock.
     StayAwake,
     /// The controller's own select.
@@ -38,11 +40,12 @@ pub enum Measure {
 
 impl Measure {
     /// All of them, in the order in which they are taken together.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::KernelUpgrade,
         Self::PollingLimit,
-        Self::CsChangeDelay,
         Self::Batch,
+        Self::CsChangeDelay,
+        Self::BatchNoDelay,
         Self::StayAwake,
         Self::NativeSelect,
         Self::Module,
@@ -59,6 +62,7 @@ impl Measure {
             Self::PollingLimit => "polling-limit",
             Self::CsChangeDelay => "cs-change-delay",
             Self::Batch => "batch",
+            Self::BatchNoDelay => "batch-no-delay",
             Self::StayAwake => "stay-awake",
             Self::NativeSelect => "native-select",
             Self::Module => "module",
@@ -80,6 +84,7 @@ impl Measure {
                 "no wait at a cs_change: cs_change_delay of the transfer, which spidev does not pass on: a patch there"
             }
             Self::Batch => "ten messages in one call, with a cs_change between",
+            Self::BatchNoDelay => "both: ten in one call, and no wait at the cs_change",
             Self::StayAwake => {
                 "no idle states, governor performance: at most this, if all code stays in the caches"
             }
@@ -87,7 +92,7 @@ impl Measure {
                 "the controller's own select in place of a GPIO line through the kernel"
             }
             Self::Module => {
-                "barewire's module in place of the kernel's driver, clients as they are"
+                "barewire's module in place of the kernel's driver, on Linux 6.12 if today's is before 6.1"
             }
             Self::ModuleApi => "the module's own interface for clients",
             Self::UserPolled => "barewire in the process, on mapped registers (UIO), polling",
@@ -103,6 +108,11 @@ pub(super) struct Taken(pub(super) Vec<Measure>);
 impl Taken {
     pub(super) fn has(&self, measure: Measure) -> bool {
         self.0.contains(&measure)
+    }
+
+    /// Whether the kernel becomes another. The module needs a newer one than some have.
+    pub(super) fn is_upgraded(&self, own: &OwnExperiment) -> bool {
+        self.has(Measure::KernelUpgrade) || (self.has(Measure::Module) && own.version < MODULE)
     }
 
     /// Whether barewire runs in the process.
@@ -123,7 +133,7 @@ impl Taken {
     /// The experiment as the measures make it.
     pub(super) fn experiment(&self, own: &OwnExperiment) -> OwnExperiment {
         let mut own = own.clone();
-        if self.has(Measure::KernelUpgrade) {
+        if self.is_upgraded(&own) {
             own.version = NEWEST;
         }
         if self.has(Measure::PollingLimit) || self.has(Measure::UserPolled) {
@@ -133,7 +143,8 @@ impl Taken {
             own.waiting = Some(Waiting::Interrupts);
         }
         own.stays_warm |= self.has(Measure::StayAwake);
-        if self.has(Measure::NativeSelect) && self.is_user() {
+        // The lab's spi-omap2-mcspi has both kinds of selects, other drivers' edges are taken off.
+        if self.has(Measure::NativeSelect) && (self.is_user() || own.driver == Driver::Mcspi) {
             own.cs = native(&own).unwrap_or(own.cs);
         }
         own
@@ -142,10 +153,10 @@ impl Taken {
     /// A message as the measures make it.
     pub(super) fn message(&self, message: &Message) -> Message {
         let mut message = message.clone();
-        if self.has(Measure::Batch) {
+        if self.has(Measure::Batch) || self.has(Measure::BatchNoDelay) {
             (message.batch, message.cs_change) = (BATCH, true);
         }
-        if self.has(Measure::CsChangeDelay) {
+        if self.has(Measure::CsChangeDelay) || self.has(Measure::BatchNoDelay) {
             message.cs_change_delay_ns = 0;
         }
         message
@@ -176,23 +187,21 @@ pub(super) fn reason(
             "no cs_change in the message".into()
         }
         Measure::CsChangeDelay if message.cs_change_delay_ns == 0 => "it is 0 already".into(),
-        Measure::Batch if message.batch > 1 => format!("{} in a call already", message.batch),
-        Measure::Batch if message.every_ps > 0 => {
+        Measure::Batch | Measure::BatchNoDelay if message.batch > 1 => {
+            format!("{} in a call already", message.batch)
+        }
+        Measure::Batch | Measure::BatchNoDelay if message.every_ps > 0 => {
             "one message each period: it would wait for nine others".into()
         }
-        Measure::Batch => return own.check(&taken.with(measure).message(message)).err(),
+        Measure::Batch | Measure::BatchNoDelay => {
+            return own.check(&taken.with(measure).message(message)).err();
+        }
         Measure::StayAwake if !own.is_cold(message) => {
             "nothing sleeps here: the code is warm".into()
         }
         Measure::NativeSelect => return no_native(own, message),
         Measure::Module if own.driver == Driver::Mcspi => {
             format!("the module has no driver for {driver}'s controller")
-        }
-        Measure::Module if own.version < MODULE => {
-            format!("it is built for Linux 6.1 and newer, not {version}")
-        }
-        Measure::Module if super::counted::ModuleCount::of(own, own.version).is_none() => {
-            format!("a client {} was not counted with it on such a board", own.client.name())
         }
         Measure::ModuleApi => "its instructions are not counted yet".into(),
         Measure::UserPolled | Measure::UserInterrupt if own.client != Client::Spidev => {

@@ -5,7 +5,8 @@
 //! # How it works
 //! 1. The time of a message is that of its call, or of a part of its batch: [`MessageGain::today`].
 //! 2. Each [`Measure`] changes the experiment, or says why it does nothing there. The changed one is replayed with the same costs.
-//! 3. Alone: the measure beside today. Together: the measure beside those before it that save time; one that does not is not taken.
+//! 3. Alone: the measure beside today. Together: the measure beside those before it that were taken; one that saves little then
+//!    is not taken, nor one whose saving has no known lower end.
 //! 4. The band of a saving is over the same sets of costs on both sides: what both sides share moves it little.
 //!
 //! What no replay has is counted: the module leaves out the instructions and register accesses of guests/kernel.txt, once a
@@ -27,7 +28,7 @@ use crate::band::Band;
 use crate::cost::Costs;
 use crate::error::LabError;
 use crate::messages::{corners, waiting_name};
-use crate::own::{Measure as Figure, Message, OwnExperiment};
+use crate::own::{Driver, Measure as Figure, Message, OwnExperiment};
 use crate::regime::Regime;
 use crate::replay::Runner;
 use crate::workload::messages;
@@ -141,7 +142,8 @@ impl Case<'_> {
         if taken.is_user() {
             return Ok(self.user(&own, &message));
         }
-        let costs = match taken.has(Measure::KernelUpgrade) {
+        let upgraded = taken.is_upgraded(self.own);
+        let costs = match upgraded {
             true => counted::upgraded(self.costs),
             false => self.costs.fresh(),
         };
@@ -149,13 +151,13 @@ impl Case<'_> {
         let parts = message.batch as f64;
         let groups = grouped(&call.steps, parts);
         let groups = if taken.has(Measure::Module) {
-            let count = ModuleCount::of(&own, own.version).expect("the measure is for this board");
+            let count = ModuleCount::of(&own, upgraded).expect("the measure is for this board");
             let (instructions, accesses) = count.saved(own.client);
             let profile = costs.profile(&own.profile);
             let ps = instructions * costs.instruction_ps(&profile, own.regime(&message))
                 + accesses * profile.register_write_ps.value as f64;
             less(groups, &OF_MODULE, ps / 1e6 / parts)
-        } else if taken.has(Measure::NativeSelect) {
+        } else if taken.has(Measure::NativeSelect) && own.driver != Driver::Mcspi {
             groups.into_iter().filter(|group| group.group != CHIP_SELECT).collect()
         } else {
             groups
@@ -224,7 +226,10 @@ fn message(own: &OwnExperiment, of: &Message, cases: &Cases<'_>) -> Result<Messa
             why: reason(measure, own, of, &nothing),
             source: None,
             together_us: None,
-            not_taken: reason(measure, own, of, &taken),
+            not_taken: match measure {
+                Measure::StayAwake => Some("only its most is known".into()),
+                _ => reason(measure, own, of, &taken),
+            },
             groups: Vec::new(),
         };
         if gain.why.is_none() {
@@ -247,8 +252,9 @@ fn message(own: &OwnExperiment, of: &Message, cases: &Cases<'_>) -> Result<Messa
             let with = taken.with(measure);
             match cases.used(&with)? {
                 None => gain.not_taken = Some(REFUSED.into()),
-                Some((us, _)) if us >= best => {
-                    gain.not_taken = Some(format!("it would take {us:.2} us beside those above"));
+                Some((us, _)) if verdict((best - us) / today_used) != Verdict::Saves => {
+                    let little = if us < best { "little more, " } else { "" };
+                    gain.not_taken = Some(format!("{little}{us:.2} us with those above"));
                 }
                 Some((us, groups)) => {
                     gain.together_us = cases.times(&with)?.map(|times| band(&times));
@@ -258,8 +264,8 @@ fn message(own: &OwnExperiment, of: &Message, cases: &Cases<'_>) -> Result<Messa
             }
         }
         if measure == Measure::Module && (gain.saves_us.is_some() || gain.together_us.is_some()) {
-            let then = taken.experiment(own);
-            gain.source = ModuleCount::of(own, then.version).map(|count| count.source());
+            let upgraded = taken.with(measure).is_upgraded(own);
+            gain.source = ModuleCount::of(own, upgraded).map(|count| count.source());
         }
         measures.push(gain);
     }

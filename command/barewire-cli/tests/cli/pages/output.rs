@@ -3,9 +3,10 @@
 //! Set `BAREWIRE_BLESS=1` to write the blocks anew, then review the difference.
 
 use std::fs;
+use std::path::Path;
 
 use super::Findings;
-use crate::command::run;
+use crate::command::{Ran, barewire};
 
 /// The commands of a page's marks, each with the block behind it. The errors are marks without a block.
 fn marked(page: &str) -> Vec<Result<(Vec<&str>, &str), String>> {
@@ -22,6 +23,12 @@ fn marked(page: &str) -> Vec<Result<(Vec<&str>, &str), String>> {
         .collect()
 }
 
+/// What a command prints at the repository's root, where pages have their files.
+pub(super) fn in_root(root: &Path, words: &[&str]) -> String {
+    let ran = barewire(words).current_dir(root).output().expect("the command starts");
+    Ran::from(ran).ok().text()
+}
+
 #[test]
 fn a_marked_block_is_what_its_command_prints() {
     let findings = Findings::new();
@@ -30,7 +37,7 @@ fn a_marked_block_is_what_its_command_prints() {
         let text = fs::read_to_string(findings.root.join(&page)).expect("a page");
         for found in marked(&text) {
             let (words, block) = found.unwrap_or_else(|why| panic!("{page}: {why}"));
-            let printed = run(&words).ok().text();
+            let printed = in_root(&findings.root, &words);
             seen += 1;
             if block != printed && std::env::var_os("BAREWIRE_BLESS").is_some() {
                 let path = findings.root.join(&page);

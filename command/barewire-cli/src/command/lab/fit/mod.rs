@@ -16,6 +16,8 @@ use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output;
 use crate::shared::progress::Progress;
 
+pub(super) use profile::trace_of;
+
 const EXAMPLES: &str = "\
 A trace is text, from any of:
   echo 1 > /sys/kernel/tracing/events/spi/enable; cat /sys/kernel/tracing/trace_pipe > TRACE
