@@ -47,6 +47,8 @@ pub const LITTLE: f64 = 0.05;
 pub enum Verdict {
     /// It saves time.
     Saves,
+    /// It saves at most so much; how much of it is not known.
+    AtMost,
     /// It saves or costs less than [`LITTLE`].
     Little,
     /// It costs time.
@@ -239,10 +241,13 @@ fn message(own: &OwnExperiment, of: &Message, cases: &Cases<'_>) -> Result<Messa
                     let saved: Vec<f64> =
                         today.iter().zip(&times).map(|(now, then)| now - then).collect();
                     let part = saved[0] / today[0];
-                    gain.verdict = verdict(part);
+                    gain.verdict = match verdict(part) {
+                        Verdict::Saves if measure == Measure::StayAwake => Verdict::AtMost,
+                        other => other,
+                    };
                     gain.saves_percent = Some(100.0 * part);
                     let saves = band(&saved);
-                    // How warm the code then is, nobody knows: see the measure's words.
+                    // The lab does not know how much of the code then stays in the caches.
                     let low = if measure == Measure::StayAwake { 0.0 } else { saves.low };
                     gain.saves_us = Some(Band { low, ..saves });
                 }

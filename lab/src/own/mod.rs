@@ -240,7 +240,7 @@ pub struct OwnExperiment {
     pub refill_ps: Ps,
     /// The DMA engine.
     pub dma: Option<DmaEngine>,
-    /// The processor is kept from idling: code stays in the caches whoever sleeps. No file says so, see [`crate::gain`].
+    /// The processor is kept from idling: code stays in the caches while threads sleep. No file says so, see [`crate::gain`].
     pub stays_warm: bool,
     /// The messages, each with another name.
     pub messages: Vec<Message>,

@@ -56,6 +56,7 @@ fn range(band: Band) -> String {
 fn alone(one: &MeasureGain) -> String {
     let word = match one.verdict {
         Verdict::Saves => "saves",
+        Verdict::AtMost => "at most",
         Verdict::Little => "little",
         Verdict::Costs => "costs",
         Verdict::NotHere => return format!("not here: {}", one.why.as_deref().unwrap_or_default()),

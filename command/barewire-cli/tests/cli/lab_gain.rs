@@ -61,12 +61,12 @@ fn costs_of_the_user_move_it_and_the_page_has_a_bar_for_each_measure_taken() {
     let [file, costs, page] =
         ["mine.toml", "costs.toml", "gain.html"].map(|name| dir.path().join(name));
     let content = "board = \"imx8mp\"\nkernel = \"6.1\"\nspeed_hz = 16_000_000\n[[message]]\nname = \"read\"\nlengths = [4]\n\
-                   published.call = 20.0\n";
+                   published.call = 15.0\n";
     fs::write(&file, content).expect("written");
     let gain = ["lab", "gain", text(&file)];
     let told = run(&gain).ok().text();
     assert!(
-        told.contains("published 20 us\n  Published is not in the band: fit the costs first"),
+        told.contains("published 15 us\n  Published is not in the band: fit the costs first"),
         "{told}"
     );
     run(&["lab", "fit", "--experiment", text(&file), "--out", text(&costs)]).ok();
@@ -76,7 +76,7 @@ fn costs_of_the_user_move_it_and_the_page_has_a_bar_for_each_measure_taken() {
     let fitted = ran.json();
     let message = &fitted["messages"][0];
     let today = message["today_us"]["used"].as_f64().expect("a number");
-    assert!((today / 20.0 - 1.0).abs() < 0.1, "{message}");
+    assert!((today / 15.0 - 1.0).abs() < 0.1, "{message}");
     let html = fs::read_to_string(&page).expect("a page");
     let taken = message["measures"].as_array().expect("measures");
     let taken: Vec<_> = taken.iter().filter(|one| !one["together_us"].is_null()).collect();

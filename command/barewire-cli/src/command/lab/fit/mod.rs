@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// The board whose clock the trace has
     #[arg(long, value_name = "NAME", requires = "trace")]
     board: Option<String>,
-    /// Write the costs into this file too, which --costs of run, explain, sweep and report takes
+    /// Write the costs into this file too, which --costs of run, explain, sweep, gain and report takes
     #[arg(long, value_name = "FILE.toml", conflicts_with = "trace")]
     out: Option<PathBuf>,
     /// Print the result as one line of JSON

@@ -14,18 +14,19 @@ use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output::{self, note};
 
 const NOTES: &str = "\
-Of each message: where the time of a call goes today (of a batch, of a part), and what each measure saves alone, and together with
-those above it that save time. Low and high: over the sets of costs that the lab has. Below 5 % of today's time a saving is little.
+Of each message: where the time of a call goes today (of a batch, of a part), what each measure
+saves alone, and the time with those above it that are taken too. Low and high are over the sets
+of costs that the lab has. Below 5 % of today's time a saving is little.
 
   kernel-upgrade   Linux 6.12; its steps as counted in guests
-  polling-limit    the driver polls instead of sleeping: polling_limit_us of spi-imx and spi-bcm2835
+  polling-limit    the driver polls: polling_limit_us of spi-imx and spi-bcm2835
   batch            ten messages in one call
   cs-change-delay  no wait at a cs_change
   batch-no-delay   both
   stay-awake       no idle states, governor performance: what it saves at most
   native-select    the controller's own select, not a GPIO line through the kernel
-  module           barewire's module in place of the kernel's driver: once a message what was counted for 4 bytes;
-                   with the upgrade, if today's kernel is before 6.1
+  module           barewire's module in place of the kernel's driver: once a message, as
+                   counted for 4 bytes; with the upgrade, if today's kernel is before 6.1
   module-api       the module's own interface: not counted yet
   user-polled      barewire in the process, on mapped registers, polling
   user-interrupt   the same, asleep until the interrupt

@@ -88,8 +88,8 @@ fn line(one: &MeasureGain) -> String {
         };
     };
     let word = match one.verdict {
-        Verdict::Saves if *measure == "stay-awake" => "at most",
         Verdict::Saves => "saves",
+        Verdict::AtMost => "at most",
         Verdict::Little => "little",
         Verdict::Costs => "costs",
         Verdict::NotHere => "",
@@ -107,8 +107,7 @@ const OF_KERNEL: [&str; 3] = ["kernel-upgrade", "polling-limit", "module"];
 /// The largest saving alone, and what those together leave, in sentences.
 fn advice(message: &MessageGain) -> String {
     let all = &message.measures;
-    let saving = all.iter().filter(|one| one.verdict == Verdict::Saves);
-    let known = saving.filter(|one| one.measure != "stay-awake");
+    let known = all.iter().filter(|one| one.verdict == Verdict::Saves);
     let us = |one: &MeasureGain| one.saves_us.map_or(0.0, |band| band.used);
     let largest = known.max_by(|one, other| us(one).total_cmp(&us(other)));
     let taken: Vec<_> = all.iter().filter(|one| one.together_us.is_some()).collect();
