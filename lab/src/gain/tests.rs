@@ -13,7 +13,7 @@ fn gains(text: &str) -> GainOutcome {
     gain(&own(text), &Costs::fitted(), &[]).expect("it runs")
 }
 
-fn of<'g>(message: &'g MessageGain, measure: Measure) -> &'g MeasureGain {
+fn of(message: &MessageGain, measure: Measure) -> &MeasureGain {
     message.measures.iter().find(|one| one.measure == measure.name()).expect("all are there")
 }
 
