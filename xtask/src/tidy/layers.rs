@@ -76,7 +76,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "lab/src/",
-        line: "barewire-lab: report > lab > held_out > fit, limits, messages, predict, sweep > ours > replay > outcome, workload > \
+        line: "barewire-lab: report > lab > gain, held_out > fit, limits, messages, predict, sweep > ours > replay > outcome, workload > \
                experiment > own > kernel, score, walk > machine, rules > regime > cost, figure, trace > \
                band, error, memo",
     },
