@@ -8,6 +8,7 @@ use super::{Place, State};
 use crate::descriptor::Leaf;
 use crate::memory::Copy;
 use crate::naive::Naive;
+use crate::tlb::CachedWalk;
 use crate::violation::Violation;
 use crate::walker::{Fault, leaves};
 
@@ -148,7 +149,7 @@ impl State {
                 found.push(Violation::Stale { context, iova, level, raw });
             }
         }
-        for (level, iova, table) in known.tlb.walks() {
+        for CachedWalk { level, base: iova, table, .. } in known.tlb.walks() {
             if self.places.get(&table) != Some(&Place { slot, level, base: iova }) {
                 found.push(Violation::StaleWalk { context, iova, level, table });
             }
@@ -166,7 +167,7 @@ impl State {
         if let Some(leaf) = known.tlb.leaves_in(&shape, &range).first() {
             found.push(Violation::GivenBack { context, iova: leaf.iova.max(range.start) });
         }
-        for (level, iova, table) in known.tlb.walks_in(&shape, &range) {
+        for CachedWalk { level, base: iova, table, .. } in known.tlb.walks_in(&shape, &range) {
             if self.places.get(&table) != Some(&Place { slot, level, base: iova }) {
                 found.push(Violation::StaleWalk { context, iova, level, table });
             }

@@ -55,9 +55,9 @@ impl<P: Pool> Part<'_, P> {
             node.unhook_tables(index..index + 1, gather);
             node.clean(index..index + 1);
             self.table.pool.barrier();
-            // One address for each last-level table there may have been. The leaves were
-            // invalidated when they were unmapped.
-            let kind = Kind::tables(node.geometry().shift(LAST - 1));
+            // The leaves were invalidated when they were unmapped, but a walk may be cached for any
+            // granule ([`strategy`](crate::strategy)).
+            let kind = Kind::tables(node.geometry().page_shift());
             gather.add(self.range.start, self.range.end, kind);
         }
         self.after(node, index)
