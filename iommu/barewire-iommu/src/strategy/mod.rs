@@ -28,12 +28,16 @@ pub use costs::{Choice, Costs, Prediction};
 use crate::gather::{RUNS, Run};
 use crate::tlbi::{Tlbi, range_commands};
 
+/// The largest number of addresses that are invalidated one by one: 256 MiB of 4 KiB granules. A tree of
+/// tables may span some 100 million granules, of which a command each would take minutes.
+pub const PAGES_MAX: u64 = 1 << 16;
+
 /// How a domain's TLB entries are invalidated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strategy {
-    /// One command per address.
+    /// One command per address; the whole context if there are more than [`PAGES_MAX`].
     ByPage,
-    /// The fewest range commands that cover the runs. By page if the hardware has no ranges.
+    /// The fewest range commands that cover the runs. As `ByPage` if the hardware has no ranges.
     ByRange,
     /// Always the whole context.
     ByContext,
@@ -121,13 +125,18 @@ impl Strategy {
     #[inline]
     pub fn choose(&self, runs: &[Run], facts: &Facts) -> Method {
         match self {
-            Self::ByPage => Method::Pages,
             Self::ByRange if facts.has_ranges => Method::Ranges,
-            Self::ByRange => Method::Pages,
+            Self::ByPage | Self::ByRange => by_page(runs, facts),
             Self::ByContext => Method::Context,
             Self::Adaptive(costs) => costs.cheapest(runs, facts),
         }
     }
+}
+
+/// By page, unless that would keep the command queue busy for very long.
+fn by_page(runs: &[Run], facts: &Facts) -> Method {
+    let addresses: u64 = runs.iter().map(|run| run.addresses(facts.page_shift)).sum();
+    if addresses > PAGES_MAX { Method::Context } else { Method::Pages }
 }
 
 impl Method {
