@@ -47,6 +47,14 @@ impl Leaf {
         self.iova + self.len
     }
 
+    /// Whether software may replace one by the other under a walker: only the permissions differ.
+    pub fn differs_in_permissions(&self, other: &Self) -> bool {
+        let meaning =
+            Meaning { read: other.meaning.read, write: other.meaning.write, ..self.meaning };
+        let place = self.level == other.level && self.iova == other.iova;
+        place && Self { meaning, ..*self }.agrees(other)
+    }
+
     /// Whether both give the same translation for every address that both translate.
     pub fn agrees(&self, other: &Self) -> bool {
         self.meaning == other.meaning

@@ -98,7 +98,7 @@ impl Tlb {
         if same.contains(&leaf) {
             return None;
         }
-        let mut conflict = same.first().copied();
+        let mut conflict = same.iter().find(|other| !other.differs_in_permissions(&leaf)).copied();
         same.push(leaf);
         let differs = |other: &&Leaf| !sizes || !other.agrees(&leaf);
         for larger in shape.start..leaf.level {

@@ -164,6 +164,7 @@ impl State {
                 self.options.bbml2
                     && self.all_agree(View { level: level + 1, table, ..view }, &block)
             }
+            (Ok(Entry::Leaf(old)), Ok(Entry::Leaf(new))) => old.differs_in_permissions(&new),
             _ => false,
         };
         if !same {

@@ -49,6 +49,14 @@ enum Operation {
     },
     Flush(Flushing),
     FailingFlush(FlushFailure),
+    /// A mapping, how many of its pages are left alone, and the length.
+    Protect {
+        which: usize,
+        skip: u64,
+        len: Length,
+        kind: Kind,
+    },
+    Reclaim,
     /// Whether maps replace empty tables from now on, and how that fails.
     Replacing(Option<Option<FlushFailure>>),
 }
@@ -101,6 +109,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (any::<usize>(), 2..14_usize)
             .prop_map(|(which, count)| UnmapMany { which, count }),
         1 => (place(), length()).prop_map(|(at, len)| UnmapQuiesced { at, len }),
+        3 => (any::<usize>(), 0..3_u64, length(), kind())
+            .prop_map(|(which, skip, len, kind)| Protect { which, skip, len, kind }),
+        1 => Just(Reclaim),
         3 => flushing().prop_map(Flush),
         1 => prop_oneof![Just(FlushFailure::Before), Just(FlushFailure::After)]
             .prop_map(FailingFlush),
@@ -205,6 +216,21 @@ fn perform(bench: &mut Bench<'_>, ground: &Ground, number: u64, operation: &Oper
             let iova = ground.iova(*at);
             bench.flush().expect("nothing fails unasked");
             bench.unmap_quiesced(iova, ground.len(iova, *len)).expect("any part can be unmapped");
+        }
+        Operation::Protect { which, skip, len, kind } => {
+            let pieces: Vec<_> =
+                bench.map.pieces().map(|(iova, piece)| (iova, piece.len)).collect();
+            let Some(&(iova, all)) = pieces.get(which % pieces.len().max(1)) else { return };
+            let skip = (skip * bench.page()).min(all - bench.page());
+            let iova = iova + skip;
+            let len =
+                if len.1 % 2 == 0 { all - skip } else { ground.len(iova, *len).min(all - skip) };
+            bench.flush().expect("nothing fails unasked");
+            let _ = bench.protect(iova, len, *kind);
+            bench.flush().expect("nothing fails unasked");
+        }
+        Operation::Reclaim => {
+            bench.reclaim();
         }
         Operation::Flush(strategy) => {
             bench.strategy = *strategy;

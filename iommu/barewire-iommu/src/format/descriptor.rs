@@ -47,6 +47,19 @@ impl Descriptor {
         if level == LAST { TABLE_OR_PAGE | VALID } else { VALID }
     }
 
+    /// All bits but address and type, as a mask.
+    pub(crate) const ATTRIBUTES: u64 = !(ADDRESS | TABLE_OR_PAGE | VALID);
+
+    /// The same leaf, not valid. The walker ignores its other bits.
+    pub(crate) const fn broken(self) -> Self {
+        Self(self.0 & !VALID)
+    }
+
+    /// The leaf that was [`broken`](Self::broken).
+    pub(crate) const fn mended(self) -> Self {
+        Self(self.0 | VALID)
+    }
+
     /// Whether a walk does not fault here.
     pub const fn is_valid(self) -> bool {
         self.0 & VALID != 0
@@ -69,6 +82,6 @@ impl Descriptor {
 
     /// All bits but address and type.
     pub const fn attributes(self) -> u64 {
-        self.0 & !(ADDRESS | TABLE_OR_PAGE | VALID)
+        self.0 & Self::ATTRIBUTES
     }
 }

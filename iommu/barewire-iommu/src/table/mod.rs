@@ -10,6 +10,7 @@
 //! - [`map::replace`] and [`vacant`] deal with tables in which nothing is mapped.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
+//! - [`protect`] changes the attributes of what is mapped.
 //! - [`quick`] maps and unmaps single pages of the usual shape, and [`whole`] maps whole tables of
 //!   single pages, before the general code.
 //! - [`mark`]: cleaning of entries that lead to tables, for walkers that do not snoop the caches.
@@ -50,6 +51,7 @@ mod iter;
 mod map;
 mod mark;
 mod node;
+mod protect;
 mod quick;
 mod sg;
 mod split;

@@ -293,6 +293,59 @@ impl<'m> Bench<'m> {
         result.map(drop)
     }
 
+    /// Changes the attributes of a range: refused unless all of it is mapped and no block is cut.
+    pub fn protect(&mut self, iova: u64, len: u64, kind: Kind) -> Result<(), UnmapError> {
+        let range = iova..iova + len;
+        let (hole, cut) =
+            (self.map.hole(range.clone()), self.cut(range.start) || self.cut(range.end));
+        let (stage, strategy) = (self.config.stage, self.strategy);
+        let (attributes, meaning) = (kind.attributes(stage), kind.meaning(stage));
+        let mut next = self.map.clone();
+        if hole.is_none() {
+            for (at, piece) in self.map.common(&self.map, range.clone()).pieces() {
+                next.unmap(at..at + piece.len);
+                next.map(at, piece.output, piece.len, meaning).expect("just unmapped");
+            }
+        }
+        self.machine.begin(self.context, next.clone());
+        let (machine, context, page_shift) = (self.machine, self.context, self.shape.page_shift());
+        let failure = self.replacing.flatten();
+        let flush = |run: &Run| {
+            let facts = Facts { page_shift, has_ranges: true, live_entries: 0 };
+            let operations = strategy.operations(Some(&[*run]), &facts);
+            if failure != Some(FlushFailure::Before) {
+                machine.flush(context, operations.as_slice())?;
+            }
+            failure.map_or(Ok(()), |_| Err(FlushError::Timeout))
+        };
+        let result =
+            self.table.whole().protect(Iova(iova), len, attributes, &mut self.gather, flush);
+        match result {
+            Ok(changed) => {
+                assert!(hole.is_none() && !cut && changed <= len);
+                self.map = next;
+            }
+            Err(UnmapError::Hole { iova, .. }) => assert_eq!(Some(iova.0), hole),
+            Err(UnmapError::PartOfBlock { .. }) => assert!(cut && hole.is_none()),
+            Err(UnmapError::Flush { .. }) => assert!(failure.is_some()),
+            Err(other) => panic!("{other:?}"),
+        }
+        self.machine.end(self.context, self.map.clone());
+        result.map(drop)
+    }
+
+    /// Unhooks empty tables. Nothing that is mapped changes. The next map flushes first: a new table in the
+    /// place of one that is cached would need a break.
+    pub fn reclaim(&mut self) -> usize {
+        self.machine.begin(self.context, self.map.clone());
+        let count = self.table.whole().reclaim(&mut self.gather);
+        self.machine.end(self.context, self.map.clone());
+        if count != 0 {
+            self.pending.push(0..self.shape.input_end());
+        }
+        count
+    }
+
     /// Invalidates all that is gathered, frees its tables, and has the judge look.
     pub fn flush(&mut self) -> Result<(), FlushError> {
         let facts = Facts {
