@@ -15,12 +15,13 @@
 //! - with a level (TTL): only a leaf of that level;
 //! - without the leaf hint: also the walks that are cached for the address. A walk to a table is kept for
 //!   each granule that the table translates, and a command for one granule leaves those of the others;
+//! - of a group of pages with the Contiguous hint, kept as one entry: by any address in it;
 //! - by context: entries with that tag; global leaves stay, since they have no ASID.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::descriptor::Leaf;
+use crate::descriptor::{GROUP, Leaf};
 use crate::shape::Shape;
 
 /// A table, and the addresses for which walks to it are cached: ranges in order that do not touch.
@@ -80,11 +81,36 @@ pub(crate) struct Conflict {
     pub(crate) made: (u32, u64),
 }
 
+/// The sizes of leaves: of levels 0 to 2, of a group of pages, of a page.
+const SIZES: usize = 5;
+const GROUP_SIZE: usize = 3;
+const PAGE_SIZE: usize = 4;
+
+/// The size of a leaf, as an index.
+fn size_of(leaf: &Leaf) -> usize {
+    match leaf.level {
+        3 if leaf.contiguous => GROUP_SIZE,
+        3 => PAGE_SIZE,
+        level => level as usize,
+    }
+}
+
+/// The sizes that a shape may have: each with its level and bytes.
+fn sizes(shape: &Shape) -> impl Iterator<Item = (usize, u32, u64)> + use<> {
+    let shape = *shape;
+    (shape.start as usize..SIZES).map(move |size| match size {
+        GROUP_SIZE => (size, 3, GROUP),
+        PAGE_SIZE => (size, 3, shape.span(3)),
+        level => (size, level as u32, shape.span(level as u32)),
+    })
+}
+
 /// The entries of one context.
 #[derive(Default)]
 pub(crate) struct Tlb {
-    /// By level and first address. A changed entry has more than one descriptor.
-    leaves: [BTreeMap<u64, Vec<Leaf>>; 4],
+    /// By size, from the largest (see [`size_of`]), and first address. A changed entry has more than one
+    /// descriptor.
+    leaves: [BTreeMap<u64, Vec<Leaf>>; SIZES],
     /// Tables by their level and the first address they translate.
     walks: [BTreeMap<u64, Vec<Walk>>; 4],
 }
@@ -93,21 +119,20 @@ impl Tlb {
     /// Keeps a leaf. Returns a conflicting entry for its addresses, if there is one. With `sizes`
     /// (FEAT_BBM level 2), leaves of other sizes with the same translation do not conflict.
     pub(crate) fn keep(&mut self, leaf: Leaf, shape: &Shape, sizes: bool) -> Option<Conflict> {
-        let level = leaf.level as usize;
-        let same = self.leaves[level].entry(leaf.iova).or_default();
+        let (level, size) = (leaf.level as usize, size_of(&leaf));
+        let same = self.leaves[size].entry(leaf.iova).or_default();
         if same.contains(&leaf) {
             return None;
         }
         let mut conflict = same.iter().find(|other| !other.differs_in_permissions(&leaf)).copied();
         same.push(leaf);
         let differs = |other: &&Leaf| !sizes || !other.agrees(&leaf);
-        for larger in shape.start..leaf.level {
-            let base = leaf.iova & !(shape.span(larger) - 1);
-            let kept = self.leaves[larger as usize].get(&base).into_iter().flatten();
+        for (larger, _, bytes) in self::sizes(shape).filter(|other| other.0 < size) {
+            let kept = self.leaves[larger].get(&(leaf.iova & !(bytes - 1))).into_iter().flatten();
             conflict = conflict.or(kept.copied().find(|other| differs(&other)));
         }
-        for smaller in level + 1..4 {
-            let kept = self.leaves[smaller].range(leaf.iova..leaf.end()).flat_map(|(_, kept)| kept);
+        for smaller in &self.leaves[size + 1..] {
+            let kept = smaller.range(leaf.iova..leaf.end()).flat_map(|(_, kept)| kept);
             conflict = conflict.or(kept.copied().find(|other| differs(&other)));
         }
         let made = (leaf.level, leaf.raw);
@@ -166,10 +191,12 @@ impl Tlb {
         only_leaf: bool,
         only_level: Option<u8>,
     ) {
-        for level in shape.start..=3 {
+        for (size, level, bytes) in sizes(shape) {
             if only_level.is_none_or(|only| u32::from(only) == level) {
-                remove(&mut self.leaves[level as usize], range, shape.span(level));
+                remove(&mut self.leaves[size], range, bytes);
             }
+        }
+        for level in shape.start..=3 {
             if !only_leaf && level > shape.start {
                 // A command finds what is cached for the granules that it names.
                 let page = shape.span(3) - 1;
@@ -187,9 +214,8 @@ impl Tlb {
     /// Every leaf that translates an address in `range`.
     pub(crate) fn leaves_in(&self, shape: &Shape, range: &Range<u64>) -> Vec<Leaf> {
         let mut found = Vec::new();
-        for level in shape.start..=3 {
-            let leaves = &self.leaves[level as usize];
-            let keys = touching(leaves, range, shape.span(level));
+        for (size, _, bytes) in sizes(shape) {
+            let keys = touching(&self.leaves[size], range, bytes);
             found.extend(keys.flat_map(|(_, kept)| kept).copied());
         }
         found

@@ -164,7 +164,10 @@ impl State {
                 self.options.bbml2
                     && self.all_agree(View { level: level + 1, table, ..view }, &block)
             }
-            (Ok(Entry::Leaf(old)), Ok(Entry::Leaf(new))) => old.differs_in_permissions(&new),
+            // The hint is one of the sizes that may change.
+            (Ok(Entry::Leaf(old)), Ok(Entry::Leaf(new))) => {
+                old.differs_in_permissions(&new) || self.options.bbml2 && old.agrees(&new)
+            }
             _ => false,
         };
         if !same {
@@ -232,6 +235,7 @@ impl State {
         match self.decode(slot, level, iova, raw) {
             Ok(Entry::Invalid) => {}
             Ok(Entry::Leaf(leaf)) => {
+                let leaf = leaf.widened();
                 if way != Way::Stale {
                     self.judge_leaf(slot, &leaf);
                 }
@@ -330,6 +334,7 @@ impl State {
             self.judge_access(slot, iova, &leaf);
             return Some(leaf);
         }
+        self.counts.walks += 1;
         let mut view = self.root_view(slot);
         if let Some(walk) = self.slots[slot].tlb.walks_in(&shape, &page).last() {
             view = View { slot, level: walk.level, base: walk.base, table: walk.table };
@@ -351,6 +356,7 @@ impl State {
                     self.keep_walk(view, &page);
                 }
                 Ok(Entry::Leaf(leaf)) => {
+                    let leaf = leaf.widened();
                     self.keep(slot, leaf);
                     self.judge_access(slot, iova, &leaf);
                     return Some(leaf);

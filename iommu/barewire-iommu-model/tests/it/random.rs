@@ -1,7 +1,7 @@
 //! A thousand operations at random on the hungriest hardware, judged one by one.
 
 use barewire_iommu::{Config, Costs, Granule, Stage, Strategy as Flushing};
-use barewire_iommu_model::FlushFailure;
+use barewire_iommu_model::{FlushFailure, Machine};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
 
@@ -246,7 +246,14 @@ fn perform(bench: &mut Bench<'_>, ground: &Ground, number: u64, operation: &Oper
 
 fn run(config: Config, coherent: bool, operations: &[Operation]) -> Result<(), TestCaseError> {
     let machine = machine(&config, coherent);
-    let mut bench = Bench::new(&machine, config);
+    run_on(&machine, Bench::new(&machine, config), operations)
+}
+
+fn run_on(
+    machine: &Machine,
+    mut bench: Bench<'_>,
+    operations: &[Operation],
+) -> Result<(), TestCaseError> {
     let ground = Ground::new(&bench);
     for (number, operation) in (0..).zip(operations) {
         perform(&mut bench, &ground, number, operation);
@@ -309,4 +316,22 @@ a_thousand! {
     of_64k_stage_1: Size64K One 42;
     #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
     of_64k_stage_2: Size64K Two 48;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 4,
+        rng_seed: RngSeed::Fixed(0x1077),
+        failure_persistence: None,
+        max_shrink_iters: 300,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
+    fn of_4k_with_groups(operations in operations(), coherent: bool, bbml2: bool) {
+        let config = Config { input_bits: 39, bbml2, ..Config::default() };
+        let machine = machine(&config, coherent);
+        run_on(&machine, Bench::contiguous(&machine, config), &operations)?;
+    }
 }

@@ -91,6 +91,10 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         Ok(Mapped { iova, size, leaves, domain: self.id })
     }
 
+    pub(super) fn set_contiguous(&mut self) {
+        self.table.set_contiguous();
+    }
+
     /// Invalidates a run at once.
     #[cold]
     fn flush_run(&self, run: &Run) -> Result<(), FlushError> {

@@ -135,6 +135,14 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         Ok(Self { inner, queue: FlushQueue::new() })
     }
 
+    /// The same domain, whose table uses the Contiguous hint: [`PageTable::with_contiguous`]. Call it
+    /// before anything is mapped.
+    #[must_use]
+    pub fn with_contiguous(mut self) -> Self {
+        self.inner.set_contiguous();
+        self
+    }
+
     /// The address of the root table, for a context descriptor or stream table entry.
     pub fn root(&self) -> PhysAddr {
         self.inner.table.root()

@@ -119,7 +119,9 @@ impl Change {
 
     /// Whether it may not be made by one store.
     fn breaks(self, leaf: Descriptor) -> bool {
-        (self.made(leaf).0 ^ leaf.0) & !Attributes::PERMISSIONS != 0
+        let changes = self.made(leaf).0 ^ leaf.0;
+        // The entries of a group must agree.
+        changes & !Attributes::PERMISSIONS != 0 || changes != 0 && leaf.is_contiguous()
     }
 }
 

@@ -11,6 +11,9 @@ use barewire_iommu::{
 };
 use barewire_iommu_model::{FlushFailure, Machine, Meaning, Naive, Options, Shape};
 
+/// The bytes of a group of pages with the Contiguous hint.
+const GROUP: u64 = 16 << 12;
+
 /// The access rights of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -70,7 +73,20 @@ pub fn machine(config: &Config, coherent: bool) -> Machine {
 
 impl<'m> Bench<'m> {
     pub fn new(machine: &'m Machine, config: Config) -> Self {
+        Self::of(
+            machine,
+            config,
+            PageTable::new(config, machine).expect("there is memory for a root"),
+        )
+    }
+
+    /// A table that uses the Contiguous hint.
+    pub fn contiguous(machine: &'m Machine, config: Config) -> Self {
         let table = PageTable::new(config, machine).expect("there is memory for a root");
+        Self::of(machine, config, table.with_contiguous())
+    }
+
+    fn of(machine: &'m Machine, config: Config, table: PageTable<&'m Machine>) -> Self {
         let table = ManuallyDrop::new(table);
         let shape = Shape::new(&config);
         let context = match config.stage {
@@ -130,6 +146,15 @@ impl<'m> Bench<'m> {
 
     pub fn map(&mut self, iova: u64, phys: u64, len: u64, kind: Kind) -> Result<(), MapError> {
         self.map_sg(iova, &[(phys, len)], kind)?;
+        // And groups of pages.
+        if self.table.geometry().is_contiguous() && (iova ^ phys).is_multiple_of(GROUP) {
+            let mut at = iova.next_multiple_of(GROUP);
+            while at + GROUP <= iova + len {
+                let leaf = self.machine.walk(self.context, at).expect("it is mapped");
+                assert!(leaf.level <= 2 || leaf.contiguous, "no hint where a group fits: {leaf:?}");
+                at += GROUP;
+            }
+        }
         // Blocks wherever they fit, whatever was there before.
         let block = self.shape.span(2);
         if self.replacing == Some(None) && (iova ^ phys).is_multiple_of(block) {
@@ -215,10 +240,10 @@ impl<'m> Bench<'m> {
         result
     }
 
-    /// The block that `at` cuts, if any.
+    /// Whether `at` cuts a block or a group of pages.
     fn cut(&self, at: u64) -> bool {
         at < self.shape.input_end()
-            && self.machine.walk(self.context, at).is_ok_and(|leaf| leaf.iova < at)
+            && self.machine.walk(self.context, at).is_ok_and(|leaf| leaf.widened().iova < at)
     }
 
     /// Unmaps whatever is there.
