@@ -115,7 +115,8 @@ fn a_group_that_could_not_be_invalidated_stays() {
 #[test]
 fn a_group_s_attributes_change_together() {
     with_group(false, |bench| {
-        bench.protect(AT, GROUP, Kind::ReadOnly).expect("all of it");
+        // Permissions alone: for a group by break-before-make too.
+        bench.protect(AT, GROUP, Kind::PlainReadOnly).expect("all of it");
         bench.flush().expect("nothing fails unasked");
         assert!((0..16).all(|n| is_group(bench, AT + n * PAGE)));
         let cut = bench.protect(AT, PAGE, Kind::Plain).expect_err("a group is cut");

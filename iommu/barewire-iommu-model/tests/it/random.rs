@@ -80,7 +80,12 @@ pub(super) fn flushing() -> impl Strategy<Value = Flushing> {
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![8 => Just(Kind::Plain), 1 => Just(Kind::ReadOnly), 1 => Just(Kind::Registers)]
+    prop_oneof![
+        6 => Just(Kind::Plain),
+        2 => Just(Kind::PlainReadOnly),
+        1 => Just(Kind::ReadOnly),
+        1 => Just(Kind::Registers),
+    ]
 }
 
 fn place() -> impl Strategy<Value = Place> {

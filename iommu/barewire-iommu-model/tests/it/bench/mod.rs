@@ -18,6 +18,8 @@ const GROUP: u64 = 16 << 12;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Plain,
+    /// As plain, but for the permissions.
+    PlainReadOnly,
     ReadOnly,
     Registers,
 }
@@ -26,6 +28,7 @@ impl Kind {
     fn named(self) -> (Access, MemoryType, Shareability) {
         match self {
             Self::Plain => (Access::ReadWrite, MemoryType::NormalWriteBack, Shareability::Inner),
+            Self::PlainReadOnly => (Access::Read, MemoryType::NormalWriteBack, Shareability::Inner),
             Self::ReadOnly => (Access::Read, MemoryType::NormalNonCacheable, Shareability::Non),
             Self::Registers => (Access::ReadWrite, MemoryType::DeviceNGnRE, Shareability::Outer),
         }
