@@ -21,17 +21,14 @@
 
 use core::ops::Range;
 
-use super::error::MapError;
-use super::map::{Mapper, Replace, Sink};
 use super::node::Node;
-use super::split::Exchange;
 use crate::format::{Descriptor, LAST};
 use crate::pool::Pool;
 
 /// The pages of a group.
 pub(super) const PAGES: usize = 16;
 /// log2 of its bytes.
-pub(super) const SHIFT: u32 = 16;
+const SHIFT: u32 = 16;
 /// Its bytes.
 pub(super) const BYTES: u64 = 1 << SHIFT;
 
@@ -52,7 +49,7 @@ pub(super) fn cut_at<P: Pool>(node: Node<'_, P>, at: u64) -> Option<(usize, u64)
 }
 
 /// Replaces the group at entry `first` of `node`, whose first leaf is or was `leaf`, by single pages, without
-/// those in `range`. `base` is its first IOVA. If the exchange breaks, the group was cleared and invalidated
+/// those in `range`. `base` is its first IOVA. Unless `is_at_once`, the group was cleared and invalidated
 /// before.
 pub(super) fn dissolve<P: Pool>(
     node: Node<'_, P>,
@@ -60,11 +57,11 @@ pub(super) fn dissolve<P: Pool>(
     base: u64,
     leaf: Descriptor,
     range: &Range<u64>,
-    exchange: &Exchange<'_>,
+    is_at_once: bool,
 ) {
     let page = |n: usize| leaf.without_hint().0 + ((n as u64) << node.shift());
     // Step 1: no entry has the hint.
-    if matches!(exchange, Exchange::AtOnce) {
+    if is_at_once {
         node.put(first, PAGES, page);
         node.clean(first..first + PAGES);
         node.pool().barrier();
@@ -73,34 +70,4 @@ pub(super) fn dissolve<P: Pool>(
     let kept = |n: usize| !range.contains(&(base + ((n as u64) << node.shift())));
     node.put(first, PAGES, |n| if kept(n) { page(n) } else { Descriptor::EMPTY.0 });
     node.clean(first..first + PAGES);
-}
-
-impl<P: Pool, R: Replace> Mapper<'_, '_, P, R> {
-    /// Writes a group at `index` if the next bytes allow it. Returns whether it did.
-    #[inline(never)]
-    pub(super) fn group<S: Sink>(&mut self, sink: &mut S, index: usize) -> Result<bool, MapError> {
-        let (phys, len) = self.pieces.peek();
-        let fits = (self.iova | phys) & (BYTES - 1) == 0
-            && self.limits.iova_end - self.iova >= BYTES
-            && sink.occupied(index..index + PAGES).is_none();
-        if !fits {
-            return Ok(false);
-        }
-        let rest = if len >= BYTES {
-            self.pieces.next(self.limits, self.iova)?;
-            let mut rest = self.pieces;
-            rest.advance(BYTES);
-            rest
-        } else {
-            match self.pieces.merged(BYTES, self.limits, self.iova) {
-                Some(rest) => rest,
-                None => return Ok(false),
-            }
-        };
-        let leaf = Descriptor(phys | self.batch().leaf).with_hint().0;
-        sink.run(index, PAGES, leaf, 1 << self.table.geometry.page_shift());
-        self.pieces = rest;
-        self.iova += BYTES;
-        Ok(true)
-    }
 }

@@ -3,6 +3,7 @@
 //! Mapping takes a gather as unmapping does: a call that fails half way removes the entries it
 //! wrote, and a walker may have cached them.
 
+mod groups;
 mod replace;
 
 use core::ops::Range;
@@ -30,12 +31,12 @@ const MIXED: usize = 32;
 ///
 /// All IOVAs from the start of the range to `iova` are mapped; none after it is.
 pub(super) struct Mapper<'a, 't, P: Pool, R: Replace> {
-    pub(super) table: &'t PageTable<P>,
+    table: &'t PageTable<P>,
     part: &'a Range<u64>,
     gather: &'a mut Gather,
     /// Tables allocated ahead.
     spare: Chain,
-    pub(super) limits: Limits,
+    limits: Limits,
     attributes: u64,
     /// Whether and how empty tables are replaced by blocks.
     replace: R,
@@ -44,8 +45,8 @@ pub(super) struct Mapper<'a, 't, P: Pool, R: Replace> {
     /// A segment that is not one page was seen.
     mixed: bool,
     start: u64,
-    pub(super) iova: u64,
-    pub(super) pieces: Pieces<'a>,
+    iova: u64,
+    pieces: Pieces<'a>,
 }
 
 impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
@@ -354,7 +355,7 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     }
 
     #[inline]
-    pub(super) fn batch(&self) -> Batch {
+    fn batch(&self) -> Batch {
         self.limits.batch(self.attributes)
     }
 
@@ -478,7 +479,7 @@ fn out_of_memory(iova: u64) -> MapError {
 }
 
 /// A last-level table that is being filled.
-pub(super) trait Sink {
+trait Sink {
     fn entries(&self) -> usize;
 
     /// The first valid entry.

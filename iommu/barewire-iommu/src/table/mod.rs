@@ -535,12 +535,15 @@ impl<'t, P: Pool> Part<'t, P> {
             }
         }
         let mut remover = Remover::new(gather);
-        let is_contiguous = self.table.geometry.is_contiguous();
-        if node.level() == LAST && !is_contiguous {
+        if node.level() == LAST {
+            if self.table.geometry.is_contiguous()
+                && let Some(cuts) = group_cuts(node, &range)
+            {
+                return self.split(node, range, cuts, exchange, gather);
+            }
             remover.pages(node, range.start, range.end);
         } else {
-            let aligned = if node.level() == LAST { group::SHIFT } else { node.shift() };
-            if (range.start | range.end) & ((1 << aligned) - 1) != 0 {
+            if (range.start | range.end) & ((1 << node.shift()) - 1) != 0 {
                 let cuts = [range.start, range.end].map(|at| CutBlock::at(node, at));
                 if cuts.iter().any(Option::is_some) {
                     return self.split(node, range, cuts, exchange, gather);
@@ -574,4 +577,14 @@ impl<'t, P: Pool> Part<'t, P> {
             (_, None) => unreachable!("a range is split because something is cut"),
         }
     }
+}
+
+/// The groups of pages in `node` that an end of `range` cuts, if there are any.
+#[cold]
+fn group_cuts<'t, P: Pool>(
+    node: Node<'t, P>,
+    range: &Range<u64>,
+) -> Option<[Option<CutBlock<'t, P>>; 2]> {
+    let cuts = [range.start, range.end].map(|at| CutBlock::at(node, at));
+    cuts.iter().any(Option::is_some).then_some(cuts)
 }

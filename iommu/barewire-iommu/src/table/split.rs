@@ -186,9 +186,10 @@ fn prepare_and_replace<P: Pool>(
             return flushed;
         }
     }
+    let is_at_once = matches!(exchange, Exchange::AtOnce);
     for cut in present() {
         if cut.is_group() {
-            group::dissolve(cut.node, cut.index, cut.base, cut.block, range, exchange);
+            group::dissolve(cut.node, cut.index, cut.base, cut.block, range, is_at_once);
             continue;
         }
         let level = cut.node.level() + 1;
