@@ -72,7 +72,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "iommu/barewire-iommu-cli/src/shared/",
-        line: "barewire-iommu-cli/shared: interrupt, output > failure, figure, number, processors, progress",
+        line: "barewire-iommu-cli/shared: interrupt, output > failure, figure, load, number, processors, progress",
     },
     Layers {
         folder: "lab/src/",
