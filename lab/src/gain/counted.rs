@@ -1,4 +1,4 @@
-//! Counted instructions beside the cost table: Linux 6.12's steps, and the kernel's drivers beside barewire's module.
+//! Counted instructions beside the cost table: Linux 6.12's steps beside 6.1's, and the kernel's drivers beside barewire's module.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::own::{Client, Driver, OwnExperiment};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    newest: BTreeMap<String, f64>,
+    /// Under 6.1 and under 6.12.
+    newest: BTreeMap<String, [f64; 2]>,
     module: Vec<ModuleCount>,
 }
 
@@ -34,13 +35,13 @@ fn file() -> File {
     toml::from_str(include_str!("../../gain.toml")).expect("gain.toml")
 }
 
-/// `costs` with what an upgrade to Linux 6.12 makes of them.
+/// `costs` with what an upgrade to Linux 6.12 makes of them: each times the factor that was counted on one processor.
 pub(super) fn upgraded(costs: &Costs) -> Costs {
-    let mut costs = costs.fresh();
-    for (name, count) in file().newest {
-        costs.set(&name, count);
+    let mut upgraded = costs.fresh();
+    for (name, [stock, newest]) in file().newest {
+        upgraded.set(&name, costs.get(&name) * newest / stock);
     }
-    costs
+    upgraded
 }
 
 impl ModuleCount {
@@ -88,6 +89,13 @@ impl ModuleCount {
 mod tests {
     use super::*;
 
+    #[test]
+    fn an_upgrade_changes_a_cost_that_is_not_the_counted_one_by_the_counted_factor() {
+        let mut costs = Costs::assumed();
+        costs.set("spidev", 202.1);
+        assert!((upgraded(&costs).get("spidev") - 166.4).abs() < 0.01);
+    }
+
     /// The numbers of a row of a reviewed file, after its first words.
     fn row(text: &str, words: &[&str]) -> Option<Vec<f64>> {
         let found = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -103,9 +111,10 @@ mod tests {
     fn the_counts_are_those_of_the_guests() {
         let steps = include_str!("../../../guests/steps.txt");
         let File { newest, module } = file();
-        for (name, count) in &newest {
-            let counted = row(steps, &["imx8mp-evk", "6.12", name]).expect(name);
-            assert_eq!(counted[0], *count, "{name}");
+        for (name, counts) in &newest {
+            let counted = ["6.1.0", "6.12"]
+                .map(|kernel| row(steps, &["imx8mp-evk", kernel, name]).expect(name)[0]);
+            assert_eq!(counted, *counts, "{name}");
             assert_eq!(Costs::assumed().cost(name).unit, "instructions");
         }
         let kernel = include_str!("../../../guests/kernel.txt");

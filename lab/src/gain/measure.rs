@@ -76,7 +76,7 @@ impl Measure {
     #[must_use]
     pub fn what(self) -> &'static str {
         match self {
-            Self::KernelUpgrade => "Linux 6.12, with its counted instructions",
+            Self::KernelUpgrade => "Linux 6.12: each step by the factor counted on an A53",
             Self::PollingLimit => {
                 "the driver polls: its polling_limit_us above the transfer; the processor is busy meanwhile"
             }
