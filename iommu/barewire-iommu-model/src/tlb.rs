@@ -300,7 +300,8 @@ mod tests {
     /// Against a set of addresses, for every sequence of three changes of a few addresses.
     #[test]
     fn a_walk_is_cached_for_what_was_added_and_not_removed() {
-        let ranges: Vec<_> = (0..6).flat_map(|a| (a + 1..7).map(move |b| a..b)).collect();
+        let most: u64 = if cfg!(miri) { 2 } else { 6 };
+        let ranges: Vec<_> = (0..most).flat_map(|a| (a + 1..=most).map(move |b| a..b)).collect();
         let mut cases = 0;
         for first in &ranges {
             for (second, third) in ranges.iter().flat_map(|a| ranges.iter().map(move |b| (a, b))) {
@@ -320,6 +321,6 @@ mod tests {
                 cases += 1;
             }
         }
-        assert_eq!(cases, 21 * 21 * 21);
+        assert_eq!(cases, ranges.len().pow(3));
     }
 }
