@@ -182,12 +182,17 @@ impl Lab {
         messages::outcome(own, &self.costs, &self.draws)
     }
 
-    /// What measures save of the time of a user's messages, with bands.
+    /// What measures save of the time of a user's messages, with bands; `progress` is told how many of how many measures are
+    /// done.
     ///
     /// # Errors
     /// If the wire loses a byte.
-    pub fn gain(&self, own: &OwnExperiment) -> Result<GainOutcome, LabError> {
-        gain::gain(own, &self.costs, &self.draws)
+    pub fn gain(
+        &self,
+        own: &OwnExperiment,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<GainOutcome, LabError> {
+        gain::gain(own, &self.costs, &self.draws, progress)
     }
 
     /// A figure of a message taken apart: see [`messages::explain`].

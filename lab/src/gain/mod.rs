@@ -212,7 +212,12 @@ fn verdict(part: f64) -> Verdict {
 
 const REFUSED: &str = "barewire's driver refuses the message on this select";
 
-fn message(own: &OwnExperiment, of: &Message, cases: &Cases<'_>) -> Result<MessageGain, LabError> {
+fn message(
+    own: &OwnExperiment,
+    of: &Message,
+    cases: &Cases<'_>,
+    tick: &mut dyn FnMut(),
+) -> Result<MessageGain, LabError> {
     let nothing = Taken::default();
     let today = cases.times(&nothing)?.expect("a kernel takes every message");
     let (today_used, groups) = cases.used(&nothing)?.expect("the same");
@@ -273,6 +278,7 @@ fn message(own: &OwnExperiment, of: &Message, cases: &Cases<'_>) -> Result<Messa
             gain.source = ModuleCount::of(own, upgraded).map(|count| count.source());
         }
         measures.push(gain);
+        tick();
     }
     let published = |figure| of.published.iter().find(|one| one.0 == figure).map(|one| one.1);
     let by_call = published(Figure::Call).map(|us| us / of.batch as f64);
@@ -290,18 +296,29 @@ fn message(own: &OwnExperiment, of: &Message, cases: &Cases<'_>) -> Result<Messa
     })
 }
 
-/// Where the time of each message goes, and what each measure saves.
+/// Where the time of each message goes, and what each measure saves; `progress` is told how many of how many measures are
+/// done.
 ///
 /// # Errors
 /// If the wire loses a byte.
-pub fn gain(own: &OwnExperiment, costs: &Costs, draws: &[Costs]) -> Result<GainOutcome, LabError> {
+pub fn gain(
+    own: &OwnExperiment,
+    costs: &Costs,
+    draws: &[Costs],
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<GainOutcome, LabError> {
+    let (mut done, all) = (0, own.messages.len() * Measure::ALL.len());
+    let mut tick = || {
+        done += 1;
+        progress(done, all);
+    };
     let costs = &OwnExperiment::costs(costs);
     let corners = corners(own, costs, draws);
     let mut messages = Vec::new();
     for of in &own.messages {
         let ends = corners.iter().map(|(own, costs)| Case { own, costs });
         let all = [Case { own, costs }].into_iter().chain(ends).collect();
-        messages.push(message(own, of, &Cases { all, message: of })?);
+        messages.push(message(own, of, &Cases { all, message: of }, &mut tick)?);
     }
     Ok(GainOutcome {
         name: own.name.clone(),

@@ -10,7 +10,7 @@ fn own(text: &str) -> OwnExperiment {
 }
 
 fn gains(text: &str) -> GainOutcome {
-    gain(&own(text), &Costs::fitted(), &[]).expect("it runs")
+    gain(&own(text), &Costs::fitted(), &[], &mut |_, _| ()).expect("it runs")
 }
 
 fn of(message: &MessageGain, measure: Measure) -> &MeasureGain {

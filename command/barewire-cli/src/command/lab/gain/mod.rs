@@ -12,6 +12,7 @@ use super::{fit, own};
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output::{self, note};
+use crate::shared::progress::Progress;
 
 const NOTES: &str = "\
 Of each message: where the time of a call goes today (of a batch, of a part), what each measure
@@ -99,7 +100,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let own = args.experiment()?;
     let lab = args.costs.lab()?;
     let out = out.first().map(|&file| Output::create(file, args.json)).transpose()?;
-    let gain = lab.gain(&own).map_err(given::refused)?;
+    let mut bar = None;
+    let mut progress = |done: usize, all: usize| {
+        let bar = bar.get_or_insert_with(|| Progress::counting("measures", all as u64, args.json));
+        bar.set(done as u64);
+    };
+    let gain = lab.gain(&own, &mut progress).map_err(given::refused)?;
+    drop(bar);
     if let Some(out) = out {
         let to_stdout = out.is_stdout();
         out.write(&report::gain_html(&gain))?;
