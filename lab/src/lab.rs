@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Question, Workload};
 use crate::figure::{self, Figure};
 use crate::fit::{self, Extent, Fit, FittedCost, Residual, Target};
+use crate::gain::{self, GainOutcome};
 use crate::held_out::{self, HeldOut};
 use crate::limits;
 use crate::messages::{self, OwnOutcome};
@@ -179,6 +180,19 @@ impl Lab {
     /// As [`messages::outcome`].
     pub fn messages(&self, own: &OwnExperiment) -> Result<OwnOutcome, LabError> {
         messages::outcome(own, &self.costs, &self.draws)
+    }
+
+    /// What measures save of the time of a user's messages, with bands; `progress` is told how many of how many measures are
+    /// done.
+    ///
+    /// # Errors
+    /// If the wire loses a byte.
+    pub fn gain(
+        &self,
+        own: &OwnExperiment,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<GainOutcome, LabError> {
+        gain::gain(own, &self.costs, &self.draws, progress)
     }
 
     /// A figure of a message taken apart: see [`messages::explain`].

@@ -9,6 +9,7 @@ pub mod error;
 pub mod experiment;
 pub mod figure;
 pub mod fit;
+pub mod gain;
 pub mod held_out;
 pub mod kernel;
 pub mod lab;

@@ -16,6 +16,7 @@ use crate::error::LabError;
 use crate::kernel::Waiting;
 use crate::outcome::{Explanation, StepCost};
 use crate::own::{Measure, Message, OwnExperiment};
+use crate::regime::Regime;
 use crate::replay::Runner;
 use crate::workload::messages;
 
@@ -51,8 +52,8 @@ pub struct MessageOutcome {
     pub speed_hz: u64,
     /// How the driver waits: `polling`, `interrupts` or `dma`.
     pub waiting: &'static str,
-    /// `in a loop`, or `after sleep`: whether its code is in the caches.
-    pub regime: &'static str,
+    /// Whether its code is in the caches.
+    pub regime: Regime,
     /// Its figures.
     pub figures: Vec<MessageFigure>,
     /// The steps of a call, the longest first.
@@ -96,7 +97,11 @@ fn at(own: &OwnExperiment, level: CostLevel) -> OwnExperiment {
 }
 
 /// The experiments and the costs whose smallest and largest figures make a band.
-fn corners(own: &OwnExperiment, costs: &Costs, draws: &[Costs]) -> Vec<(OwnExperiment, Costs)> {
+pub(crate) fn corners(
+    own: &OwnExperiment,
+    costs: &Costs,
+    draws: &[Costs],
+) -> Vec<(OwnExperiment, Costs)> {
     let ends = [CostLevel::Low, CostLevel::High];
     if draws.is_empty() {
         return ends.map(|level| (at(own, level), OwnExperiment::costs(costs).at(level))).into();
@@ -164,7 +169,7 @@ fn message(
         batch: of.batch,
         speed_hz: of.speed_hz,
         waiting: waiting_name(own.path(of).waiting),
-        regime: if own.is_cold(of) { "after sleep" } else { "in a loop" },
+        regime: own.regime(of),
         figures,
         steps: call.steps,
         sum_us: call.sum_us,

@@ -80,7 +80,7 @@ pub fn bars(rows: &[Row], scaling: Option<&Scaling>, thread: &ThreadTable) -> Ve
             .map(|row| Bar::at_most("unmap_leaf 1M, x floor_leaf", row.ratio_to_floor, 1.5)),
     );
     bars.extend(small(rows));
-    for peer in [Implementation::Aarch64Paging, Implementation::PageTableMultiarch] {
+    for peer in Implementation::PEERS {
         let theirs = find(rows, peer, (Op::MapSg, "32M", SCATTERED), None);
         if let (Some(theirs), Some(ours)) = (theirs, map("32M", SCATTERED)) {
             let times = (theirs.ns_median / ours.ns_median * 10.0).round() / 10.0;

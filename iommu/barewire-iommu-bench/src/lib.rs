@@ -3,8 +3,8 @@
 //! # How it works
 //! - [`list`] has the scatter lists and [`pool`] the table memory; all contestants use them.
 //! - [`floors`] has the minimum, written by hand: the work without any library.
-//! - [`subject`] has the contestants: barewire-iommu, the floors, and the crates aarch64-paging and
-//!   page_table_multiarch.
+//! - [`subject`] has the contestants: barewire-iommu, the floors, and the crates aarch64-paging,
+//!   page_table_multiarch and page-table-generic.
 //! - [`measure`](measure::measure) times them side by side and returns [`row`]s. [`scaling`]
 //!   measures two threads. [`bars`] compares the results with the promises.
 //! - [`counted`] has the operations whose instructions [`callgrind`] counts, and [`traced`] on Arm.

@@ -16,7 +16,7 @@ use crate::pool::{Lease, Tables};
 use crate::row::{Op, Row};
 use crate::stats::{median, minimum, rounded};
 #[cfg(target_pointer_width = "64")]
-use crate::subject::{Aarch64Paging, Multiarch};
+use crate::subject::{Aarch64Paging, Generic, Multiarch};
 use crate::subject::{
     Barewire, FloorReady, FloorTables, Implementation, Job, Subject, TableWork, Unmapping,
     WholeDomain,
@@ -31,6 +31,24 @@ pub struct Options {
     /// The number of rounds; more give steadier results.
     pub rounds: u32,
 }
+
+/// The result.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// A row for each contestant and operation.
+    pub rows: Vec<Row>,
+    /// The number of rounds that it took.
+    pub rounds: u32,
+    /// Whether the medians settled: those of both halves of the rounds differ by 2 % at most.
+    pub settled: bool,
+}
+
+/// The fewest rounds of which a median says something.
+const SETTLING: u32 = 20;
+/// How many times the rounds that were asked for may be made until the medians settle.
+const TIMES_MAX: u32 = 4;
+/// By how much the medians of two halves may differ.
+const TOLERANCE: f64 = 0.02;
 
 /// The subject of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,9 +163,10 @@ impl Contest {
     fn peers(&mut self) {
         let maps = |peer| RowName::each(peer, [Op::MapSg, Op::MapTable]);
         let unmaps = |peer| RowName::each(peer, [Op::Unmap, Op::UnmapTable]);
-        let (one, other) = (Implementation::Aarch64Paging, Implementation::PageTableMultiarch);
+        let [one, other, third] = Implementation::PEERS;
         self.join(Box::new(Aarch64Paging::new()), maps(one), unmaps(one));
         self.join(Box::new(Multiarch::new()), maps(other), unmaps(other));
+        self.join(Box::new(Generic::new()), maps(third), unmaps(third));
     }
 
     #[cfg(not(target_pointer_width = "64"))]
@@ -159,6 +178,14 @@ impl Contest {
             contestant.map_ns.push(map_ns);
             contestant.unmap_ns.push(unmap_ns);
         }
+    }
+
+    /// Whether the medians of the first and of the second half of the rounds are about the same.
+    fn is_settled(&self) -> bool {
+        self.contestants
+            .iter()
+            .flat_map(|one| [&one.map_ns, &one.unmap_ns])
+            .all(|ns| halves_agree(ns))
     }
 
     fn rows(&self) -> impl Iterator<Item = Row> {
@@ -224,7 +251,7 @@ impl Contest {
         if !matches!(op, Op::MapTable | Op::UnmapTable) {
             return None;
         }
-        let peers = [Implementation::Aarch64Paging, Implementation::PageTableMultiarch];
+        let peers = Implementation::PEERS;
         let times = peers.into_iter().filter_map(|implementation| {
             Some((implementation, self.times(RowName { implementation, op, strategy: None })?))
         });
@@ -307,8 +334,19 @@ fn clock_ns() -> f64 {
     minimum(&passes.collect::<Vec<_>>())
 }
 
-/// Measures everything. `progress` is called with the number of finished rounds and may stop the
-/// measurement.
+/// Whether the medians of both halves differ by [`TOLERANCE`] at most. One value agrees with itself.
+fn halves_agree(ns: &[f64]) -> bool {
+    let (first, second) = ns.split_at(ns.len() / 2);
+    if first.is_empty() {
+        return true;
+    }
+    let (first, second) = (median(first.to_vec()), median(second.to_vec()));
+    (first - second).abs() <= TOLERANCE * first.max(second)
+}
+
+/// Measures everything. `progress` is called with the number of finished rounds, up to those that were
+/// asked for, and may stop the measurement. From 20 rounds on it goes on until the medians settle, for up to
+/// four times as many.
 ///
 /// Call it from a thread that stays on its processor.
 ///
@@ -320,7 +358,7 @@ fn clock_ns() -> f64 {
 pub fn measure<B>(
     options: Options,
     mut progress: impl FnMut(u32) -> ControlFlow<B>,
-) -> ControlFlow<B, Vec<Row>> {
+) -> ControlFlow<B, Measured> {
     let _lease = Lease::take();
     let clock_ns = clock_ns();
     let mut contests: Vec<Contest> =
@@ -328,13 +366,25 @@ pub fn measure<B>(
             .into_iter()
             .flat_map(|(layout, by_leaf)| SIZES.map(|size| Contest::new(size, layout, by_leaf)))
             .collect();
-    for round in 0..options.rounds {
-        for contest in &mut contests {
-            contest.round(clock_ns);
+    let (mut rounds, mut wanted) = (0, options.rounds);
+    let may_go_on = options.rounds >= SETTLING;
+    let most = options.rounds.saturating_mul(TIMES_MAX);
+    let settled = loop {
+        while rounds < wanted {
+            for contest in &mut contests {
+                contest.round(clock_ns);
+            }
+            rounds += 1;
+            progress(rounds.min(options.rounds))?;
         }
-        progress(round + 1)?;
-    }
-    ControlFlow::Continue(contests.iter().flat_map(Contest::rows).collect())
+        let settled = contests.iter().all(Contest::is_settled);
+        if settled || !may_go_on || wanted >= most {
+            break settled;
+        }
+        wanted = wanted.saturating_add(options.rounds / 2).min(most);
+    };
+    let rows = contests.iter().flat_map(Contest::rows).collect();
+    ControlFlow::Continue(Measured { rows, rounds, settled })
 }
 
 #[cfg(test)]
@@ -346,6 +396,13 @@ mod tests {
         let (ours, floor) = ([3.0, 40.0, 5.0], [1.0, 20.0, 2.0]);
         assert_eq!(median_of(&ours, &floor, |ns, floor| ns / floor), 2.5);
         assert_eq!(median_of(&ours, &floor, |ns, floor| ns - floor), 3.0);
+    }
+
+    #[test]
+    fn medians_settle_when_both_halves_agree() {
+        assert!(halves_agree(&[5.0]));
+        assert!(halves_agree(&[100.0, 101.0, 900.0, 101.0, 99.0, 101.0]));
+        assert!(!halves_agree(&[100.0, 100.0, 100.0, 103.0, 103.0, 103.0]));
     }
 
     #[cfg_attr(miri, ignore = "too many tables")]
@@ -367,7 +424,7 @@ mod tests {
         };
         // The floor and ours alone where the other crates do not compile.
         if peers > 2 {
-            assert_eq!(ours(Op::MapTable).best_peer, Some(Implementation::PageTableMultiarch));
+            assert_eq!(ours(Op::MapTable).best_peer, Some(Implementation::PageTableGeneric));
         }
         let domain = ours(Op::DomainUnmap);
         // It runs two after the gathered unmap.

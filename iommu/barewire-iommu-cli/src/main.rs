@@ -46,7 +46,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Time map_sg and unmap against hand-written floors and two other crates, and count the TLB
+    /// Time map_sg and unmap against hand-written floors and three other crates, and count the TLB
     /// invalidations by strategy
     Bench(bench::Args),
     /// Explain what a walker does with an IOVA in a dumped table, level by level

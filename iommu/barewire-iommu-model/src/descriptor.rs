@@ -22,6 +22,9 @@ pub struct Meaning {
     pub shareability: Shareability,
 }
 
+/// The bytes of 16 pages of 4 KiB that have the Contiguous hint (D8.7.1).
+pub(crate) const GROUP: u64 = 16 << 12;
+
 /// A leaf: the translation at the end of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaf {
@@ -35,6 +38,8 @@ pub struct Leaf {
     pub output: u64,
     /// The permissions and memory type.
     pub meaning: Meaning,
+    /// The Contiguous hint: this and its neighbours, 16 pages of 4 KiB, may be one entry of a TLB.
+    pub contiguous: bool,
     /// Not tagged with an ASID: nG is clear, at stage 1.
     pub global: bool,
     /// The descriptor.
@@ -45,6 +50,27 @@ impl Leaf {
     /// The first input address after it.
     pub fn end(&self) -> u64 {
         self.iova + self.len
+    }
+
+    /// The entry that a TLB may keep for it: a page with the Contiguous hint stands for its group.
+    pub fn widened(&self) -> Self {
+        if !self.contiguous {
+            return *self;
+        }
+        let offset = self.iova % GROUP;
+        let (iova, output) = (self.iova - offset, self.output.wrapping_sub(offset));
+        Self { iova, output, len: GROUP, raw: self.raw.wrapping_sub(offset), ..*self }
+    }
+
+    /// Whether software may replace one by the other under a walker: only the permissions differ.
+    pub fn differs_in_permissions(&self, other: &Self) -> bool {
+        let meaning =
+            Meaning { read: other.meaning.read, write: other.meaning.write, ..self.meaning };
+        let place = self.level == other.level
+            && self.iova == other.iova
+            && !self.contiguous
+            && !other.contiguous;
+        place && Self { meaning, ..*self }.agrees(other)
     }
 
     /// Whether both give the same translation for every address that both translate.
@@ -133,9 +159,10 @@ fn below(shape: &Shape, address: u64) -> Result<u64, Flaw> {
 fn leaf(shape: &Shape, mair: u64, level: u32, iova: u64, raw: u64) -> Result<Leaf, Flaw> {
     let output = below(shape, raw & bits(47, shape.shift(level)))?;
     // Bits between the lower attributes and the address, and bits that no attribute uses:
-    // Contiguous (52), DBM (51), GP (50), software's bits (55 to 58), PBHA and the hierarchical
-    // bits (59 to 63).
-    let unused = raw & (bits(shape.shift(level) - 1, 12) | bits(52, 48) | bits(63, 55));
+    // Contiguous (52) but for pages of 4 KiB, DBM (51), GP (50), software's bits (55 to 58), PBHA and the
+    // hierarchical bits (59 to 63).
+    let hint = if level == 3 && shape.page_shift() == 12 { bits(52, 52) } else { 0 };
+    let unused = raw & (bits(shape.shift(level) - 1, 12) | bits(52, 48) & !hint | bits(63, 55));
     if unused != 0 {
         return Err(Flaw::Bits(unused));
     }
@@ -157,7 +184,8 @@ fn leaf(shape: &Shape, mair: u64, level: u32, iova: u64, raw: u64) -> Result<Lea
     };
     let meaning = Meaning { read, write, memory, shareability };
     let global = shape.stage == Stage::One && raw & bits(11, 11) == 0;
-    Ok(Leaf { iova, level, len: shape.span(level), output, meaning, global, raw })
+    let contiguous = raw & hint != 0;
+    Ok(Leaf { iova, level, len: shape.span(level), output, meaning, contiguous, global, raw })
 }
 
 /// AttrIndx 4:2, NS 5, AP 7:6, PXN 53, UXN 54.
@@ -280,12 +308,15 @@ mod tests {
         assert_eq!(at(3, (good & !(1 << 6)) | 3), Err(Flaw::NoAccess));
         assert_eq!(at(3, (good & !(1 << 9)) | 3), Err(Flaw::Shareability));
         assert_eq!(at(3, good | 3 << 2 | 3), Err(Flaw::Memory));
-        assert_eq!(at(3, good | 1 << 52 | 3), Err(Flaw::Bits(1 << 52)));
+        assert!(matches!(at(3, good | 1 << 52 | 3), Ok(Entry::Leaf(leaf)) if leaf.contiguous));
+        assert_eq!(at(2, good | 1 << 52 | 1), Err(Flaw::Bits(1 << 52)));
         let small = Shape::new(&Config { output_bits: 32, ..Config::default() });
         let far = decode(&small, Attributes::MAIR, 3, 0, good | 1 << 32 | 3);
         assert_eq!(far, Err(Flaw::AddressSize(1 << 32)));
         let wide = shape(Granule::Size64K, Stage::One);
         assert_eq!(decode(&wide, 0, 1, 0, good | 1), Err(Flaw::BlockHere));
+        let hint = decode(&wide, Attributes::MAIR, 3, 0, good | 1 << 52 | 3);
+        assert_eq!(hint, Err(Flaw::Bits(1 << 52)));
         assert_eq!(decode(&wide, 0, 2, 0, 0x1_1003), Err(Flaw::Bits(0x1000)));
     }
 }

@@ -166,6 +166,13 @@ pub enum Violation {
         /// The table.
         table: u64,
     },
+    /// Pages with the Contiguous hint that are no group: not all 16 have it, or they lead elsewhere.
+    Group {
+        /// The context.
+        context: Context,
+        /// The first IOVA of the group.
+        iova: u64,
+    },
     /// A page was returned to its owner while the device can reach it.
     GivenBack {
         /// The context.
@@ -257,6 +264,12 @@ impl fmt::Display for Violation {
                 "walks of {iova:#x} of {context:?} may still go through table {table:#x} of level \
                  {level}, which is not hooked there"
             ),
+            Self::Group { context, iova } => {
+                write!(
+                    f,
+                    "the pages at {iova:#x} of {context:?} have the Contiguous hint, and are no group"
+                )
+            }
             Self::GivenBack { context, iova } => {
                 write!(f, "a page was given back while {iova:#x} of {context:?} leads to it")
             }

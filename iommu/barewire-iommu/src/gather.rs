@@ -22,9 +22,8 @@ pub struct Run {
     pub start: Iova,
     /// The address after the last.
     pub end: Iova,
-    /// log2 of the size of the smallest leaf removed, in bytes. If whole tables were unhooked
-    /// without reading their leaves, log2 of the granule. If tables were unhooked in which nothing
-    /// was mapped, log2 of the span of a last-level table.
+    /// log2 of the size of the smallest leaf removed, in bytes. If tables were unhooked, log2 of the
+    /// granule: their leaves were not read, and a walk through them may be cached for any granule.
     pub stride: u32,
     /// Tables were unhooked. A TLB may have cached walks through them.
     pub tables: bool,
@@ -46,8 +45,7 @@ impl Kind {
         Self(stride | (level + 1) << Self::LEVEL)
     }
 
-    /// Tables that were unhooked. `stride` is the granule's if their leaves were not read, and a
-    /// last-level table's if nothing was mapped in them.
+    /// Tables that were unhooked. `stride` is the granule's.
     #[inline]
     pub(crate) const fn tables(stride: u32) -> Self {
         Self(stride | Self::TABLES)

@@ -119,6 +119,6 @@ pub use format::{
 pub use gather::{Gather, Run};
 pub use iova::{ClaimError, IovaAllocator, IovaStorage, IovaWindow};
 pub use pool::{Arena, ArenaError, Chain, Link, Pool};
-pub use strategy::{Choice, Costs, Facts, Method, Operations, Prediction, Strategy};
+pub use strategy::{Choice, Costs, Facts, Method, Operations, PAGES_MAX, Prediction, Strategy};
 pub use table::{MapError, Mapping, PageTable, Part, Ranges, Translation, UnmapError};
 pub use tlbi::{Context, FlushError, Invalidate, RangeStep, Tlbi, range_commands, range_steps};

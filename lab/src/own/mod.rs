@@ -240,6 +240,8 @@ pub struct OwnExperiment {
     pub refill_ps: Ps,
     /// The DMA engine.
     pub dma: Option<DmaEngine>,
+    /// The processor is kept from idling: code stays in the caches while threads sleep. No file says so, see [`crate::gain`].
+    pub stays_warm: bool,
     /// The messages, each with another name.
     pub messages: Vec<Message>,
 }
@@ -314,7 +316,8 @@ impl OwnExperiment {
     /// Whether the code of a message is not in the caches when it begins: the processor has slept since the last one.
     #[must_use]
     pub fn is_cold(&self, message: &Message) -> bool {
-        message.every_ps > 0 || self.path(message).waiting != Waiting::Polling
+        let sleeps = message.every_ps > 0 || self.path(message).waiting != Waiting::Polling;
+        sleeps && !self.stays_warm
     }
 
     /// What the code of a message did a moment before.

@@ -110,6 +110,7 @@ fn read(name: &str, form: Form, boards: Boards<'_>) -> Result<OwnExperiment, Wro
         refill_bytes,
         refill_ps,
         dma,
+        stays_warm: false,
         messages,
     })
 }

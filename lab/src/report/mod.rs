@@ -7,6 +7,7 @@
 //! | `html`, `tables` | the page |
 //! | `chart` | bars with whiskers, stacked steps, lines over a parameter, the score |
 //! | `own` | experiments of users |
+//! | `gain` | what measures save, a page of its own |
 //! | `timeline` | one occurrence of a figure, lane by lane |
 //! | `svg`, `style` | rectangles, lines, text; colours for light and dark |
 //! | `threads` | the source threads, by name |
@@ -14,6 +15,7 @@
 //! Published figures are called published; what barewire's simulator says is called simulated, never measured.
 
 mod chart;
+mod gain;
 mod html;
 mod own;
 mod style;
@@ -25,6 +27,7 @@ pub mod threads;
 mod timeline;
 
 pub use chart::{exact, number, shown_in};
+pub use gain::gain_html;
 pub use html::{Page, html};
 pub use own::OwnOnPage;
 pub use timeline::lanes;

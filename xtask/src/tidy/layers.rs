@@ -72,11 +72,11 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "iommu/barewire-iommu-cli/src/shared/",
-        line: "barewire-iommu-cli/shared: interrupt, output > failure, figure, number, processors, progress",
+        line: "barewire-iommu-cli/shared: interrupt, output > failure, figure, load, number, processors, progress",
     },
     Layers {
         folder: "lab/src/",
-        line: "barewire-lab: report > lab > held_out > fit, limits, messages, predict, sweep > ours > replay > outcome, workload > \
+        line: "barewire-lab: report > lab > gain, held_out > fit, limits, messages, predict, sweep > ours > replay > outcome, workload > \
                experiment > own > kernel, score, walk > machine, rules > regime > cost, figure, trace > \
                band, error, memo",
     },

@@ -206,7 +206,7 @@ fn a_sweep_takes_one_range_and_writes_each_file_once() {
 }
 
 /// Two messages of the same shape, and a line that belongs to no message.
-const TRACE: &str = "\
+pub(super) const TRACE: &str = "\
 dd-1 [000] ..... 1.000000: spi_message_submit: spi0.0 aa
 dd-1 [000] ..... 1.000004: spi_message_start: spi0.0 aa
 dd-1 [000] ..... 1.000010: spi_set_cs: spi0.0 activate

@@ -13,6 +13,7 @@ mod doctor_tree;
 mod flash;
 mod interrupt;
 mod lab;
+mod lab_gain;
 mod lab_own;
 mod loses_nothing;
 mod measure;

@@ -10,6 +10,8 @@ mod call;
 mod domain;
 mod floor;
 #[cfg(target_pointer_width = "64")]
+mod generic;
+#[cfg(target_pointer_width = "64")]
 mod multiarch;
 mod table_work;
 
@@ -25,6 +27,8 @@ pub use barewire::{Barewire, Unmapping};
 pub(crate) use call::{ATTRIBUTES, release_of};
 pub use domain::WholeDomain;
 pub use floor::{FloorReady, FloorTables};
+#[cfg(target_pointer_width = "64")]
+pub use generic::Generic;
 #[cfg(target_pointer_width = "64")]
 pub use multiarch::Multiarch;
 pub use table_work::TableWork;
@@ -49,9 +53,15 @@ pub enum Implementation {
     Aarch64Paging,
     /// The crate page_table_multiarch; on 64 bits.
     PageTableMultiarch,
+    /// The crate page-table-generic; on 64 bits.
+    PageTableGeneric,
 }
 
 impl Implementation {
+    /// The other crates.
+    pub const PEERS: [Self; 3] =
+        [Self::Aarch64Paging, Self::PageTableMultiarch, Self::PageTableGeneric];
+
     /// The name in the JSON output.
     pub fn name(self) -> &'static str {
         match self {
@@ -63,6 +73,7 @@ impl Implementation {
             Self::FloorLeaf => "floor_leaf",
             Self::Aarch64Paging => "aarch64_paging",
             Self::PageTableMultiarch => "page_table_multiarch",
+            Self::PageTableGeneric => "page_table_generic",
         }
     }
 }

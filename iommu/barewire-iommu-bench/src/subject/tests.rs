@@ -81,6 +81,7 @@ fn the_other_crates_do_the_work() {
     for job in jobs().filter(|job| !job.by_leaf) {
         check(Aarch64Paging::new(), &job);
         check(Multiarch::new(), &job);
+        check(Generic::new(), &job);
     }
 }
 

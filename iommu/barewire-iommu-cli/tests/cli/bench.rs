@@ -28,7 +28,7 @@ fn row<'v>(report: &'v Value, fields: [&str; 4], strategy: Option<&str>) -> &'v 
 
 /// The other crates that are measured: on 64 bits alone, since neither compiles for 32.
 const PEERS: &[&str] = if cfg!(target_pointer_width = "64") {
-    &["aarch64_paging", "page_table_multiarch"]
+    &["aarch64_paging", "page_table_multiarch", "page_table_generic"]
 } else {
     &[]
 };

@@ -122,8 +122,8 @@ impl State {
     fn cached(&self, table: u64) -> Option<(usize, u64)> {
         let mut slots = self.slots.iter().enumerate();
         slots.find_map(|(index, slot)| {
-            let (_, iova, _) = slot.tlb.walks().find(|walk| walk.2 == table)?;
-            Some((index, iova))
+            let walk = slot.tlb.walks().find(|walk| walk.table == table)?;
+            Some((index, walk.iovas.start))
         })
     }
 

@@ -9,7 +9,7 @@ use super::{Fetching, Place, Slot, State};
 use crate::descriptor::{Entry, Leaf, decode};
 use crate::memory::VisibleValues;
 use crate::naive::Naive;
-use crate::tlb::{Conflict, Tlb};
+use crate::tlb::{CachedWalk, Conflict, Tlb};
 use crate::violation::Violation;
 use crate::walker::{Root, indices};
 
@@ -124,12 +124,20 @@ impl State {
     /// `changed` for a table that walks reach only through cached entries, if at all.
     fn changed_behind(&mut self, table: u64, index: usize, new: VisibleValues) {
         for slot in 0..self.slots.len() {
-            let ways: Vec<_> = self.slots[slot].tlb.walks().filter(|way| way.2 == table).collect();
-            for (level, base, table) in ways {
+            let shape = self.slots[slot].root.shape;
+            let known = self.slots[slot].tlb.walks().filter(|way| way.table == table);
+            let mut places: Vec<_> = known.map(|way| (way.level, way.base)).collect();
+            places.dedup();
+            for (level, base) in places {
                 let view = View { slot, level, base, table };
-                let iova = base + index as u64 * self.slots[slot].root.shape.span(level);
-                for raw in new.values() {
-                    self.entry(view, iova, raw, &(0..u64::MAX), Way::Stale);
+                let iova = base + index as u64 * shape.span(level);
+                let span = iova..iova + shape.span(level);
+                let mut ways = self.slots[slot].tlb.walks_in(&shape, &span);
+                ways.retain(|way| (way.level, way.base, way.table) == (level, base, table));
+                for (way, raw) in
+                    ways.iter().flat_map(|way| new.values().map(move |raw| (way, raw)))
+                {
+                    self.entry(view, iova, raw, &way.iovas, Way::Stale);
                 }
             }
         }
@@ -155,6 +163,10 @@ impl State {
             | (Ok(Entry::Table(table)), Ok(Entry::Leaf(block))) => {
                 self.options.bbml2
                     && self.all_agree(View { level: level + 1, table, ..view }, &block)
+            }
+            // The hint is one of the sizes that may change.
+            (Ok(Entry::Leaf(old)), Ok(Entry::Leaf(new))) => {
+                old.differs_in_permissions(&new) || self.options.bbml2 && old.agrees(&new)
             }
             _ => false,
         };
@@ -223,6 +235,7 @@ impl State {
         match self.decode(slot, level, iova, raw) {
             Ok(Entry::Invalid) => {}
             Ok(Entry::Leaf(leaf)) => {
+                let leaf = leaf.widened();
                 if way != Way::Stale {
                     self.judge_leaf(slot, &leaf);
                 }
@@ -236,7 +249,7 @@ impl State {
                     return;
                 }
                 if self.fetches(slot) {
-                    self.keep_walk(below);
+                    self.keep_walk(below, range);
                 }
                 self.scan(below, range, way);
             }
@@ -274,11 +287,17 @@ impl State {
         self.conflict(slot, conflict);
     }
 
-    fn keep_walk(&mut self, view: View) {
+    /// Keeps walks of `range` through a table.
+    fn keep_walk(&mut self, view: View, range: &Range<u64>) {
+        let View { slot, level, base, table } = view;
         let sizes = self.options.bbml2;
-        let tlb = &mut self.slots[view.slot].tlb;
-        let conflict = tlb.keep_walk(view.level, view.base, view.table, sizes);
-        self.conflict(view.slot, conflict);
+        let shape = self.slots[slot].root.shape;
+        // Whole granules: a walk is for one of them.
+        let page = shape.span(3) - 1;
+        let end = range.end.saturating_add(page) & !page;
+        let iovas = base.max(range.start & !page)..(base + shape.span(level - 1)).min(end);
+        let conflict = self.slots[slot].tlb.keep_walk(level, base, table, &iovas, sizes);
+        self.conflict(slot, conflict);
     }
 
     fn conflict(&mut self, slot: usize, conflict: Option<Conflict>) {
@@ -295,9 +314,10 @@ impl State {
         }
         self.scan(self.root_view(slot), range, Way::Root);
         let shape = self.slots[slot].root.shape;
-        for (level, base, table) in self.slots[slot].tlb.walks_in(&shape, range) {
+        for CachedWalk { level, base, table, iovas } in self.slots[slot].tlb.walks_in(&shape, range)
+        {
             if self.places.get(&table) != Some(&Place { slot, level, base }) {
-                self.scan(View { slot, level, base, table }, range, Way::Stale);
+                self.scan(View { slot, level, base, table }, &iovas, Way::Stale);
             }
         }
     }
@@ -314,9 +334,10 @@ impl State {
             self.judge_access(slot, iova, &leaf);
             return Some(leaf);
         }
+        self.counts.walks += 1;
         let mut view = self.root_view(slot);
-        if let Some(&(level, base, table)) = self.slots[slot].tlb.walks_in(&shape, &page).last() {
-            view = View { slot, level, base, table };
+        if let Some(walk) = self.slots[slot].tlb.walks_in(&shape, &page).last() {
+            view = View { slot, level: walk.level, base: walk.base, table: walk.table };
         } else if !self.slots[slot].live {
             return None;
         }
@@ -332,9 +353,10 @@ impl State {
                 Ok(Entry::Invalid) => return None,
                 Ok(Entry::Table(table)) => {
                     view = View { slot, level: view.level + 1, base: iova & !(span - 1), table };
-                    self.keep_walk(view);
+                    self.keep_walk(view, &page);
                 }
                 Ok(Entry::Leaf(leaf)) => {
+                    let leaf = leaf.widened();
                     self.keep(slot, leaf);
                     self.judge_access(slot, iova, &leaf);
                     return Some(leaf);

@@ -1,13 +1,15 @@
 //! Compares the reachable mappings with those that should be reachable.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use barewire_iommu::Context;
 
 use super::{Place, State};
-use crate::descriptor::Leaf;
+use crate::descriptor::{GROUP, Leaf};
 use crate::memory::Copy;
 use crate::naive::Naive;
+use crate::tlb::CachedWalk;
 use crate::violation::Violation;
 use crate::walker::{Fault, leaves};
 
@@ -63,10 +65,25 @@ impl State {
         let mut found = Naive::new();
         let root = self.slots[slot].root;
         let words = |table| self.memory.words(copy, table);
+        let mut groups: BTreeMap<u64, Vec<Leaf>> = BTreeMap::new();
         let end = leaves(&root, range.clone(), words, |leaf| {
             found.add(&leaf).expect("leaves are found in order");
+            if leaf.contiguous {
+                groups.entry(leaf.widened().iova).or_default().push(leaf);
+            }
         });
         let context = self.slots[slot].context;
+        // Between calls every group is whole. One that the range cuts is looked at elsewhere.
+        let is_between = self.slots[slot].next.is_none();
+        let inside = |iova: u64| range.start <= iova && iova + GROUP <= range.end;
+        for (iova, group) in groups.into_iter().filter(|(iova, _)| is_between && inside(*iova)) {
+            let first = group[0].widened();
+            if group.len() as u64 * group[0].len != GROUP
+                || group.iter().any(|leaf| leaf.widened() != first)
+            {
+                self.report(Violation::Group { context, iova });
+            }
+        }
         match end {
             Ok(()) => {}
             Err((iova, Fault::Flaw { level, raw, flaw })) => {
@@ -148,7 +165,7 @@ impl State {
                 found.push(Violation::Stale { context, iova, level, raw });
             }
         }
-        for (level, iova, table) in known.tlb.walks() {
+        for CachedWalk { level, base: iova, table, .. } in known.tlb.walks() {
             if self.places.get(&table) != Some(&Place { slot, level, base: iova }) {
                 found.push(Violation::StaleWalk { context, iova, level, table });
             }
@@ -166,7 +183,7 @@ impl State {
         if let Some(leaf) = known.tlb.leaves_in(&shape, &range).first() {
             found.push(Violation::GivenBack { context, iova: leaf.iova.max(range.start) });
         }
-        for (level, iova, table) in known.tlb.walks_in(&shape, &range) {
+        for CachedWalk { level, base: iova, table, .. } in known.tlb.walks_in(&shape, &range) {
             if self.places.get(&table) != Some(&Place { slot, level, base: iova }) {
                 found.push(Violation::StaleWalk { context, iova, level, table });
             }

@@ -73,6 +73,8 @@ pub struct Counts {
     /// one. Each [`Tlbi::Range`](barewire_iommu::Tlbi::Range) counts as one, however many commands
     /// hardware needs.
     pub commands: u64,
+    /// Walks for accesses ([`Machine::access`]) that found no leaf in the TLB.
+    pub walks: u64,
     /// Commands by context.
     pub contexts: u64,
     /// Commands by address.

@@ -139,7 +139,7 @@ fn a_page_mapped_and_unmapped_well_is_sound() {
         assert_eq!(machine.access(CONTEXT, BLOCK + 5 * PAGE), None);
         // And the table too.
         actor.operation(|actor| actor.set(1, 0));
-        actor.flush(CONTEXT, page(BLOCK, false, None));
+        actor.flush(CONTEXT, granules(BLOCK, 512, false));
         free(&machine, level_3, 4096);
         machine.settle(CONTEXT);
         machine.assert_sound();
@@ -151,6 +151,11 @@ fn a_page_mapped_and_unmapped_well_is_sound() {
         machine.assert_sound();
         assert_eq!((machine.tables(), machine.hooked()), (0, 0));
     }
+}
+
+/// An invalidation of `count` granules, one by one.
+fn granules(iova: u64, count: u64, leaf: bool) -> Tlbi {
+    Tlbi::Pages { iova: Iova(iova), stride: 12, count, leaf, level: None }
 }
 
 /// A page is unmapped, and only `operations` are flushed, in `context`: is it still reached?
@@ -237,7 +242,7 @@ fn after_unhooking(operations: &[Tlbi]) -> Vec<Violation> {
 
 #[test]
 fn a_table_is_not_freed_while_walks_are_cached() {
-    let all = |leaf| Tlbi::Pages { iova: Iova(BLOCK), stride: 12, count: 512, leaf, level: None };
+    let all = |leaf| granules(BLOCK, 512, leaf);
     assert_reports!(
         after_unhooking(&[]),
         Violation::FreedCached { iova: BLOCK, .. },
@@ -251,11 +256,25 @@ fn a_table_is_not_freed_while_walks_are_cached() {
         Violation::Stale { .. },
         Violation::StaleWalk { .. },
     );
-    // Without the leaf hint, at an address of the block that has no page: this drops the cached
-    // walk, but not the leaf.
-    let violations = after_unhooking(&[page(BLOCK, false, None)]);
-    assert_reports!(&violations, Violation::Stale { .. });
-    assert_eq!(violations.len(), 1, "{violations:?}");
+    // One address for the table, without the leaf hint: the walks of its other granules stay, and through
+    // them the leaf.
+    assert_reports!(
+        after_unhooking(&[page(BLOCK, false, None)]),
+        Violation::FreedCached { .. },
+        Violation::Stale { .. },
+        Violation::StaleWalk { .. },
+    );
+    // All granules but the page's, and all but one that has no page.
+    let without = |n| [granules(BLOCK, n, false), granules(BLOCK + (n + 1) * PAGE, 511 - n, false)];
+    assert_reports!(
+        after_unhooking(&without(5)),
+        Violation::FreedCached { .. },
+        Violation::Stale { .. },
+        Violation::StaleWalk { .. },
+    );
+    let violations = after_unhooking(&without(400));
+    assert_reports!(&violations, Violation::FreedCached { .. }, Violation::StaleWalk { .. });
+    assert!(!violations.iter().any(|found| matches!(found, Violation::Stale { .. })));
     assert_eq!(after_unhooking(&[all(false)]), []);
     assert_eq!(after_unhooking(&[Tlbi::Context]), []);
 }

@@ -4,6 +4,7 @@
 
 mod allocation;
 mod bench;
+mod contiguous;
 mod domain;
 mod exhaustive;
 mod judge_can_fail;

@@ -1,7 +1,7 @@
 //! A thousand operations at random on the hungriest hardware, judged one by one.
 
 use barewire_iommu::{Config, Costs, Granule, Stage, Strategy as Flushing};
-use barewire_iommu_model::FlushFailure;
+use barewire_iommu_model::{FlushFailure, Machine};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
 
@@ -49,6 +49,14 @@ enum Operation {
     },
     Flush(Flushing),
     FailingFlush(FlushFailure),
+    /// A mapping, how many of its pages are left alone, and the length.
+    Protect {
+        which: usize,
+        skip: u64,
+        len: Length,
+        kind: Kind,
+    },
+    Reclaim,
     /// Whether maps replace empty tables from now on, and how that fails.
     Replacing(Option<Option<FlushFailure>>),
 }
@@ -72,7 +80,12 @@ pub(super) fn flushing() -> impl Strategy<Value = Flushing> {
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![8 => Just(Kind::Plain), 1 => Just(Kind::ReadOnly), 1 => Just(Kind::Registers)]
+    prop_oneof![
+        6 => Just(Kind::Plain),
+        2 => Just(Kind::PlainReadOnly),
+        1 => Just(Kind::ReadOnly),
+        1 => Just(Kind::Registers),
+    ]
 }
 
 fn place() -> impl Strategy<Value = Place> {
@@ -101,6 +114,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (any::<usize>(), 2..14_usize)
             .prop_map(|(which, count)| UnmapMany { which, count }),
         1 => (place(), length()).prop_map(|(at, len)| UnmapQuiesced { at, len }),
+        3 => (any::<usize>(), 0..3_u64, length(), kind())
+            .prop_map(|(which, skip, len, kind)| Protect { which, skip, len, kind }),
+        1 => Just(Reclaim),
         3 => flushing().prop_map(Flush),
         1 => prop_oneof![Just(FlushFailure::Before), Just(FlushFailure::After)]
             .prop_map(FailingFlush),
@@ -206,6 +222,21 @@ fn perform(bench: &mut Bench<'_>, ground: &Ground, number: u64, operation: &Oper
             bench.flush().expect("nothing fails unasked");
             bench.unmap_quiesced(iova, ground.len(iova, *len)).expect("any part can be unmapped");
         }
+        Operation::Protect { which, skip, len, kind } => {
+            let pieces: Vec<_> =
+                bench.map.pieces().map(|(iova, piece)| (iova, piece.len)).collect();
+            let Some(&(iova, all)) = pieces.get(which % pieces.len().max(1)) else { return };
+            let skip = (skip * bench.page()).min(all - bench.page());
+            let iova = iova + skip;
+            let len =
+                if len.1 % 2 == 0 { all - skip } else { ground.len(iova, *len).min(all - skip) };
+            bench.flush().expect("nothing fails unasked");
+            let _ = bench.protect(iova, len, *kind);
+            bench.flush().expect("nothing fails unasked");
+        }
+        Operation::Reclaim => {
+            bench.reclaim();
+        }
         Operation::Flush(strategy) => {
             bench.strategy = *strategy;
             bench.flush().expect("nothing fails unasked");
@@ -220,7 +251,14 @@ fn perform(bench: &mut Bench<'_>, ground: &Ground, number: u64, operation: &Oper
 
 fn run(config: Config, coherent: bool, operations: &[Operation]) -> Result<(), TestCaseError> {
     let machine = machine(&config, coherent);
-    let mut bench = Bench::new(&machine, config);
+    run_on(&machine, Bench::new(&machine, config), operations)
+}
+
+fn run_on(
+    machine: &Machine,
+    mut bench: Bench<'_>,
+    operations: &[Operation],
+) -> Result<(), TestCaseError> {
     let ground = Ground::new(&bench);
     for (number, operation) in (0..).zip(operations) {
         perform(&mut bench, &ground, number, operation);
@@ -283,4 +321,22 @@ a_thousand! {
     of_64k_stage_1: Size64K One 42;
     #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
     of_64k_stage_2: Size64K Two 48;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 4,
+        rng_seed: RngSeed::Fixed(0x1077),
+        failure_persistence: None,
+        max_shrink_iters: 300,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    #[cfg_attr(miri, ignore = "large, and nothing in it is unsafe")]
+    fn of_4k_with_groups(operations in operations(), coherent: bool, bbml2: bool) {
+        let config = Config { input_bits: 39, bbml2, ..Config::default() };
+        let machine = machine(&config, coherent);
+        run_on(&machine, Bench::contiguous(&machine, config), &operations)?;
+    }
 }

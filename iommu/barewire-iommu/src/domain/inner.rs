@@ -91,6 +91,10 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         Ok(Mapped { iova, size, leaves, domain: self.id })
     }
 
+    pub(super) fn set_contiguous(&mut self) {
+        self.table.set_contiguous();
+    }
+
     /// Invalidates a run at once.
     #[cold]
     fn flush_run(&self, run: &Run) -> Result<(), FlushError> {
@@ -133,6 +137,21 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
             }
         }
         removed
+    }
+
+    /// Changes the attributes of all of `mapped`, and invalidates.
+    pub(super) fn protect(
+        &self,
+        mapped: &mut Mapped,
+        attributes: Attributes,
+    ) -> Result<(), UnmapError> {
+        // SAFETY: as in `unmap`.
+        let mut part = unsafe { self.table.part(mapped.range()) };
+        let (iova, size) = (mapped.iova, mapped.size);
+        let mut gather = Gather::new();
+        part.protect(iova, size, attributes, &mut gather, |run| self.flush_run(run))?;
+        let flushed = self.flush(&self.policy.read().strategy, &gather);
+        flushed.map_err(|error| UnmapError::Flush { iova, error })
     }
 
     /// Unmaps `range` table by table, and flushes after each.

@@ -54,7 +54,7 @@ use crate::iova::{ClaimError, IovaAllocator};
 use crate::pool::Pool;
 use crate::strategy::Strategy;
 use crate::sync::atomic::AtomicUsize;
-use crate::table::{MapError, PageTable, Translation};
+use crate::table::{MapError, PageTable, Translation, UnmapError};
 use crate::tlbi::{Context, FlushError, Invalidate};
 use inner::Inner;
 use shared::SharedPolicy;
@@ -133,6 +133,14 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             id: DOMAINS.fetch_add(1, Relaxed),
         };
         Ok(Self { inner, queue: FlushQueue::new() })
+    }
+
+    /// The same domain, whose table uses the Contiguous hint: [`PageTable::with_contiguous`]. Call it
+    /// before anything is mapped.
+    #[must_use]
+    pub fn with_contiguous(mut self) -> Self {
+        self.inner.set_contiguous();
+        self
     }
 
     /// The address of the root table, for a context descriptor or stream table entry.
@@ -270,6 +278,20 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         };
         let number = retired.map_err(DomainUnmapError::Held)?;
         Ok(Unmapped { bytes, ticket: Ticket { number, domain: self.inner.id } })
+    }
+
+    /// Gives all of a mapping these attributes: read-only and back, or another memory type. When this
+    /// returns, devices access the memory by them only. If the memory type or shareability changes,
+    /// accesses meanwhile fault, so the device should be quiet.
+    ///
+    /// # Errors
+    /// [`UnmapError::Stage`]. [`UnmapError::Flush`]: devices may still use the old attributes; call again.
+    ///
+    /// # Panics
+    /// If the mapping belongs to another domain.
+    pub fn protect(&self, mapped: &mut Mapped, attributes: Attributes) -> Result<(), UnmapError> {
+        assert_eq!(mapped.domain, self.inner.id, "the mapping is another domain's");
+        self.inner.protect(mapped, attributes)
     }
 
     /// The translation of an address inside a mapping.

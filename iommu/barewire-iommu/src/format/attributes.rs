@@ -46,7 +46,7 @@ const STAGE2_XN: u64 = 1 << 54;
 
 /// A leaf's upper and lower attributes, computed once.
 ///
-/// The attributes of a live mapping cannot be changed: unmap it, which invalidates, and map again.
+/// [`Part::protect`](crate::Part::protect) changes those of a live mapping.
 ///
 /// At stage 2 the memory type is MemAttr as it is without FEAT_S2FWB, and combines with the memory type
 /// of the access or of stage 1: the weaker one wins. `smmu::v3` leaves STE.S2FWB at 0, also where the
@@ -62,6 +62,9 @@ impl Attributes {
     /// The MAIR value that [`MemoryType`] relies on: index 0 normal non-cacheable (0x44), 1 normal
     /// write-back (0xff), 2 Device-nGnRE (0x04).
     pub const MAIR: u64 = 0x04_ff_44;
+
+    /// The bits that say which accesses are permitted: AP\[2:1\] or S2AP, at the same place.
+    pub(crate) const PERMISSIONS: u64 = 0b11 << 6;
 
     /// Normal cacheable memory, inner shareable, not executable: right for DMA buffers.
     pub const fn new(stage: Stage, access: Access) -> Self {

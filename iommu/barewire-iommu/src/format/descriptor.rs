@@ -9,6 +9,9 @@ const TABLE_OR_PAGE: u64 = 1 << 1;
 /// The bits of the address, 47 to 12.
 const ADDRESS: u64 = 0x0000_ffff_ffff_f000;
 
+/// Bit 52 of a leaf: the Contiguous hint (D8.7.1).
+const CONTIGUOUS: u64 = 1 << 52;
+
 /// Bit 55. In a table descriptor bits 58 to 51 are ignored by hardware (D8.3.1).
 const MARK: u64 = 1 << 55;
 
@@ -47,6 +50,34 @@ impl Descriptor {
         if level == LAST { TABLE_OR_PAGE | VALID } else { VALID }
     }
 
+    /// All bits but address, type and the Contiguous hint, as a mask.
+    pub(crate) const ATTRIBUTES: u64 = !(ADDRESS | TABLE_OR_PAGE | VALID | CONTIGUOUS);
+
+    /// The same leaf with the Contiguous hint: 16 of them may be one entry of a TLB.
+    pub(crate) const fn with_hint(self) -> Self {
+        Self(self.0 | CONTIGUOUS)
+    }
+
+    /// The same leaf without the Contiguous hint.
+    pub(crate) const fn without_hint(self) -> Self {
+        Self(self.0 & !CONTIGUOUS)
+    }
+
+    /// Whether a leaf has the Contiguous hint.
+    pub const fn is_contiguous(self) -> bool {
+        self.0 & CONTIGUOUS != 0
+    }
+
+    /// The same leaf, not valid. The walker ignores its other bits.
+    pub(crate) const fn broken(self) -> Self {
+        Self(self.0 & !VALID)
+    }
+
+    /// The leaf that was [`broken`](Self::broken).
+    pub(crate) const fn mended(self) -> Self {
+        Self(self.0 | VALID)
+    }
+
     /// Whether a walk does not fault here.
     pub const fn is_valid(self) -> bool {
         self.0 & VALID != 0
@@ -67,8 +98,8 @@ impl Descriptor {
         PhysAddr(self.0 & ADDRESS)
     }
 
-    /// All bits but address and type.
+    /// All bits but address, type and the Contiguous hint.
     pub const fn attributes(self) -> u64 {
-        self.0 & !(ADDRESS | TABLE_OR_PAGE | VALID)
+        self.0 & Self::ATTRIBUTES
     }
 }

@@ -26,8 +26,10 @@ pub struct Geometry {
     input_end: u64,
     /// The first physical address that is too large.
     output_end: u64,
-    /// 4 KiB granules and four levels.
+    /// 4 KiB granules and four levels, and no page has the Contiguous hint.
     four_of_4k: bool,
+    /// Pages may have the Contiguous hint.
+    contiguous: bool,
 }
 
 impl Geometry {
@@ -65,6 +67,7 @@ impl Geometry {
             input_end: 1 << config.input_bits,
             output_end: 1 << config.output_bits,
             four_of_4k: page_shift == 12 && start == 0,
+            contiguous: false,
         })
     }
 
@@ -158,8 +161,21 @@ impl Geometry {
         self.output_end
     }
 
-    /// Whether it has 4 KiB granules and four levels: the usual shape, whose single pages have paths
-    /// of their own.
+    /// The same shape, in which pages may have the Contiguous hint, if the granule is 4 KiB.
+    pub(crate) const fn with_contiguous(mut self) -> Self {
+        self.contiguous = self.page_shift == 12;
+        self.four_of_4k &= !self.contiguous;
+        self
+    }
+
+    /// Whether pages may have the Contiguous hint.
+    #[inline]
+    pub const fn is_contiguous(&self) -> bool {
+        self.contiguous
+    }
+
+    /// Whether it has 4 KiB granules, four levels and no Contiguous hint: the usual shape, whose single
+    /// pages have paths of their own.
     #[inline]
     pub(crate) const fn is_four_of_4k(&self) -> bool {
         self.four_of_4k

@@ -1,15 +1,23 @@
 //! Chooses how a gather is invalidated: by page, by range, by context, or by the cheapest of these.
 //!
-//! # How it works
-//! A TLB tags each entry with the entry's own address. It may tag a cached walk (the address of a
-//! table) with any address under that table. So:
+//! # The hardware that this crate assumes
+//! The architecture lets an invalidation by address drop every cached walk to that address. This crate
+//! relies on less, which is also what Linux's drivers rely on. A TLB has
+//!
+//! - a *leaf* for each page or block, found by any address in it;
+//! - a *walk* for each granule: the tables on the way to that granule. A command for one granule need not
+//!   find what was cached for its neighbour, although both go through the same table. A walk that was
+//!   cached goes on below its table, and what it finds there is cached for the same granule.
+//!
+//! So:
 //!
 //! - A run of leaves needs one command per leaf.
-//! - A run whose tables were unhooked needs one command per granule of its whole span, without the
-//!   hint that only leaves were removed. The tables' contents were not read, so a leaf may have
-//!   been at any granule. And a command for one address need not find a walk that was cached for a
-//!   neighbour.
+//! - A run whose tables were unhooked, empty or not, needs one command per granule of its whole span,
+//!   without the hint that only leaves were removed.
 //!
+//! `barewire-iommu-model` has a TLB of exactly this kind, and judges every call by it.
+//!
+//! # How it works
 //! [`Strategy::choose`] compares the costs and [`Method::operations`] lists the operations. Both
 //! are pure functions of their arguments. [`costs`] has the costs.
 
@@ -20,12 +28,16 @@ pub use costs::{Choice, Costs, Prediction};
 use crate::gather::{RUNS, Run};
 use crate::tlbi::{Tlbi, range_commands};
 
+/// The largest number of addresses that are invalidated one by one: 256 MiB of 4 KiB granules. A tree of
+/// tables may span some 100 million granules, of which a command each would take minutes.
+pub const PAGES_MAX: u64 = 1 << 16;
+
 /// How a domain's TLB entries are invalidated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strategy {
-    /// One command per address.
+    /// One command per address; the whole context if there are more than [`PAGES_MAX`].
     ByPage,
-    /// The fewest range commands that cover the runs. By page if the hardware has no ranges.
+    /// The fewest range commands that cover the runs. As `ByPage` if the hardware has no ranges.
     ByRange,
     /// Always the whole context.
     ByContext,
@@ -113,13 +125,18 @@ impl Strategy {
     #[inline]
     pub fn choose(&self, runs: &[Run], facts: &Facts) -> Method {
         match self {
-            Self::ByPage => Method::Pages,
             Self::ByRange if facts.has_ranges => Method::Ranges,
-            Self::ByRange => Method::Pages,
+            Self::ByPage | Self::ByRange => by_page(runs, facts),
             Self::ByContext => Method::Context,
             Self::Adaptive(costs) => costs.cheapest(runs, facts),
         }
     }
+}
+
+/// By page, unless that would keep the command queue busy for very long.
+fn by_page(runs: &[Run], facts: &Facts) -> Method {
+    let addresses: u64 = runs.iter().map(|run| run.addresses(facts.page_shift)).sum();
+    if addresses > PAGES_MAX { Method::Context } else { Method::Pages }
 }
 
 impl Method {

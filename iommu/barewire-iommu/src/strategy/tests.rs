@@ -52,15 +52,8 @@ fn leaves_are_named_one_by_one_with_their_hints() {
 }
 
 #[test]
-fn unhooked_tables_are_named_at_every_granule_or_table_without_hints() {
-    // Tables in which nothing was mapped: one address for each last-level table.
-    let empty = Run { level: Some(2), ..run(2 * MIB, 4 * MIB, 21, true) };
-    assert_eq!(
-        operations(Strategy::ByPage, &[empty]),
-        [Tlbi::Pages { iova: Iova(2 * MIB), stride: 21, count: 2, leaf: false, level: None }]
-    );
-    // Tables whose contents were not read.
-    let tables = Run { stride: 12, ..empty };
+fn unhooked_tables_are_named_at_every_granule_without_hints() {
+    let tables = Run { level: Some(2), ..run(2 * MIB, 4 * MIB, 12, true) };
     assert_eq!(
         operations(Strategy::ByPage, &[tables]),
         [Tlbi::Pages { iova: Iova(2 * MIB), stride: 12, count: 1024, leaf: false, level: None }]
@@ -282,5 +275,18 @@ fn the_short_ways_to_a_choice_choose_the_same() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn too_many_addresses_are_the_context() {
+    let most = run(0, super::PAGES_MAX << 12, 12, true);
+    let more = run(1 << 40, 4096, 12, true);
+    for strategy in [Strategy::ByPage, Strategy::ByRange] {
+        let list = |runs: &[Run]| strategy.operations(Some(runs), &facts(false, 0));
+        let pages = list(&[most]);
+        let count: u64 = pages.as_slice().iter().map(Tlbi::commands).sum();
+        assert_eq!(count, super::PAGES_MAX, "{strategy:?}");
+        assert_eq!(list(&[most, more]).as_slice(), [Tlbi::Context], "{strategy:?}");
     }
 }

@@ -58,7 +58,7 @@ pub enum MapError {
     Stage,
 }
 
-/// Why nothing was unmapped.
+/// Why nothing was unmapped, or why no attributes were changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum UnmapError {
@@ -99,14 +99,17 @@ pub enum UnmapError {
     },
     /// The pool has no table to split the block at this address into.
     OutOfMemory(Iova),
-    /// `unmap_quiesced`: the block could not be invalidated. It is mapped as before.
+    /// `protect`: the attributes are for the other stage.
+    Stage,
+    /// `unmap_quiesced`, `protect`: a block, or a run of leaves, could not be invalidated. All is mapped
+    /// as before.
     Flush {
-        /// The first IOVA of the block.
+        /// The first IOVA of the block or run.
         iova: Iova,
         /// The error of the invalidation.
         error: FlushError,
     },
-    /// `unmap_checked`: part of the range is not mapped.
+    /// `unmap_checked`, `protect`: part of the range is not mapped.
     Hole {
         /// The first address of the hole.
         iova: Iova,
@@ -134,11 +137,13 @@ impl fmt::Display for MapError {
                 write!(f, "no leaf has 2^{shift} bytes in this granule: use map, which chooses")
             }
             Self::OutOfMemory(iova) => {
-                write!(f, "no table for {iova}: the pool is empty, and nothing was mapped")
+                write!(
+                    f,
+                    "no table for {iova}, and nothing was mapped: give the pool more, or free empty tables by \
+                     reclaim"
+                )
             }
-            Self::Stage => f.write_str(
-                "the attributes are for the other stage: make them with the table's Config::stage",
-            ),
+            Self::Stage => f.write_str(STAGE),
         }
     }
 }
@@ -163,15 +168,22 @@ impl fmt::Display for UnmapError {
             Self::Hole { iova, level } => {
                 write!(
                     f,
-                    "nothing is mapped at {iova}: level {level} is empty; nothing was unmapped"
+                    "nothing is mapped at {iova}: level {level} is empty; nothing was changed"
                 )
             }
+            Self::Stage => f.write_str(STAGE),
             Self::Flush { iova, error } => {
-                write!(f, "the block at {iova} was not split, and nothing was unmapped: {error}")
+                write!(
+                    f,
+                    "what is mapped at {iova} was not invalidated, so nothing was changed: {error}"
+                )
             }
         }
     }
 }
+
+const STAGE: &str =
+    "the attributes are for the other stage: make them with the table's Config::stage";
 
 fn unaligned(f: &mut fmt::Formatter<'_>, iova: Iova, value: u64, to: u64) -> fmt::Result {
     write!(f, "at {iova}: {value:#x} is no multiple of {to:#x}")

@@ -3,6 +3,7 @@
 //! Mapping takes a gather as unmapping does: a call that fails half way removes the entries it
 //! wrote, and a walker may have cached them.
 
+mod groups;
 mod replace;
 
 use core::ops::Range;
@@ -10,6 +11,7 @@ use core::ops::Range;
 use super::PageTable;
 use super::error::MapError;
 use super::fill::{self, Batch};
+use super::group;
 use super::mark::descend;
 use super::node::{AHEAD, Entry, Fresh, Node};
 use super::sg::{Limits, Pieces};
@@ -107,7 +109,7 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
         let limits = Limits::new(&table.geometry, part.end);
         check(table, part, iova, segments, attributes, limits)?;
         let mut done = 0;
-        if segments.len() >= 1 << table.geometry.index_bits() {
+        if segments.len() >= 1 << table.geometry.index_bits() && !table.geometry.is_contiguous() {
             let batch = limits.batch(attributes.bits());
             done = whole::map(table, part, iova.0, segments, &batch);
         }
@@ -266,7 +268,8 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
         // The usual case: at least a table's worth of pages is left, and all are valid.
         let entries = 1 << geometry.index_bits();
         let whole = self.pieces.whole(entries);
-        if place.owned && self.iova == place.base && whole.len() == entries && !self.mixed {
+        let is_whole = place.owned && self.iova == place.base && whole.len() == entries;
+        if is_whole && !self.mixed && !geometry.is_contiguous() {
             let batch = self.batch();
             if fresh.fill(self.table, |entries| fill::fill(entries, whole, &batch)) {
                 fresh.clean(self.table, 0..entries);
@@ -328,7 +331,14 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
         let batch = self.batch();
         while index < entries && !self.pieces.is_empty() {
             let room = (self.limits.iova_end - self.iova) >> shift;
-            let most = (entries - index).min(if self.mixed { MIXED } else { usize::MAX });
+            let mut most = (entries - index).min(if self.mixed { MIXED } else { usize::MAX });
+            if geometry.is_contiguous() {
+                if index.is_multiple_of(group::PAGES) && self.group(sink, index)? {
+                    index += group::PAGES;
+                    continue;
+                }
+                most = group::room(index);
+            }
             let whole = self.pieces.whole(most.min(room as usize));
             if !whole.is_empty() {
                 if sink.batch(index, whole, &batch) {
@@ -354,7 +364,9 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     fn piece<S: Sink>(&mut self, sink: &mut S, index: usize, leaf: u64) -> Result<usize, MapError> {
         let shift = self.table.geometry.page_shift();
         let (phys, bytes) = self.pieces.next(self.limits, self.iova)?;
-        let count = ((bytes >> shift) as usize).min(sink.entries() - index);
+        let is_contiguous = self.table.geometry.is_contiguous();
+        let room = if is_contiguous { group::room(index) } else { sink.entries() - index };
+        let count = ((bytes >> shift) as usize).min(room);
         if let Some((at, found)) = sink.occupied(index..index + count) {
             let iova = self.iova + ((at - index) << shift) as u64;
             return Err(occupied(iova, LAST, found));

@@ -10,8 +10,10 @@
 //! - [`map::replace`] and [`vacant`] deal with tables in which nothing is mapped.
 //! - [`unmap`] unhooks a table that its range covers without reading it, and clears leaves one by
 //!   one elsewhere. [`split`] handles ranges that cut a block.
+//! - [`protect`] changes the attributes of what is mapped.
 //! - [`quick`] maps and unmaps single pages of the usual shape, and [`whole`] maps whole tables of
 //!   single pages, before the general code.
+//! - [`group`]: 16 pages as one entry of a TLB.
 //! - [`mark`]: cleaning of entries that lead to tables, for walkers that do not snoop the caches.
 //! - [`walk`] and [`iter`] look up.
 //! - [`node`] is the access of all but [`quick`] to table memory.
@@ -46,10 +48,12 @@
 
 mod error;
 mod fill;
+mod group;
 mod iter;
 mod map;
 mod mark;
 mod node;
+mod protect;
 mod quick;
 mod sg;
 mod split;
@@ -119,6 +123,23 @@ impl<P: Pool> PageTable<P> {
             Some(root) => Ok(Self { geometry, root, pool }),
             None => Err(ConfigError::NoRoot(geometry.root_bytes())),
         }
+    }
+
+    /// The same table, in which 16 pages of 4 KiB get the Contiguous hint wherever a map finds them aligned
+    /// and contiguous in memory: a TLB may then need one entry for 64 KiB. Call it before anything is
+    /// mapped. With other granules it changes nothing.
+    ///
+    /// Such a group is like a block: a range that cuts it is refused by [`Part::unmap`], unless the
+    /// hardware has FEAT_BBM level 2 ([`Config::bbml2`]), and by [`Part::protect`]. The short paths for
+    /// single pages are not used.
+    #[must_use]
+    pub fn with_contiguous(mut self) -> Self {
+        self.set_contiguous();
+        self
+    }
+
+    pub(crate) fn set_contiguous(&mut self) {
+        self.geometry = self.geometry.with_contiguous();
     }
 
     /// The shape of the table.
@@ -515,6 +536,11 @@ impl<'t, P: Pool> Part<'t, P> {
         }
         let mut remover = Remover::new(gather);
         if node.level() == LAST {
+            if self.table.geometry.is_contiguous()
+                && let Some(cuts) = group_cuts(node, &range)
+            {
+                return self.split(node, range, cuts, exchange, gather);
+            }
             remover.pages(node, range.start, range.end);
         } else {
             if (range.start | range.end) & ((1 << node.shift()) - 1) != 0 {
@@ -551,4 +577,14 @@ impl<'t, P: Pool> Part<'t, P> {
             (_, None) => unreachable!("a range is split because something is cut"),
         }
     }
+}
+
+/// The groups of pages in `node` that an end of `range` cuts, if there are any.
+#[cold]
+fn group_cuts<'t, P: Pool>(
+    node: Node<'t, P>,
+    range: &Range<u64>,
+) -> Option<[Option<CutBlock<'t, P>>; 2]> {
+    let cuts = [range.start, range.end].map(|at| CutBlock::at(node, at));
+    cuts.iter().any(Option::is_some).then_some(cuts)
 }

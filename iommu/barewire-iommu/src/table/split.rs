@@ -4,11 +4,15 @@
 //! allocated and filled first, since that can fail. Then they replace the blocks, and what lies
 //! between the ends is removed as usual. So a walker sees the block or its rest, and with
 //! break-before-make a fault in between.
+//!
+//! A group of pages with the Contiguous hint is cut like a block. It needs no table: its pages stay, without
+//! the hint ([`group`]).
 
 use core::ops::Range;
 
 use super::PageTable;
 use super::error::UnmapError;
+use super::group;
 use super::node::{Entry, Fresh, Node};
 use super::unmap::Remover;
 use crate::address::{Iova, PhysAddr};
@@ -17,12 +21,15 @@ use crate::gather::{Gather, Run};
 use crate::pool::{Chain, Pool};
 use crate::tlbi::FlushError;
 
-/// A block that is cut by an end of the range.
+/// A block, or a group of pages, that is cut by an end of the range.
 pub(super) struct CutBlock<'t, P: Pool> {
     node: Node<'t, P>,
     index: usize,
     base: u64,
+    /// The block, or the group's first page.
     block: Descriptor,
+    /// 1, or the pages of a group.
+    entries: usize,
 }
 
 impl<'t, P: Pool> CutBlock<'t, P> {
@@ -30,6 +37,15 @@ impl<'t, P: Pool> CutBlock<'t, P> {
     pub(super) fn at(mut node: Node<'t, P>, at: u64) -> Option<Self> {
         loop {
             let span = 1 << node.shift();
+            if let Some((index, base)) = group::cut_at(node, at) {
+                return Some(Self {
+                    node,
+                    index,
+                    base,
+                    block: node.load(index),
+                    entries: group::PAGES,
+                });
+            }
             if at & (span - 1) == 0 {
                 return None;
             }
@@ -37,7 +53,7 @@ impl<'t, P: Pool> CutBlock<'t, P> {
             match node.entry(index) {
                 Entry::Empty(_) => return None,
                 Entry::Leaf(block) => {
-                    return Some(Self { node, index, base: at & !(span - 1), block });
+                    return Some(Self { node, index, base: at & !(span - 1), block, entries: 1 });
                 }
                 Entry::Table(child) => node = child,
             }
@@ -54,13 +70,27 @@ impl<'t, P: Pool> CutBlock<'t, P> {
         part.start <= self.base && part.end - self.base >= self.span()
     }
 
-    fn put(&self, entry: Descriptor) {
-        self.node.store(self.index, entry);
-        self.node.clean(self.index..self.index + 1);
+    /// Break: no entry is valid.
+    fn clear(&self) {
+        self.put(|_| Descriptor::EMPTY.0);
+    }
+
+    /// Undoes a break.
+    fn restore(&self) {
+        self.put(|n| self.block.0 + ((n as u64) << self.node.shift()));
+    }
+
+    fn put(&self, entry: impl FnMut(usize) -> u64) {
+        self.node.put(self.index, self.entries, entry);
+        self.node.clean(self.index..self.index + self.entries);
     }
 
     fn span(&self) -> u64 {
-        1 << self.node.shift()
+        (self.entries as u64) << self.node.shift()
+    }
+
+    fn is_group(&self) -> bool {
+        self.entries != 1
     }
 
     /// The run to invalidate: the whole block, although part of it stays mapped.
@@ -132,7 +162,7 @@ fn prepare_and_replace<P: Pool>(
     spare: &mut Chain,
 ) -> Result<(), UnmapError> {
     let present = || cuts.into_iter().flatten();
-    for cut in present() {
+    for cut in present().filter(|cut| !cut.is_group()) {
         let count = needed(table, cut.node.level() + 1, cut.base, range);
         if !Fresh::reserve(table, spare, count) {
             return Err(UnmapError::OutOfMemory(Iova(cut.base)));
@@ -140,7 +170,7 @@ fn prepare_and_replace<P: Pool>(
     }
     if let Exchange::BreakBeforeMake(invalidate) = exchange {
         for cut in present() {
-            cut.put(Descriptor::EMPTY);
+            cut.clear();
         }
         table.pool.barrier();
         let flushed = present().try_for_each(|cut| {
@@ -150,13 +180,18 @@ fn prepare_and_replace<P: Pool>(
         if flushed.is_err() {
             // Nothing else was ever mapped there, so all entries in the TLB are still right.
             for cut in present() {
-                cut.put(cut.block);
+                cut.restore();
             }
             table.pool.barrier();
             return flushed;
         }
     }
+    let is_at_once = matches!(exchange, Exchange::AtOnce);
     for cut in present() {
+        if cut.is_group() {
+            group::dissolve(cut.node, cut.index, cut.base, cut.block, range, is_at_once);
+            continue;
+        }
         let level = cut.node.level() + 1;
         let left = pieces(table, level, cut.base, cut.block, range, spare);
         let published = cut.node.publish(cut.index, cut.block.0, left, true);

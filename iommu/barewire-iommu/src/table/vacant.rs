@@ -33,6 +33,45 @@ impl<P: Pool> PageTable<P> {
 }
 
 impl<P: Pool> Part<'_, P> {
+    /// Unhooks every table in which nothing is mapped, if its whole span is in this part. Returns their
+    /// number.
+    ///
+    /// Unmapping leaves such tables where it did not cover their whole span. So a part that maps small
+    /// pieces all over runs out of tables ([`MapError::OutOfMemory`](super::MapError::OutOfMemory)) although
+    /// few are in use. Then reclaim, invalidate what `gather` has, [`release`](Self::release), and map again.
+    /// Map nothing before the invalidation: walks through the old tables may be cached.
+    /// A [`Domain`](crate::Domain) does this by itself.
+    ///
+    /// It reads every table in the part.
+    pub fn reclaim(&mut self, gather: &mut Gather) -> usize {
+        let before = gather.tables();
+        self.reclaim_below(Node::root(self.table), 0, gather);
+        self.table.pool.barrier();
+        gather.tables() - before
+    }
+
+    /// [`reclaim`](Self::reclaim) for the tables below `node`, which translates from `base` on.
+    fn reclaim_below(&self, node: Node<'_, P>, base: u64, gather: &mut Gather) {
+        if node.level() == LAST {
+            return;
+        }
+        let shift = node.shift();
+        let end = base + ((node.entries() as u64) << shift);
+        let (first, last) = (self.range.start.max(base), self.range.end.min(end) - 1);
+        for index in node.index(first)..=node.index(last) {
+            let Entry::Table(child) = node.entry(index) else { continue };
+            let start = base + ((index as u64) << shift);
+            let end = start + (1 << shift);
+            if self.range.start <= start && end <= self.range.end && child.is_vacant() {
+                node.unhook_tables(index..index + 1, gather);
+                node.clean(index..index + 1);
+                gather.add(start, end, Kind::tables(node.geometry().page_shift()));
+            } else {
+                self.reclaim_below(child, start, gather);
+            }
+        }
+    }
+
     /// Unhooks the table whose span is exactly this part, with all tables below it, if there is one
     /// and nothing is mapped in it. Returns where to look next: no span of this size between the
     /// part and that address has a table of its own. (The tables above may have changed by then.)
@@ -55,9 +94,9 @@ impl<P: Pool> Part<'_, P> {
             node.unhook_tables(index..index + 1, gather);
             node.clean(index..index + 1);
             self.table.pool.barrier();
-            // One address for each last-level table there may have been. The leaves were
-            // invalidated when they were unmapped.
-            let kind = Kind::tables(node.geometry().shift(LAST - 1));
+            // The leaves were invalidated when they were unmapped, but a walk may be cached for any
+            // granule ([`strategy`](crate::strategy)).
+            let kind = Kind::tables(node.geometry().page_shift());
             gather.add(self.range.start, self.range.end, kind);
         }
         self.after(node, index)

@@ -12,5 +12,6 @@ mod smmu_fake;
 mod smmu_handlers;
 mod smmu_rig;
 mod smmu_v2;
+mod smmu_v2_errata;
 mod smmu_v2_sync;
 mod smmu_v3;

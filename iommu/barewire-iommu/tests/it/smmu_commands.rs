@@ -60,6 +60,8 @@ fn encodings_are_the_manual_s() {
             va(1 << 29, true, scope(Granule::Size64K, 0, 0, Some(2))),
             [0xbeef_cafe_0000_0012, 0x2000_0e01],
         ),
+        // NUM, SCALE and TTL 0: TG would be reserved.
+        (va(0x1000, false, scope(Granule::Size4K, 0, 0, None)), [0xbeef_cafe_0000_0012, 0x1000]),
         (ipa(top, true, None), [0xcafe_0000_002a, 0xffff_ffff_f001]),
         (ipa(0, true, scope(Granule::Size4K, 0, 18, Some(1))), [0xcafe_0120_002a, 0x501]),
     ];
@@ -85,11 +87,13 @@ fn operations_become_commands() {
         let pages =
             |leaf, level| Tlbi::Pages { iova: Iova(0x5000), stride: 12, count: 2, leaf, level };
         let va = 0xbeef_0000_0000_0012;
-        assert_eq!(flush(asid, pages(false, None)), [[va, 0x5000], [va, 0x6000]]);
+        // Tables: NUM 1, which is two granules, because one at any level has no encoding.
+        let walk = va | 1 << 12;
+        assert_eq!(flush(asid, pages(false, None)), [[walk, 0x5400], [walk, 0x6400]]);
         assert_eq!(flush(asid, pages(true, None)), [[va, 0x5001], [va, 0x6001]]);
         assert_eq!(flush(asid, pages(true, Some(3))), [[va, 0x5701], [va, 0x6701]]);
         // A level says nothing of tables.
-        assert_eq!(flush(asid, pages(false, Some(3))), [[va, 0x5000], [va, 0x6000]]);
+        assert_eq!(flush(asid, pages(false, Some(3))), [[walk, 0x5400], [walk, 0x6400]]);
         let ipa = 0xcafe_0000_002a;
         assert_eq!(flush(vmid, pages(true, Some(3))), [[ipa, 0x5701], [ipa, 0x6701]]);
 
@@ -126,6 +130,8 @@ fn operations_become_commands() {
         // One page, at any level, is no range.
         assert_eq!(flush(asid, range(0x1000, 12, 1, true, None)), [[va, 0x1001]]);
         assert_eq!(flush(asid, range(0x1_0000, 16, 1, true, Some(3))), [[va, 0x1_0f01]]);
+        // One granule of tables: two, as above.
+        assert_eq!(flush(asid, range(0x1_0000, 16, 1, false, None)), [[walk, 0x1_0c00]]);
         // Level 2 only where leaves of level 2 begin.
         let two = flush(asid, range(0x20_0000, 12, 1024, true, Some(2)));
         assert_eq!(two, [[va | 10 << 20, 0x20_0601]]);
@@ -158,7 +164,8 @@ fn without_ranges_every_page_is_a_command() {
     });
 }
 
-/// The commands for a range, decoded, cover exactly that range.
+/// The commands for a range, decoded, cover exactly that range. The only granule that they may cover
+/// twice, or beyond the end, is the one after a single granule.
 #[test]
 fn ranges_are_covered_exactly() {
     with_smmu(Options::default(), settings(4, 100), |fake, smmu| {
@@ -182,8 +189,11 @@ fn ranges_are_covered_exactly() {
                 assert_eq!(high & !0xfff, at, "a gap, or twice");
                 let tg = high >> 10 & 0b11;
                 let (num, scale) = (low >> 12 & 0x1f, low >> 20 & 0x1f);
-                assert!(tg == 0 || 10 + 2 * tg == u64::from(page_shift));
-                at += ((num + 1) << scale) << page_shift;
+                assert_eq!(10 + 2 * tg, u64::from(page_shift), "no range fields");
+                assert_eq!(high >> 8 & 0b11, 0, "a level, for tables");
+                assert!(num != 0 || scale != 0, "reserved");
+                let is_one = at == iova && scale == 0 && num == 1 && pages % 2 == 1;
+                at += if is_one { 1 } else { (num + 1) << scale } << page_shift;
             }
             assert_eq!(at, iova + (pages << page_shift));
         }
@@ -200,7 +210,7 @@ fn as_many_commands_as_counted() {
         let executed = std::mem::take(&mut fake.state().executed);
         assert_eq!(executed.len(), 8193);
         for (page, command) in (0..8192).zip(&executed) {
-            assert_eq!(*command, [0x0003_0000_0000_0012, page << 12]);
+            assert_eq!(*command, [0x0003_0000_0000_1012, page << 12 | 0x400]);
         }
         assert_eq!(executed[8192], SYNC);
     });

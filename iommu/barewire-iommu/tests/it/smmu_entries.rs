@@ -103,8 +103,8 @@ fn assert_replaced(
 /// Which changes of a stream the documentation promises to make without an invalid entry in between.
 fn is_hitless(old: Stream, new: Stream) -> bool {
     match (old, new) {
-        (Stream::Stage1 { .. }, Stream::Stage2 { vmid, .. })
-        | (Stream::Stage2 { vmid, .. }, Stream::Stage1 { .. }) => vmid == 0,
+        (Stream::Stage1 { .. }, Stream::Stage2 { .. })
+        | (Stream::Stage2 { .. }, Stream::Stage1 { .. }) => false,
         (Stream::Stage2 { root: old_root, vmid: old, .. }, Stream::Stage2 { root, vmid, .. }) => {
             old_root == root || old == vmid
         }
@@ -124,11 +124,11 @@ fn flaw_7_stream_table_entries_change_without_a_gap_where_promised() {
             Stream::Bypass,
             one,
             many,
-            stage2(0x4000, 1),
-            stage2(0x8000, 2),
-            stage2(0x8000, 1),
-            stage2(0x8000, 0),
+            stage2(0x4_0000, 1),
+            stage2(0x8_0000, 2),
+            stage2(0x8_0000, 1),
         ];
+        assert_eq!(streams.set(0x123, &stage2(0x8_0000, 0)), Err(SmmuError::VmidOfStage1));
         for old in kinds {
             for new in kinds {
                 streams.set(0x123, &old).unwrap();
@@ -213,7 +213,7 @@ fn a_change_after_one_that_timed_out_begins_with_an_agreement() {
         assert_eq!(streams.set(3, &Stream::Abort), timeout, "still not");
         set_pace(3);
         ram.watch();
-        streams.set(3, &stage2(0x4000, 7)).unwrap();
+        streams.set(3, &stage2(0x4_0000, 7)).unwrap();
         assert!(agreed_before_storing(fake.stream_entry(3).unwrap()));
         ram.watch();
         contexts.set(0, Some(&descriptor(0xc000, 2)), &[3]).unwrap();

@@ -68,7 +68,7 @@ fn a_table_and_a_stop() {
                     (1 << sid_bits) - 1
                 }
             };
-            streams.set(last, &stage2(0x4000, 9)).unwrap();
+            streams.set(last, &stage2(0x4_0000, 9)).unwrap();
             assert_eq!(entry(last), Some(0b1101));
             let bits = (last + 1).trailing_zeros() as u8;
             let beyond = streams.set(last + 1, &Stream::Bypass);

@@ -6,6 +6,7 @@
 
 mod explain;
 mod fit;
+mod gain;
 mod given;
 mod list;
 mod own;
@@ -30,6 +31,8 @@ pub(crate) enum Verb {
     Sweep(Box<sweep::Args>),
     /// Fit costs: to the published figures of the fit set, to your own figures, or a profile from a kernel's trace
     Fit(fit::Args),
+    /// Show where the time of your messages goes, and what each measure saves: of an experiment of your own, or a trace
+    Gain(gain::Args),
     /// Write all of it into one HTML page, without scripts and without a network
     Report(page::Args),
 }
@@ -43,6 +46,7 @@ pub(crate) fn run(verb: &Verb) -> Result<(), Failure> {
         Verb::Explain(args) => explain::run(args),
         Verb::Sweep(args) => sweep::run(args),
         Verb::Fit(args) => fit::run(args),
+        Verb::Gain(args) => gain::run(args),
         Verb::Report(args) => page::run(args),
     }
 }

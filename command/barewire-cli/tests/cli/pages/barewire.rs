@@ -18,8 +18,7 @@ const LEFT_OUT: [(&str, &str); 3] = [
 ];
 const BUSES: [&str; 6] = ["sim:", "null:", "qemu:", "spidev:", "mem:", "uio:"];
 /// Commands that need a machine, end by Ctrl-C alone, or take minutes.
-const NOT_RUN: &str =
-    "run, serve, doctor, restore, bench, iommu, can bridge, lab fit, lab report, lab sweep --path";
+const NOT_RUN: &str = "run, serve, doctor, restore, bench, iommu, can bridge, lab fit, lab gain --trace, lab report, lab sweep --path";
 /// Options whose numbers on the pages take long to run, and the number used here instead.
 const SHORTER: [(&str, u64); 4] =
     [("--frames", 300), ("--samples", 2_000), ("--messages", 10_000), ("--schedules", 10_000)];

@@ -9,14 +9,15 @@
 //!
 //! A remark behind a command says how it ends: `# exits 3`, `# must fail`. Names in capitals are filled in by a table.
 //!
-//! A block behind `<!-- output: COMMAND -->` must be what the command prints, to the letter, and the numbers of a paragraph behind
-//! `<!-- figures: COMMAND -->` must be in it ([`output`]).
+//! A block behind `<!-- output: COMMAND -->` must be what the command prints, to the letter ([`output`]). Figures have
+//! marks that say where they are from ([`figures`]).
 //!
 //! # Not checked
 //! The output of other commands. Pages of `iommu/`, whose workspace checks them itself.
 
 mod barewire;
 mod cargo;
+mod figures;
 mod lists;
 mod output;
 mod shell;

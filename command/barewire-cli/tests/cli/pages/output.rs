@@ -1,13 +1,12 @@
-//! Blocks of pages that show what a command prints: `<!-- output: barewire … -->` stands before them. And paragraphs with
-//! figures of a command: `<!-- figures: barewire … -->` stands before them, and each number with a point in them is in
-//! what the command prints.
+//! Blocks of pages that show what a command prints: `<!-- output: barewire … -->` stands before them.
 //!
 //! Set `BAREWIRE_BLESS=1` to write the blocks anew, then review the difference.
 
 use std::fs;
+use std::path::Path;
 
 use super::Findings;
-use crate::command::run;
+use crate::command::{Ran, barewire};
 
 /// The commands of a page's marks, each with the block behind it. The errors are marks without a block.
 fn marked(page: &str) -> Vec<Result<(Vec<&str>, &str), String>> {
@@ -24,6 +23,12 @@ fn marked(page: &str) -> Vec<Result<(Vec<&str>, &str), String>> {
         .collect()
 }
 
+/// What a command prints at the repository's root, where pages have their files.
+pub(super) fn in_root(root: &Path, words: &[&str]) -> String {
+    let ran = barewire(words).current_dir(root).output().expect("the command starts");
+    Ran::from(ran).ok().text()
+}
+
 #[test]
 fn a_marked_block_is_what_its_command_prints() {
     let findings = Findings::new();
@@ -32,7 +37,7 @@ fn a_marked_block_is_what_its_command_prints() {
         let text = fs::read_to_string(findings.root.join(&page)).expect("a page");
         for found in marked(&text) {
             let (words, block) = found.unwrap_or_else(|why| panic!("{page}: {why}"));
-            let printed = run(&words).ok().text();
+            let printed = in_root(&findings.root, &words);
             seen += 1;
             if block != printed && std::env::var_os("BAREWIRE_BLESS").is_some() {
                 let path = findings.root.join(&page);
@@ -47,50 +52,6 @@ fn a_marked_block_is_what_its_command_prints() {
         }
     }
     assert!(seen > 0, "README.md has one");
-}
-
-/// The commands of a page's marks of figures, each with the numbers of the paragraph behind it.
-fn paragraphs(page: &str) -> Vec<(Vec<&str>, Vec<&str>)> {
-    let parts = page.split("<!-- figures: barewire ").skip(1);
-    parts
-        .map(|part| {
-            let (command, rest) = part.split_once(" -->\n").expect("a mark has an end");
-            let paragraph = rest.split("\n\n").next().unwrap_or(rest);
-            (command.split(' ').collect(), numbers(paragraph))
-        })
-        .collect()
-}
-
-/// The numbers with a point, as they stand there.
-fn numbers(text: &str) -> Vec<&str> {
-    let words = text.split(|c: char| !c.is_ascii_digit() && c != '.' && c != ',');
-    let words = words.map(|word| word.trim_matches(['.', ',']));
-    words.filter(|word| word.contains('.') && word.split('.').count() == 2).collect()
-}
-
-#[test]
-fn a_marked_paragraph_has_figures_of_its_command() {
-    let findings = Findings::new();
-    let mut wrong = Vec::new();
-    for page in findings.pages() {
-        let text = fs::read_to_string(findings.root.join(&page)).expect("a page");
-        for (command, figures) in paragraphs(&text) {
-            assert!(!figures.is_empty(), "{page}: no figure behind {command:?}");
-            let printed = run(&command).ok().text();
-            let there = numbers(&printed);
-            let missing = figures.into_iter().filter(|figure| !there.contains(figure));
-            wrong.extend(missing.map(|figure| format!("{page}: {figure}, of {command:?}")));
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn the_numbers_of_a_paragraph_are_those_with_a_point() {
-    let text = "By 0.260 (2,048.5 of 37), in 2.62–4.51 us, not 5.18-rc1. 6.1.0 neither, 7 neither.";
-    assert_eq!(numbers(text), ["0.260", "2,048.5", "2.62", "4.51", "5.18"]);
-    let page = "<!-- figures: barewire lab run -->\nIt is 0.5.\n\nThis 0.7 is no figure of it.\n";
-    assert_eq!(paragraphs(page), [(vec!["lab", "run"], vec!["0.5"])]);
 }
 
 #[test]

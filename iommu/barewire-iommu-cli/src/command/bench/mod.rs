@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 use barewire_iommu_bench::bars::{Bar, bars};
 use barewire_iommu_bench::counted::{CALLS, CountedOperation};
-use barewire_iommu_bench::measure::{self, Options};
+use barewire_iommu_bench::measure::{self, Measured, Options};
 use barewire_iommu_bench::row::Row;
 use barewire_iommu_bench::scaling::Scaling;
 use barewire_iommu_bench::thread_table::ThreadTable;
@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
+use crate::shared::load::{self, Load};
 use crate::shared::number;
 use crate::shared::output::{self, note};
 use crate::shared::processors::{self, spawn_on};
@@ -37,7 +38,8 @@ pub(crate) struct Args {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-    /// The number of rounds (more rounds give steadier figures; 1000 take about eight seconds)
+    /// The number of rounds (more rounds give steadier figures; 1000 take about eight seconds). From 20 on, up
+    /// to four times as many, until the medians settle
     #[arg(long, default_value_t = 1_000, value_parser = |text: &str| number::within(text, 1..=1_000_000))]
     rounds: u32,
     /// Skip callgrind's instruction counts, which take a few seconds
@@ -53,7 +55,12 @@ pub(crate) struct Args {
 struct Report {
     /// The machine on which the times were measured.
     machine: &'static str,
+    /// The number of rounds: those asked for, or more until the medians settled.
     rounds: u32,
+    /// Whether the medians settled.
+    settled: bool,
+    /// The machine's load; none if it is not known.
+    load: Option<Load>,
     rows: Vec<Row>,
     /// The times of two threads; none if two threads could not run.
     scaling: Option<Scaling>,
@@ -77,12 +84,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             "barewire-iommu: bench: this is a debug build; only figures of profile counted mean anything"
         );
     }
-    let rows = time(args)?;
+    let begin = load::average();
+    let Measured { rows, rounds, settled } = time(args)?;
     let scaling = threads::measure((args.rounds / 20).clamp(1, 20))?;
     let thread = ThreadTable::new();
     let report = Report {
         machine: MACHINE,
-        rounds: args.rounds,
+        rounds,
+        settled,
+        load: begin.zip(load::average()).map(|(begin, end)| Load { begin, end }),
         bars: bars(&rows, scaling.as_ref(), &thread),
         rows,
         scaling,
@@ -93,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// All rows, from a thread that stays where it is.
-fn time(args: &Args) -> Result<Vec<Row>, Failure> {
+fn time(args: &Args) -> Result<Measured, Failure> {
     let progress = Progress::count("rounds", args.rounds.into(), args.json);
     let options = Options { rounds: args.rounds };
     let timed = std::thread::scope(|scope| {
@@ -111,7 +121,7 @@ fn time(args: &Args) -> Result<Vec<Row>, Failure> {
     })
     .map_err(Failure::Failed)?;
     match timed {
-        ControlFlow::Continue(rows) => Ok(rows),
+        ControlFlow::Continue(measured) => Ok(measured),
         ControlFlow::Break(failure) => Err(failure),
     }
 }

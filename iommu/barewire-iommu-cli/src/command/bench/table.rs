@@ -22,8 +22,9 @@ const TIMED: [Op; 7] = [
 
 /// All of it.
 pub(super) fn text(report: &Report) -> String {
+    let settled = if report.settled { "" } else { ", and the medians have not settled" };
     let mut text = format!(
-        "Measured here ({}), {} rounds.\nTimes are medians, ratios the medians of each round's own; they \
+        "Measured here ({}), {} rounds{settled}.\nTimes are medians, ratios the medians of each round's own; they \
          inform.\n",
         report.machine, report.rounds
     );
@@ -233,11 +234,12 @@ fn thread_table(text: &mut String, report: &Report) {
 }
 
 fn bars(text: &mut String, report: &Report) {
-    let _ = writeln!(text, "\n{:<56}{:>10}{:>12}", "promised", "here", "bar");
+    let load = report.load.map_or("-".into(), |load| format!("{:.1}", load.most()));
+    let _ = writeln!(text, "\n{:<56}{:>10}{:>12}{:>9}", "promised", "here", "bar", "at load");
     for bar in &report.bars {
         let sign = if bar.at_most { "<=" } else { ">=" };
         let limit = format!("{sign} {}", bar.limit);
         let met = if bar.met { "met" } else { "NOT MET" };
-        let _ = writeln!(text, "{:<56}{:>10.2}{limit:>12}  {met}", bar.what, bar.value);
+        let _ = writeln!(text, "{:<56}{:>10.2}{limit:>12}{load:>9}  {met}", bar.what, bar.value);
     }
 }

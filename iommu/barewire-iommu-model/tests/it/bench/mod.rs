@@ -11,10 +11,15 @@ use barewire_iommu::{
 };
 use barewire_iommu_model::{FlushFailure, Machine, Meaning, Naive, Options, Shape};
 
+/// The bytes of a group of pages with the Contiguous hint.
+const GROUP: u64 = 16 << 12;
+
 /// The access rights of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Plain,
+    /// As plain, but for the permissions.
+    PlainReadOnly,
     ReadOnly,
     Registers,
 }
@@ -23,6 +28,7 @@ impl Kind {
     fn named(self) -> (Access, MemoryType, Shareability) {
         match self {
             Self::Plain => (Access::ReadWrite, MemoryType::NormalWriteBack, Shareability::Inner),
+            Self::PlainReadOnly => (Access::Read, MemoryType::NormalWriteBack, Shareability::Inner),
             Self::ReadOnly => (Access::Read, MemoryType::NormalNonCacheable, Shareability::Non),
             Self::Registers => (Access::ReadWrite, MemoryType::DeviceNGnRE, Shareability::Outer),
         }
@@ -70,7 +76,20 @@ pub fn machine(config: &Config, coherent: bool) -> Machine {
 
 impl<'m> Bench<'m> {
     pub fn new(machine: &'m Machine, config: Config) -> Self {
+        Self::of(
+            machine,
+            config,
+            PageTable::new(config, machine).expect("there is memory for a root"),
+        )
+    }
+
+    /// A table that uses the Contiguous hint.
+    pub fn contiguous(machine: &'m Machine, config: Config) -> Self {
         let table = PageTable::new(config, machine).expect("there is memory for a root");
+        Self::of(machine, config, table.with_contiguous())
+    }
+
+    fn of(machine: &'m Machine, config: Config, table: PageTable<&'m Machine>) -> Self {
         let table = ManuallyDrop::new(table);
         let shape = Shape::new(&config);
         let context = match config.stage {
@@ -130,6 +149,15 @@ impl<'m> Bench<'m> {
 
     pub fn map(&mut self, iova: u64, phys: u64, len: u64, kind: Kind) -> Result<(), MapError> {
         self.map_sg(iova, &[(phys, len)], kind)?;
+        // And groups of pages.
+        if self.table.geometry().is_contiguous() && (iova ^ phys).is_multiple_of(GROUP) {
+            let mut at = iova.next_multiple_of(GROUP);
+            while at + GROUP <= iova + len {
+                let leaf = self.machine.walk(self.context, at).expect("it is mapped");
+                assert!(leaf.level <= 2 || leaf.contiguous, "no hint where a group fits: {leaf:?}");
+                at += GROUP;
+            }
+        }
         // Blocks wherever they fit, whatever was there before.
         let block = self.shape.span(2);
         if self.replacing == Some(None) && (iova ^ phys).is_multiple_of(block) {
@@ -215,10 +243,10 @@ impl<'m> Bench<'m> {
         result
     }
 
-    /// The block that `at` cuts, if any.
+    /// Whether `at` cuts a block or a group of pages.
     fn cut(&self, at: u64) -> bool {
         at < self.shape.input_end()
-            && self.machine.walk(self.context, at).is_ok_and(|leaf| leaf.iova < at)
+            && self.machine.walk(self.context, at).is_ok_and(|leaf| leaf.widened().iova < at)
     }
 
     /// Unmaps whatever is there.
@@ -291,6 +319,59 @@ impl<'m> Bench<'m> {
         self.machine.quiesce(self.context, false);
         self.machine.settle(self.context);
         result.map(drop)
+    }
+
+    /// Changes the attributes of a range: refused unless all of it is mapped and no block is cut.
+    pub fn protect(&mut self, iova: u64, len: u64, kind: Kind) -> Result<(), UnmapError> {
+        let range = iova..iova + len;
+        let (hole, cut) =
+            (self.map.hole(range.clone()), self.cut(range.start) || self.cut(range.end));
+        let (stage, strategy) = (self.config.stage, self.strategy);
+        let (attributes, meaning) = (kind.attributes(stage), kind.meaning(stage));
+        let mut next = self.map.clone();
+        if hole.is_none() {
+            for (at, piece) in self.map.common(&self.map, range.clone()).pieces() {
+                next.unmap(at..at + piece.len);
+                next.map(at, piece.output, piece.len, meaning).expect("just unmapped");
+            }
+        }
+        self.machine.begin(self.context, next.clone());
+        let (machine, context, page_shift) = (self.machine, self.context, self.shape.page_shift());
+        let failure = self.replacing.flatten();
+        let flush = |run: &Run| {
+            let facts = Facts { page_shift, has_ranges: true, live_entries: 0 };
+            let operations = strategy.operations(Some(&[*run]), &facts);
+            if failure != Some(FlushFailure::Before) {
+                machine.flush(context, operations.as_slice())?;
+            }
+            failure.map_or(Ok(()), |_| Err(FlushError::Timeout))
+        };
+        let result =
+            self.table.whole().protect(Iova(iova), len, attributes, &mut self.gather, flush);
+        match result {
+            Ok(changed) => {
+                assert!(hole.is_none() && !cut && changed <= len);
+                self.map = next;
+            }
+            Err(UnmapError::Hole { iova, .. }) => assert_eq!(Some(iova.0), hole),
+            Err(UnmapError::PartOfBlock { .. }) => assert!(cut && hole.is_none()),
+            Err(UnmapError::Flush { .. }) => assert!(failure.is_some()),
+            Err(other) => panic!("{other:?}"),
+        }
+        self.machine.end(self.context, self.map.clone());
+        result.map(drop)
+    }
+
+    /// Unhooks empty tables. Nothing that is mapped changes. The next map flushes first: a new table in the
+    /// place of one that is cached would need a break.
+    pub fn reclaim(&mut self) -> usize {
+        self.machine.begin(self.context, self.map.clone());
+        let count = self.table.whole().reclaim(&mut self.gather);
+        self.machine.end(self.context, self.map.clone());
+        if count != 0 {
+            self.pending.push(0..self.shape.input_end());
+        }
+        count
     }
 
     /// Invalidates all that is gathered, frees its tables, and has the judge look.

@@ -1,6 +1,7 @@
 //! Strict domains: the operations and the failures of an unmap.
 
 use super::*;
+use crate::format::Access;
 
 #[test]
 fn what_is_mapped_is_found_and_what_is_unmapped_is_gone() {
@@ -437,4 +438,28 @@ fn every_granule_and_stage() {
             });
         }
     }
+}
+
+/// Read-only and back, and a failed flush that a second call makes good.
+#[test]
+fn a_mapping_s_attributes_change_and_are_invalidated() {
+    with_domain(|bench, domain| {
+        let mut mapped = domain.map(PhysAddr(PHYS), 4 * PAGE, rw()).expect("room");
+        let read = Attributes::new(Stage::One, Access::Read);
+        let attributes =
+            |mapped: &Mapped| domain.iova_to_phys(mapped, mapped.iova()).map(|to| to.attributes);
+        bench.events();
+        domain.protect(&mut mapped, read).expect("nothing fails unasked");
+        assert_eq!(attributes(&mapped), Some(read));
+        assert_eq!(bench.commands(), 4);
+        bench.fail(1);
+        let (iova, error) = (mapped.iova(), FlushError::Timeout);
+        assert_eq!(domain.protect(&mut mapped, rw()), Err(UnmapError::Flush { iova, error }));
+        bench.events();
+        domain.protect(&mut mapped, rw()).expect("nothing fails unasked");
+        assert_eq!((attributes(&mapped), bench.commands()), (Some(rw()), 4));
+        let two = Attributes::new(Stage::Two, Access::Read);
+        assert_eq!(domain.protect(&mut mapped, two), Err(UnmapError::Stage));
+        domain.unmap(mapped).expect("nothing fails unasked");
+    });
 }

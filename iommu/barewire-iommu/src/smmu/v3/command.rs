@@ -35,8 +35,9 @@ pub struct Scope {
     pub scale: u8,
     /// TTL: the level of all leaves in the range; `None` for any level.
     ///
-    /// It must be `None` if `num` and `scale` are both 0: the SMMU takes that combination for an
-    /// error.
+    /// `None` with `num` and `scale` both 0 has no encoding: TG without a range and without a level is
+    /// reserved, and the SMMU may refuse the command (CERROR_ILL). Such a command is written without
+    /// the scope, which is one granule at any level.
     pub level: Option<u8>,
 }
 
@@ -51,7 +52,10 @@ impl Scope {
 
     /// TG and TTL, in the second word.
     const fn hint(scope: Option<Self>) -> u64 {
-        let Some(Self { granule, level, .. }) = scope else { return 0 };
+        let Some(Self { granule, num, scale, level }) = scope else { return 0 };
+        if num == 0 && scale == 0 && level.is_none() {
+            return 0;
+        }
         let tg = match granule {
             Granule::Size4K => 0b01,
             Granule::Size16K => 0b10,

@@ -47,7 +47,7 @@ const ASET: u64 = 1 << 47;
 pub struct ContextDescriptor {
     /// The table's shape.
     pub geometry: Geometry,
-    /// Its root: TTB0.
+    /// Its root: TTB0. A multiple of [`Geometry::root_bytes`], and of 64.
     pub root: PhysAddr,
     /// The tag of its translations. Every table needs its own.
     pub asid: u16,
@@ -58,9 +58,9 @@ impl ContextDescriptor {
     ///
     /// # Errors
     /// The SMMU does not support the table.
-    fn words(&self, features: &Features) -> Result<[u64; WORDS], SmmuError> {
+    pub(super) fn words(&self, features: &Features) -> Result<[u64; WORDS], SmmuError> {
         features.check(&self.geometry, Stage::One)?;
-        features.check_address(self.root)?;
+        features.check_address("CD.TTB0", self.root, self.geometry.root_bytes() as u64)?;
         if u32::from(self.asid) >> features.asid_bits != 0 {
             return Err(SmmuError::Tag { tag: self.asid, bits: features.asid_bits });
         }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::address::PhysAddr;
 use crate::format::{Granule, Stage};
 use crate::tlbi::FlushError;
 
@@ -71,6 +72,18 @@ pub enum SmmuError {
         /// The width the SMMU compares.
         bits: u8,
     },
+    /// VMID 0 for a stage 2 table, on an SMMU that has stage 1 too: there 0 is the tag of stage 1's
+    /// translations.
+    VmidOfStage1,
+    /// An address is no multiple of what the register's field can hold.
+    Unaligned {
+        /// The field, by the manual's name.
+        field: &'static str,
+        /// The address.
+        at: PhysAddr,
+        /// It must be a multiple of this many bytes: the size of what it leads to, at least 64.
+        to: u64,
+    },
     /// The only stream table, or the only reader of events, is in use.
     Taken,
     /// A configuration command did not complete.
@@ -132,6 +145,12 @@ impl fmt::Display for SmmuError {
             }
             Self::Tag { tag, bits } => {
                 write!(f, "ASID or VMID {tag:#x}: the SMMU compares {bits} bits")
+            }
+            Self::VmidOfStage1 => f.write_str(
+                "VMID 0 is the tag of stage 1's translations on this SMMU: give the stage 2 table another",
+            ),
+            Self::Unaligned { field, at, to } => {
+                write!(f, "{field} {:#x} is no multiple of {to:#x}: align the table to its size", at.0)
             }
             Self::Taken => f.write_str("there is one of these to an SMMU, and it is taken"),
             Self::Flush(error) => error.fmt(f),

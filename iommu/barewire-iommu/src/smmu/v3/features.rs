@@ -14,6 +14,9 @@ use crate::smmu::Registers;
 /// The largest output size this crate supports.
 const OUTPUT_BITS_MAX: u8 = 48;
 
+/// The alignment of the smallest table that a register or entry leads to.
+const ALIGNMENT_MIN: u64 = 64;
+
 /// The features of an implementation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
@@ -163,11 +166,21 @@ impl Features {
         Ok(())
     }
 
-    /// Checks that it can output this address.
-    pub(crate) fn check_address(&self, at: crate::PhysAddr) -> Result<(), SmmuError> {
+    /// Checks that it can output this address, and that `field` holds it: it leads to `bytes` that are
+    /// aligned to their size. The bits below are other fields, or ignored: then the walk begins elsewhere.
+    pub(crate) fn check_address(
+        &self,
+        field: &'static str,
+        at: crate::PhysAddr,
+        bytes: u64,
+    ) -> Result<(), SmmuError> {
         let asked = (u64::BITS - at.0.leading_zeros()) as u8;
         if asked > self.output_bits {
             return Err(SmmuError::OutputBits { asked, has: self.output_bits });
+        }
+        let to = bytes.max(ALIGNMENT_MIN);
+        if !at.0.is_multiple_of(to) {
+            return Err(SmmuError::Unaligned { field, at, to });
         }
         Ok(())
     }

@@ -1,4 +1,13 @@
 //! Translates operations into commands.
+//!
+//! # How it works
+//! An SMMU with range invalidation gets range fields in every command that is not for leaves alone. A
+//! command without them is legal, but it is the path that errata concern: Linux keeps to a range command
+//! there "for various errata reasons" and covers one granule more rather than none too many (Robin Murphy,
+//! *iommu/arm-smmu-v3: Avoid constructing invalid range commands*, September 2023, commit eb6c97647be2,
+//! <https://lore.kernel.org/r/b99cfe71af2bd93a8a2930f20967fb2a4f7748dd.1694432734.git.robin.murphy@arm.com>).
+//! One granule has no encoding without a level: NUM, SCALE and TTL would all be 0, which is reserved
+//! (4.4.1.1). So such a command covers two granules, from its own on.
 
 use super::command::{Command, Scope};
 use super::device::Smmu;
@@ -83,8 +92,13 @@ impl CommandIter {
         match *operation {
             Tlbi::Context => Self::Context(1),
             Tlbi::Pages { iova, stride, count, leaf, level } => {
-                let level = level.filter(|_| leaf && ranges);
-                let scope = level.and_then(|level| leaf_scope(stride, level, iova.0));
+                let scope = if leaf {
+                    let level = level.filter(|_| ranges);
+                    level.and_then(|level| leaf_scope(stride, level, iova.0))
+                } else {
+                    // A walk may be cached for any granule, so the distance is a granule.
+                    granule(stride).filter(|_| ranges).map(one_granule)
+                };
                 Self::Pages { iova: iova.0, stride, left: count, leaf, scope }
             }
             Tlbi::Range { iova, page_shift, pages, leaf, level } => {
@@ -133,14 +147,21 @@ impl Iterator for CommandIter {
                 let piece = pieces.next()?;
                 let iova = Iova(iova.wrapping_add(piece.skip << granule.shift()));
                 let (num, scale) = (piece.num, piece.scale);
-                let scope = Scope { granule: *granule, num, scale, level: *level };
-                // A single granule at any level is encoded without range and level; TG alone is
-                // reserved.
-                let plain = num == 0 && scale == 0 && level.is_none();
-                Some(What::Address { iova, leaf: *leaf, scope: (!plain).then_some(scope) })
+                let scope = match (num, scale, *level) {
+                    // A leaf at any level is encoded without range and level.
+                    (0, 0, None) if *leaf => None,
+                    (0, 0, None) => Some(one_granule(*granule)),
+                    (num, scale, level) => Some(Scope { granule: *granule, num, scale, level }),
+                };
+                Some(What::Address { iova, leaf: *leaf, scope })
             }
         }
     }
+}
+
+/// The scope of one granule at any level: two, since one has no encoding.
+fn one_granule(granule: Granule) -> Scope {
+    Scope { granule, num: 1, scale: 0, level: None }
 }
 
 /// The scope of a single leaf of `1 << shift` bytes at `level`, by which its granule is known.

@@ -69,6 +69,8 @@ mod errata;
 mod error;
 mod event;
 mod features;
+#[cfg(test)]
+mod fields;
 mod global_error;
 mod invalidate;
 mod queue;

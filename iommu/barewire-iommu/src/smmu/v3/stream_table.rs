@@ -7,10 +7,9 @@
 //! 1. Without a gap: at any time the entry is the old one or the new one, for these changes:
 //!    - from or to [`Stream::Abort`] and [`Stream::Bypass`], whatever the other is;
 //!    - from stage 1 to stage 1, to other context descriptors;
-//!    - from stage 2 to stage 2, if the root stays, or root alone changes;
-//!    - between stage 1 and stage 2 with VMID 0.
+//!    - from stage 2 to stage 2, if the root stays, or root alone changes.
 //! 2. Through V = 0: accesses in between are aborted, with C_BAD_STE, for these changes:
-//!    - between stage 1 and stage 2 with another VMID, since stage 1 uses S2VMID too;
+//!    - between stage 1 and stage 2, since stage 1 uses S2VMID too, with 0;
 //!    - from stage 2 to stage 2, if root and VMID, or root and shape, change.
 //! 3. On a processor without 64-bit atomics, every change goes through V = 0.
 //!
@@ -25,6 +24,7 @@ use super::device::{Claim, Smmu};
 use super::entry::{self, Entry, Kind, WORDS};
 use super::error::{SmmuError, Unsupported};
 use super::features::{Features, granule_code, physical_size, walk_attributes};
+use super::invalidate::STAGE1_VMID;
 use super::registers::{
     CR0_SMMUEN, STRTAB_BASE, STRTAB_BASE_CFG, STRTAB_BASE_CFG_FMT_2LEVEL,
     STRTAB_BASE_CFG_SPLIT_SHIFT, STRTAB_BASE_RA,
@@ -113,7 +113,7 @@ pub enum Stream {
     /// Stage 1, with the context descriptors of [`ContextTable::stream`]. Its translations have
     /// VMID 0.
     Stage1 {
-        /// STE.S1ContextPtr.
+        /// STE.S1ContextPtr. A multiple of the size of the descriptors, 64 bytes each.
         contexts: PhysAddr,
         /// STE.S1CDMax.
         substream_bits: u8,
@@ -122,10 +122,10 @@ pub enum Stream {
     Stage2 {
         /// The table's shape.
         geometry: Geometry,
-        /// Its root: S2TTB.
+        /// Its root: S2TTB. A multiple of [`Geometry::root_bytes`], and of 64.
         root: PhysAddr,
-        /// The tag of its translations. Every table needs its own. VMID 0 is also stage 1's:
-        /// invalidating everything of VMID 0 affects more than this table.
+        /// The tag of its translations. Every table needs its own. VMID 0 is stage 1's: an SMMU that
+        /// has stage 1 takes it for no stage 2 table ([`SmmuError::VmidOfStage1`]).
         vmid: u16,
     },
 }
@@ -139,7 +139,7 @@ impl<R: Registers, P: Pool, W: Patience> ContextTable<'_, '_, R, P, W> {
 
 impl Stream {
     /// Encodes the entry.
-    fn words(&self, features: &Features) -> Result<Entry, SmmuError> {
+    pub(super) fn words(&self, features: &Features) -> Result<Entry, SmmuError> {
         let mut words = [0; WORDS];
         let config = match *self {
             Self::Abort => CONFIG_ABORT,
@@ -155,7 +155,8 @@ impl Stream {
                     let ssid = (1u32 << substream_bits.min(31)) - 1;
                     return Err(SmmuError::SubstreamId { ssid, bits: features.substream_bits });
                 }
-                features.check_address(contexts)?;
+                let bytes = (8 * WORDS as u64) << substream_bits;
+                features.check_address("STE.S1ContextPtr", contexts, bytes)?;
                 words[0] = contexts.0 | u64::from(substream_bits) << S1CDMAX_SHIFT;
                 words[1] = S1DSS_SSID0
                     | walk_attributes(features.coherent) << S1_ATTRIBUTES_SHIFT
@@ -165,7 +166,10 @@ impl Stream {
             }
             Self::Stage2 { geometry, root, vmid } => {
                 features.check(&geometry, Stage::Two)?;
-                features.check_address(root)?;
+                features.check_address("STE.S2TTB", root, geometry.root_bytes() as u64)?;
+                if vmid == STAGE1_VMID && features.stage1 {
+                    return Err(SmmuError::VmidOfStage1);
+                }
                 if u32::from(vmid) >> features.vmid_bits != 0 {
                     return Err(SmmuError::Tag { tag: vmid, bits: features.vmid_bits });
                 }
@@ -412,8 +416,10 @@ mod tests {
         // S1CDMax, S1ContextPtr, Config 5, V | SHCFG 1, S1STALLD, S1CSH 3, S1COR 1, S1CIR 1, S1DSS 2.
         let one = words(Stream::Stage1 { contexts, substream_bits: 0 });
         assert_eq!(one, [0x12_3456_704b, 0x1000_0800_00d6, 0, 0, 0, 0, 0, 0]);
+        let contexts = PhysAddr(0x12_3456_7800);
         let many = words(Stream::Stage1 { contexts, substream_bits: 5 });
-        assert_eq!(many[0], 0x2800_0012_3456_704b);
+        assert_eq!(many[0], 0x2800_0012_3456_780b);
+        let contexts = PhysAddr(0x12_3456_7040);
         let plain = Features { may_stall: false, coherent: false, ..all() };
         let one = Stream::Stage1 { contexts, substream_bits: 0 }.words(&plain).unwrap();
         assert_eq!(one[1], 0x1000_0000_0082);

@@ -153,8 +153,8 @@ impl<'t, P: Pool, R: Replace> Mapper<'_, 't, P, R> {
         // Step 2: invalidate.
         let bytes = (entries.len() as u64) << node.shift();
         let end = Iova(self.iova + bytes);
-        // One address for each last-level table there may have been.
-        let stride = node.geometry().shift(LAST - 1);
+        // A walk may be cached for any granule.
+        let stride = node.geometry().page_shift();
         let run = Run { start: Iova(self.iova), end, stride, tables: true, level: None };
         if self.replace.invalidate(&run) {
             return true;

@@ -277,7 +277,7 @@ fn errors_say_where_and_what_to_do() {
         ),
         (
             MapError::OutOfMemory(iova),
-            "no table for 0x1000: the pool is empty, and nothing was mapped",
+            "no table for 0x1000, and nothing was mapped: give the pool more, or free empty tables by reclaim",
         ),
     ];
     for (error, text) in map {

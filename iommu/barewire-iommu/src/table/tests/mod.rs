@@ -7,6 +7,7 @@ mod errors;
 mod lists;
 mod pages;
 mod parts;
+mod protect;
 mod runs;
 mod undo;
 mod whole;

@@ -56,7 +56,7 @@ pub(super) fn text(fit: &Fit) -> String {
 /// The costs as a file for `--costs`.
 pub(super) fn file(fit: &Fit) -> String {
     let mut text = String::from(
-        "# Costs of `barewire lab fit`, for --costs of run, explain, sweep and report. value is used; low and high are what is left of a\n\
+        "# Costs of `barewire lab fit`, for --costs of run, explain, sweep, gain and report. value is used; low and high are what is left of a\n\
          # cost's range. What is left out is the lab's own.\n",
     );
     for cost in &fit.costs {

@@ -16,6 +16,8 @@ use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output;
 use crate::shared::progress::Progress;
 
+pub(super) use profile::trace_of;
+
 const EXAMPLES: &str = "\
 A trace is text, from any of:
   echo 1 > /sys/kernel/tracing/events/spi/enable; cat /sys/kernel/tracing/trace_pipe > TRACE
@@ -48,7 +50,7 @@ pub(crate) struct Args {
     /// The board whose clock the trace has
     #[arg(long, value_name = "NAME", requires = "trace")]
     board: Option<String>,
-    /// Write the costs into this file too, which --costs of run, explain, sweep and report takes
+    /// Write the costs into this file too, which --costs of run, explain, sweep, gain and report takes
     #[arg(long, value_name = "FILE.toml", conflicts_with = "trace")]
     out: Option<PathBuf>,
     /// Print the result as one line of JSON

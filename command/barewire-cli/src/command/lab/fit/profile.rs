@@ -50,12 +50,7 @@ pub(super) fn run(
         note!("{}: skipped", skipped(line));
     }
     if trace.messages.is_empty() {
-        return Err(Failure::Failed(format!(
-            "{} has no whole message in its {} lines, of which {} cannot be read: trace events/spi",
-            path.display(),
-            trace.lines,
-            trace.skipped_lines
-        )));
+        return Err(empty(path, &trace));
     }
     let report = Report {
         board,
@@ -68,7 +63,35 @@ pub(super) fn run(
         lost: trace.lost,
         profile: Profile::of(&trace.messages),
     };
-    if json { output::json(&report) } else { output::text(&text(&report, &trace)) }
+    if json { output::json(&report) } else { output::text(&(text(&report, &trace) + &next(path))) }
+}
+
+fn empty(path: &Path, trace: &Trace) -> Failure {
+    Failure::Failed(format!(
+        "{} has no whole message in its {} lines, of which {} cannot be read: trace events/spi",
+        path.display(),
+        trace.lines,
+        trace.skipped_lines
+    ))
+}
+
+/// A trace that has a message, for the verbs that make an experiment of it.
+pub(in crate::command::lab) fn trace_of(path: &Path) -> Result<Trace, Failure> {
+    let trace = trace::read(&text_of(path)?);
+    if trace.messages.is_empty() { Err(empty(path, &trace)) } else { Ok(trace) }
+}
+
+/// What can be done with the trace.
+fn next(path: &Path) -> String {
+    let trace = if path == Path::new("-") { "TRACE".into() } else { path.display().to_string() };
+    format!(
+        "\nNext, with the board and the kernel that the trace is of: what would save how much,\n  \
+         barewire lab gain --trace {trace} --board imx8mp --kernel 6.1\n\
+         or an experiment to be changed, and the costs of your board:\n  \
+         barewire lab new mine.toml --trace {trace} --board imx8mp --kernel 6.1\n  \
+         barewire lab fit --experiment mine.toml --out mine-costs.toml\n  \
+         barewire lab gain mine.toml --costs mine-costs.toml\n"
+    )
 }
 
 /// The file, or stdin for `-`. A task may have a name that is no UTF-8: no reason to refuse the rest.

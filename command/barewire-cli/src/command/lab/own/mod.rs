@@ -2,6 +2,7 @@
 
 pub(super) mod new;
 mod table;
+mod traced;
 
 use std::path::Path;
 
@@ -13,6 +14,12 @@ use super::given;
 use crate::shared::failure::Failure;
 
 pub(super) use table::text;
+pub(super) use traced::{Origin, text as traced};
+
+/// An error of an experiment's text without its place, for a text that the user does not have.
+pub(super) fn without_place(what: &str) -> String {
+    what.split_once(": ").map_or(what, |(_, what)| what).to_owned()
+}
 
 /// The figures of the experiment in the file `path`.
 pub(super) fn outcome(lab: &Lab, path: &Path) -> Result<OwnOutcome, Failure> {

@@ -19,6 +19,12 @@ pub(crate) struct Args {
     /// The kernel: 3.14 to 6.12
     #[arg(long, value_name = "VERSION", default_value = "6.12")]
     kernel: String,
+    /// Take the messages of a kernel's trace of events/spi, with their median times; - is stdin
+    #[arg(long, value_name = "TRACE")]
+    trace: Option<PathBuf>,
+    /// SPI's clock in the trace, in Hz; without it, by what a byte more takes
+    #[arg(long, value_name = "HZ", requires = "trace")]
+    speed_hz: Option<u64>,
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
@@ -37,10 +43,20 @@ const TEMPLATE: &str = include_str!("new.toml");
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let Args { file, board, kernel, json } = args;
+    let Args { file, board, kernel, trace, speed_hz, json } = args;
     let folder = file.parent().unwrap_or(std::path::Path::new(""));
-    let text = text(board, kernel, &|name: &str| crate::command::lab::given::board(folder, name))
-        .map_err(Failure::Usage)?;
+    let boards = |name: &str| crate::command::lab::given::board(folder, name);
+    let text = match trace {
+        Some(path) => {
+            let shown = path.display().to_string();
+            let origin = super::Origin { trace: &shown, board, kernel, speed_hz: *speed_hz };
+            let trace = crate::command::lab::fit::trace_of(path)?;
+            super::traced(&trace, origin).map_err(Failure::Failed)?
+        }
+        None => text(board, kernel, &boards).map_err(Failure::Usage)?,
+    };
+    let own = OwnExperiment::read("new", &text, &boards)
+        .map_err(|what| Failure::Usage(super::without_place(&what)))?;
     if file.as_os_str() == "-" {
         return output::text(&text);
     }
@@ -52,9 +68,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if *json {
         return output::json(&NewExperiment { file: &shown, board, kernel });
     }
+    let (count, s) = (own.messages.len(), if own.messages.len() == 1 { "" } else { "s" });
+    let last = own.messages.last().expect("an experiment has messages");
+    let name = own.message("register").unwrap_or(last).name.clone();
     output::text(&format!(
-        "{shown} has three messages on {board} through Linux {kernel}. Change it, then:\n  \
-         barewire lab run {shown}\n  barewire lab explain {shown}:register\n  \
+        "{shown} has {count} message{s} on {board} through Linux {kernel}. Change it, then:\n  \
+         barewire lab run {shown}\n  barewire lab explain {shown}:{name}\n  barewire lab gain {shown}\n  \
          barewire lab sweep --experiment {shown} --length 1..64\n"
     ))
 }
@@ -76,8 +95,7 @@ fn text(
     let checked = |text: &str| OwnExperiment::read("new", text, boards);
     let first = filled(0, "1_000_000");
     // The line in the file that is not there yet says nothing to the user.
-    let own = checked(&first)
-        .map_err(|what| what.split_once(": ").map_or(what.clone(), |(_, what)| what.to_owned()))?;
+    let own = checked(&first).map_err(|what| super::without_place(&what))?;
     let speed_hz = match own.driver {
         Driver::Bcm2835 => "3_600_000",
         Driver::Imx => "16_000_000",

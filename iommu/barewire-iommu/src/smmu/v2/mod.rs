@@ -31,6 +31,11 @@
 //!   granule.
 //! - Context banks with 32-bit formats.
 //! - Bring-up: the caller configures stream mapping and the bank's registers.
+//! - Recognising errata: an SMMUv2's registers do not tell. See [`Erratum`].
+
+mod errata;
+
+pub use errata::{Erratum, PrefetchError, disable_prefetch};
 
 use super::patience::{Patience, Polls, wait_for};
 use super::registers::Registers;
@@ -42,6 +47,8 @@ use crate::tlbi::{Context, FlushError, Invalidate, Tlbi};
 const IDR1: u32 = 0x24;
 const IDR1_PAGESIZE_64K: u32 = 1 << 31;
 const IDR1_NUMPAGENDXB_SHIFT: u32 = 28;
+/// NUMCB: the number of context banks.
+const IDR1_NUMCB: u32 = 0xff;
 
 /// Global space: SMMU_TLBIVMID, SMMU_sTLBGSYNC, SMMU_sTLBGSTATUS.
 const TLBIVMID: u32 = 0x64;
@@ -173,15 +180,19 @@ pub struct ContextBank<'p, R, P, W = Polls> {
     global: &'p GlobalSync,
 }
 
+/// The offset of a context bank's page.
+fn bank_offset(idr1: u32, index: u32) -> u32 {
+    let page_shift = if idr1 & IDR1_PAGESIZE_64K != 0 { 16 } else { 12 };
+    // The global space has as many pages as the context banks.
+    let pages = 2 << (idr1 >> IDR1_NUMPAGENDXB_SHIFT & 0b111);
+    (pages + index) << page_shift
+}
+
 impl<'p, R: Registers, P: Pool, W: Patience> ContextBank<'p, R, P, W> {
     /// Context bank `index` of the SMMU at `registers`, which begin with the global space. `pool`
     /// allocates its tables; its barrier is used here. `global` is the SMMU's.
     pub fn new(registers: R, index: u8, pool: &'p P, global: &'p GlobalSync, patience: W) -> Self {
-        let idr1 = registers.read32(IDR1);
-        let page_shift = if idr1 & IDR1_PAGESIZE_64K != 0 { 16 } else { 12 };
-        // The global space has as many pages as the context banks.
-        let pages = 2 << (idr1 >> IDR1_NUMPAGENDXB_SHIFT & 0b111);
-        let base = (pages + u32::from(index)) << page_shift;
+        let base = bank_offset(registers.read32(IDR1), index.into());
         Self { registers, pool, patience, base, sync: SyncLock::new(), global }
     }
 

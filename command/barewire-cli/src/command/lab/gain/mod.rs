@@ -1,0 +1,119 @@
+//! `barewire lab gain`: what each measure saves of the time of a user's messages.
+
+mod table;
+
+use std::path::PathBuf;
+
+use barewire_lab::own::OwnExperiment;
+use barewire_lab::report;
+
+use super::given::{self, CostFile};
+use super::{fit, own};
+use crate::shared::failure::Failure;
+use crate::shared::files::{self, NamedFile, Output};
+use crate::shared::output::{self, note};
+use crate::shared::progress::Progress;
+
+const NOTES: &str = "\
+Of each message: where the time of a call goes today (of a batch, of a part), what each measure
+saves alone, and the time with those above it that are taken too. Low and high are over the sets
+of costs that the lab has. Below 5 % of today's time a saving is little.
+
+  kernel-upgrade   Linux 6.12; its steps as counted in guests
+  polling-limit    the driver polls: polling_limit_us of spi-imx and spi-bcm2835
+  batch            ten messages in one call
+  cs-change-delay  no wait at a cs_change
+  batch-no-delay   both
+  stay-awake       no idle states, governor performance: what it saves at most
+  native-select    the controller's own select, not a GPIO line through the kernel
+  module           barewire's module in place of the kernel's driver: once a message, as
+                   counted for 4 bytes; with the upgrade, if today's kernel is before 6.1
+  module-api       the module's own interface: not counted yet
+  user-polled      barewire in the process, on mapped registers, polling
+  user-interrupt   the same, asleep until the interrupt
+
+Examples:
+  barewire lab new mine.toml --board imx8mp --kernel 6.1
+  barewire lab gain mine.toml
+  barewire lab gain mine.toml --costs mine-costs.toml --out gain.html
+  barewire lab gain --trace TRACE --board imx8mp --kernel 6.1";
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = NOTES)]
+pub(crate) struct Args {
+    /// The experiment, a file of `barewire lab new`
+    #[arg(value_name = "FILE.toml", required_unless_present = "trace", conflicts_with = "trace")]
+    own: Option<PathBuf>,
+    #[command(flatten)]
+    traced: Traced,
+    #[command(flatten)]
+    costs: CostFile,
+    /// Write a page with a chart into this file too; - is stdout
+    #[arg(short, long, value_name = "FILE.html")]
+    out: Option<PathBuf>,
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A trace in the place of an experiment.
+#[derive(clap::Args, Debug)]
+struct Traced {
+    /// Take the messages of a kernel's trace of events/spi, sent by a client in the kernel; - is stdin
+    #[arg(long, value_name = "TRACE", requires_all = ["board", "kernel"])]
+    trace: Option<PathBuf>,
+    /// The board of the trace
+    #[arg(long, value_name = "BOARD", requires = "trace")]
+    board: Option<String>,
+    /// The kernel of the trace: 3.14 to 6.12
+    #[arg(long, value_name = "VERSION", requires = "trace")]
+    kernel: Option<String>,
+    /// SPI's clock in the trace, in Hz; without it, by what a byte more takes
+    #[arg(long, value_name = "HZ", requires = "trace")]
+    speed_hz: Option<u64>,
+}
+
+impl Args {
+    fn experiment(&self) -> Result<OwnExperiment, Failure> {
+        let Traced { trace, board, kernel, speed_hz } = &self.traced;
+        let (Some(path), Some(board), Some(kernel)) = (trace, board, kernel) else {
+            return given::own(self.own.as_deref().expect("clap asks for one"));
+        };
+        let shown = path.display().to_string();
+        let origin = own::Origin { trace: &shown, board, kernel, speed_hz: *speed_hz };
+        let text = own::traced(&fit::trace_of(path)?, origin).map_err(Failure::Failed)?;
+        let folder = std::path::Path::new("");
+        // The text is the command's: its lines say nothing to the user.
+        OwnExperiment::read("trace", &text, &|name| given::board(folder, name))
+            .map_err(|what| Failure::Usage(own::without_place(&what)))
+    }
+}
+
+/// Runs.
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let out: Vec<NamedFile<'_>> =
+        args.out.iter().map(|path| NamedFile { by: "--out", path }).collect();
+    let inputs = [("the experiment", &args.own), ("--trace", &args.traced.trace)];
+    let inputs =
+        inputs.iter().filter_map(|(by, path)| Some(NamedFile { by, path: path.as_ref()? }));
+    files::check(&out, &inputs.collect::<Vec<_>>())?;
+    let own = args.experiment()?;
+    let lab = args.costs.lab()?;
+    let out = out.first().map(|&file| Output::create(file, args.json)).transpose()?;
+    let mut bar = None;
+    let mut progress = |done: usize, all: usize| {
+        let bar = bar.get_or_insert_with(|| Progress::counting("measures", all as u64, args.json));
+        bar.set(done as u64);
+    };
+    let gain = lab.gain(&own, &mut progress).map_err(given::refused)?;
+    drop(bar);
+    if let Some(out) = out {
+        let to_stdout = out.is_stdout();
+        out.write(&report::gain_html(&gain))?;
+        if to_stdout {
+            return Ok(());
+        }
+        note!("written: {}", args.out.as_ref().expect("there is one").display());
+    }
+    if args.json { output::json(&gain) } else { output::text(&table::text(&gain)) }
+}
