@@ -2,8 +2,9 @@
 /*
  * barewire: SPI controllers in place of Linux's drivers, for every SPI client there is.
  *
- * The C half knows the kernel; the registers are the Rust half's (barewire.h). This file binds: blocks.c knows the kinds, message.c runs messages,
- * memory.c a flash's operations, line.c drives chip selects, power.c keeps clocks, panic.c ends what went wrong.
+ * The C half knows the kernel; the registers are the Rust half's (barewire.h). This file binds: blocks.c knows the kinds of
+ * blocks, message.c runs messages, memory.c a flash's operations, line.c drives chip selects, power.c keeps clocks, panic.c
+ * ends what went wrong. um.c is for user-mode Linux alone.
  */
 #include <linux/amba/bus.h>
 #include <linux/io.h>

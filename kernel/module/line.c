@@ -129,6 +129,19 @@ void bw_line_set(void *context, u32 line, bool active)
 		bw_line_slow(gpio, high);
 }
 
+#ifdef CONFIG_UML
+/* No time passes there while a loop runs. */
+static void bw_relax(void)
+{
+	ndelay(100);
+}
+#else
+static __always_inline void bw_relax(void)
+{
+	cpu_relax();
+}
+#endif
+
 u64 bw_now_ns(void)
 {
 	return ktime_get_ns();
@@ -143,9 +156,8 @@ void bw_wait_ns(u64 ns)
 
 		usleep_range(us, us + 50);
 	}
-	/* ndelay, because in user-mode Linux no time passes while a loop runs. */
 	while (ktime_get_ns() - begun <= ns)
-		ndelay(100);
+		bw_relax();
 }
 
 /* The board's select lines: GPIOs where `cs-gpios` has them, else native ones, where a chip has one. */

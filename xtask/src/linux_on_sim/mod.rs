@@ -1,8 +1,9 @@
 //! `cargo xtask linux-on-sim`: Linux's own SPI and chip drivers, unmodified, on this project's simulated boards.
 //!
 //! How it works: [`kernel`] builds user-mode Linux from Debian's source, [`ours`] the simulated board's server
-//! and the guest's program, [`module`] this project's module, which drives the controller in some runs. [`boot`] runs a server and a guest for each run of each board ([`board`]), and
-//! [`protocol`] reads what they say. docs/judges.md explains what is judged, and how to add a board.
+//! and the guest's program, [`module`] this project's module, which drives the controller in some runs. [`boot`] runs a
+//! server and a guest for each run of each board ([`board`]), and [`protocol`] reads what they say. docs/judges.md explains
+//! what is judged, and how to add a board.
 
 mod accesses;
 mod board;

@@ -65,8 +65,11 @@ static bool is_driven_by(const char *wanted)
 static bool load(void)
 {
 	int module = open("/barewire.ko", O_RDONLY);
-	bool right = module >= 0 && syscall(SYS_finit_module, module, "", 0) == 0;
+	char parameters[64];
+	bool right;
 
+	snprintf(parameters, sizeof(parameters), "poll_limit_us=%lu", option("poll_limit", 30));
+	right = module >= 0 && syscall(SYS_finit_module, module, parameters, 0) == 0;
 	snprintf(why, sizeof(why), "cannot load it: %s", strerror(errno));
 	if (module >= 0)
 		close(module);

@@ -103,8 +103,16 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
 
 /// Lints the Rust half, which no step of the workspace does; then each check of a guest counts as a test.
 fn step(cx: &Context) -> Outcome {
-    let lint =
-        ["clippy", "--locked", "--manifest-path", "kernel/Cargo.toml", "--", "-D", "warnings"];
+    let lint = [
+        "clippy",
+        "--locked",
+        "--all-features",
+        "--manifest-path",
+        "kernel/Cargo.toml",
+        "--",
+        "-D",
+        "warnings",
+    ];
     let linted = cx.run(&Task::new("cargo", &lint));
     if linted.verdict == context::Verdict::Failed {
         return linted;
