@@ -31,7 +31,7 @@
 struct barewire_spi {
 	struct bw_host *host;
 	struct spi_controller *ctlr;
-	/* That of the chip, or U32_MAX, which host->ready never is, for a chip with delays that would be slept. */
+	/* That of the chip, or BW_UNREADY for a chip with delays that would be slept. */
 	u32 ready;
 	bool polled;
 	size_t max_len;
@@ -59,7 +59,7 @@ static int bw_configure_handle(struct barewire_spi *p)
 {
 	int ret = bw_configure_chip(p->host, p->spi, &p->chip, p->speed_hz, U32_MAX);
 
-	p->ready = p->polled && !ret ? p->chip.ready : U32_MAX;
+	p->ready = p->polled && !ret ? p->chip.ready : BW_UNREADY;
 	return ret;
 }
 
@@ -93,7 +93,10 @@ static noinline int bw_run_any(struct barewire_spi *p, const void *tx, void *rx,
 	if (ret != -EAGAIN)
 		return ret;
 	host->transfers[0] = (struct bw_transfer){ .tx = tx, .rx = rx, .len = len };
-	return bw_run_listed(host, &p->chip, 1, false);
+	ret = bw_run_listed(host, &p->chip, 1, false);
+	if (!ret)
+		bw_remember_selected(host, &p->chip, len);
+	return ret;
 }
 
 /* -EBUSY, with nothing done, if it is not this handle's turn. */
@@ -209,7 +212,7 @@ static int bw_add(struct bw_host *host, struct barewire_spi *p)
 		list_del(&p->all);
 	else if (host->kept)
 		/* Its values are made again once that chip is deselected. */
-		p->ready = U32_MAX;
+		p->ready = BW_UNREADY;
 	bw_exit_shared(host);
 	return ret;
 }
