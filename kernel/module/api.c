@@ -28,10 +28,13 @@
 /* Exchanges a second, of the longest that there may be: preemption is off meanwhile. */
 #define BW_RUN_HZ 1000
 
+/* Of slower clocks, the two that a block needs to settle would be slept: BW_SPIN_NS. */
+#define BW_SLOWEST_HZ 400000
+
 struct barewire_spi {
 	struct bw_host *host;
 	struct spi_controller *ctlr;
-	/* That of the chip, or BW_UNREADY for a chip with delays that would be slept. */
+	/* That of the chip, or BW_UNREADY for a chip whose delays would be slept. */
 	u32 ready;
 	bool polled;
 	size_t max_len;
@@ -118,12 +121,12 @@ static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *
 		preempt_disable();
 		local_irq_restore(flags);
 		ret = bw_run_any(p, tx, rx, len);
-		bw_count_run(host, len);
+		bw_count_run(host, len, ret);
 		atomic_long_set_release(&host->owner, BW_FREE);
 		preempt_enable();
 		return ret;
 	}
-	bw_count_run(host, len);
+	bw_count_run(host, len, ret);
 release:
 	atomic_long_set_release(&host->owner, BW_FREE);
 out:
@@ -186,10 +189,10 @@ int __attribute__((flatten)) barewire_spi_try_run(struct barewire_spi *p, const 
 }
 EXPORT_SYMBOL_GPL(barewire_spi_try_run);
 
-static bool bw_is_long(const struct spi_delay *delay)
+static bool bw_is_long(const struct spi_delay *delay, u32 speed_hz)
 {
 	struct spi_delay copy = *delay;
-	int ns = copy.value ? spi_delay_to_ns(&copy, &(struct spi_transfer){ .effective_speed_hz = 1000000 }) : 0;
+	int ns = copy.value ? spi_delay_to_ns(&copy, &(struct spi_transfer){ .effective_speed_hz = speed_hz }) : 0;
 
 	return ns < 0 || ns > BW_SPIN_NS;
 }
@@ -237,8 +240,9 @@ struct barewire_spi *barewire_spi_prepare(struct spi_device *spi, size_t max_len
 	p->spi = spi_dev_get(spi);
 	p->max_len = max_len;
 	p->speed_hz = speed_hz;
-	p->polled = !bw_is_long(&spi->cs_setup) && !bw_is_long(&spi->cs_hold) && !bw_is_long(&spi->cs_inactive) &&
-		    !bw_is_long(&spi->word_delay);
+	p->polled = speed_hz >= BW_SLOWEST_HZ && !bw_is_long(&spi->cs_setup, speed_hz) &&
+		    !bw_is_long(&spi->cs_hold, speed_hz) && !bw_is_long(&spi->cs_inactive, speed_hz) &&
+		    !bw_is_long(&spi->word_delay, speed_hz);
 	mutex_lock(&ctlr->io_mutex);
 	ret = bw_add(host, p);
 	mutex_unlock(&ctlr->io_mutex);
