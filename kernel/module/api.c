@@ -28,10 +28,13 @@
 /* Exchanges a second, of the longest that there may be: preemption is off meanwhile. */
 #define BW_RUN_HZ 1000
 
+/* Of slower clocks, the two that a block needs to settle would be slept: BW_SPIN_NS. */
+#define BW_SLOWEST_HZ 400000
+
 struct barewire_spi {
 	struct bw_host *host;
 	struct spi_controller *ctlr;
-	/* That of the chip, or U32_MAX, which host->ready never is, for a chip with delays that would be slept. */
+	/* That of the chip, or BW_UNREADY for a chip whose delays would be slept. */
 	u32 ready;
 	bool polled;
 	size_t max_len;
@@ -59,7 +62,7 @@ static int bw_configure_handle(struct barewire_spi *p)
 {
 	int ret = bw_configure_chip(p->host, p->spi, &p->chip, p->speed_hz, U32_MAX);
 
-	p->ready = p->polled && !ret ? p->chip.ready : U32_MAX;
+	p->ready = p->polled && !ret ? p->chip.ready : BW_UNREADY;
 	return ret;
 }
 
@@ -93,7 +96,10 @@ static noinline int bw_run_any(struct barewire_spi *p, const void *tx, void *rx,
 	if (ret != -EAGAIN)
 		return ret;
 	host->transfers[0] = (struct bw_transfer){ .tx = tx, .rx = rx, .len = len };
-	return bw_run_listed(host, &p->chip, 1, false);
+	ret = bw_run_listed(host, &p->chip, 1, false);
+	if (!ret)
+		bw_remember_selected(host, &p->chip, len);
+	return ret;
 }
 
 /* -EBUSY, with nothing done, if it is not this handle's turn. */
@@ -115,12 +121,12 @@ static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *
 		preempt_disable();
 		local_irq_restore(flags);
 		ret = bw_run_any(p, tx, rx, len);
-		bw_count_run(host, len);
+		bw_count_run(host, len, ret);
 		atomic_long_set_release(&host->owner, BW_FREE);
 		preempt_enable();
 		return ret;
 	}
-	bw_count_run(host, len);
+	bw_count_run(host, len, ret);
 release:
 	atomic_long_set_release(&host->owner, BW_FREE);
 out:
@@ -183,10 +189,10 @@ int __attribute__((flatten)) barewire_spi_try_run(struct barewire_spi *p, const 
 }
 EXPORT_SYMBOL_GPL(barewire_spi_try_run);
 
-static bool bw_is_long(const struct spi_delay *delay)
+static bool bw_is_long(const struct spi_delay *delay, u32 speed_hz)
 {
 	struct spi_delay copy = *delay;
-	int ns = copy.value ? spi_delay_to_ns(&copy, &(struct spi_transfer){ .effective_speed_hz = 1000000 }) : 0;
+	int ns = copy.value ? spi_delay_to_ns(&copy, &(struct spi_transfer){ .effective_speed_hz = speed_hz }) : 0;
 
 	return ns < 0 || ns > BW_SPIN_NS;
 }
@@ -209,7 +215,7 @@ static int bw_add(struct bw_host *host, struct barewire_spi *p)
 		list_del(&p->all);
 	else if (host->kept)
 		/* Its values are made again once that chip is deselected. */
-		p->ready = U32_MAX;
+		p->ready = BW_UNREADY;
 	bw_exit_shared(host);
 	return ret;
 }
@@ -234,8 +240,9 @@ struct barewire_spi *barewire_spi_prepare(struct spi_device *spi, size_t max_len
 	p->spi = spi_dev_get(spi);
 	p->max_len = max_len;
 	p->speed_hz = speed_hz;
-	p->polled = !bw_is_long(&spi->cs_setup) && !bw_is_long(&spi->cs_hold) && !bw_is_long(&spi->cs_inactive) &&
-		    !bw_is_long(&spi->word_delay);
+	p->polled = speed_hz >= BW_SLOWEST_HZ && !bw_is_long(&spi->cs_setup, speed_hz) &&
+		    !bw_is_long(&spi->cs_hold, speed_hz) && !bw_is_long(&spi->cs_inactive, speed_hz) &&
+		    !bw_is_long(&spi->word_delay, speed_hz);
 	mutex_lock(&ctlr->io_mutex);
 	ret = bw_add(host, p);
 	mutex_unlock(&ctlr->io_mutex);

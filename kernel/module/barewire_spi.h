@@ -53,7 +53,8 @@ int barewire_spi_run_locked(struct barewire_spi *prepared, const void *tx, void 
  * The same if the bus is free now. From any context but an NMI: hard interrupts, timers, under spin locks.
  *
  * Errors, beside those of barewire_spi_run: -EBUSY, with nothing done, if the bus is in use, locked, or has messages queued, or a
- * message left another chip selected; -EOPNOTSUPP for a chip whose setup, hold, inactive or word delay is above 10 us.
+ * message left another chip selected; -EOPNOTSUPP for a chip whose setup, hold, inactive or word delay is above 10 us, or whose
+ * clock is below 400 kHz.
  */
 int barewire_spi_try_run(struct barewire_spi *prepared, const void *tx, void *rx, size_t len);
 

@@ -108,8 +108,12 @@ struct bw_host {
 	struct list_head all;
 };
 
+/* What host->ready never is. */
+#define BW_UNREADY U32_MAX
+
 /* A chip's settings as register values. */
 struct bw_chip {
+	/* The host's `ready` for which they are, or BW_UNREADY. */
 	u32 ready;
 	u32 effective_hz;
 	/* selected.h: exchanges up to this take the shortest path; 0 unless this is host->last. */
@@ -194,6 +198,7 @@ void bw_idle_later(struct bw_host *host);
 /* selected.c */
 void bw_find_edges(struct bw_host *host, struct spi_device *spi, struct bw_chip *chip);
 void bw_forget_selected(struct bw_host *host, struct bw_chip *chip);
+void bw_remember_selected(struct bw_host *host, struct bw_chip *chip, size_t len);
 int bw_exchange_any(struct bw_host *host, struct bw_chip *chip, const void *tx, void *rx, size_t len);
 int bw_exchange_failed(struct bw_host *host, int ret);
 

@@ -58,7 +58,7 @@ int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_ch
 	if (hz < 0) {
 		dev_err(&spi->dev, "%u Hz, %u bits, mode %#x on chip select %u: not possible on this controller\n",
 			speed_hz, spi->bits_per_word, spi->mode, select);
-		chip->ready = 0;
+		chip->ready = BW_UNREADY;
 		return hz;
 	}
 	chip->effective_hz = hz;
@@ -97,7 +97,7 @@ struct bw_chip *bw_ready_chip(struct bw_host *host, struct spi_device *spi)
 	/* spidev of 6.1 lets a message through that began before its chip was removed. */
 	if (unlikely(!chip))
 		return ERR_PTR(-ESHUTDOWN);
-	if (unlikely(!host->ready || chip->ready != host->ready)) {
+	if (unlikely(chip->ready != host->ready)) {
 		int ret = bw_make_ready(host, spi, chip);
 
 		if (ret)
@@ -121,7 +121,7 @@ int bw_setup(struct spi_device *spi)
 		entered = bw_enter(host);
 		if (host->kept == spi)
 			bw_release_kept(host);
-		chip->ready = 0;
+		chip->ready = BW_UNREADY;
 		ret = bw_make_ready(host, spi, chip);
 		bw_exit(host, entered);
 		return ret;
@@ -129,6 +129,7 @@ int bw_setup(struct spi_device *spi)
 	chip = kzalloc(struct_size(chip, preset, bw_size.preset), GFP_KERNEL);
 	if (!chip)
 		return -ENOMEM;
+	chip->ready = BW_UNREADY;
 	entered = bw_enter(host);
 	ret = bw_make_ready(host, spi, chip);
 	bw_exit(host, entered);
@@ -234,11 +235,11 @@ static bool bw_same_delay(const struct spi_delay *a, const struct spi_delay *b)
 	return a->value == b->value && (a->unit == b->unit || !a->value);
 }
 
-/* Whether a transfer has its chip's settings, as almost all have. */
+/* Whether a transfer has its chip's settings, as almost all have, and no delays: the core gives it the chip's between words. */
 static __always_inline bool bw_is_plain(const struct spi_transfer *x, const struct spi_device *spi)
 {
 	return x->speed_hz == spi->max_speed_hz && x->bits_per_word == spi->bits_per_word && !x->delay.value &&
-	       !x->cs_change && !x->cs_off && !(x->word_delay.value | spi->word_delay.value);
+	       !x->cs_change && !x->cs_off && !x->word_delay.value;
 }
 
 static int bw_list_special(struct bw_transfer *to, struct spi_transfer *x, struct spi_device *spi, bool *slow)
@@ -367,18 +368,32 @@ static __always_inline int bw_message_one(struct bw_host *host, struct spi_messa
 	return bw_message_any(host, msg, chip);
 }
 
-int __attribute__((flatten)) bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg)
+/* A message beside handles, or of a chip whose register values are not those of the block as it is now. */
+static noinline int bw_message_entered(struct bw_host *host, struct spi_message *msg)
 {
-	struct bw_host *host = spi_controller_get_devdata(ctlr);
 	bool entered = bw_enter(host);
 	struct bw_chip *chip = bw_ready_chip(host, msg->spi);
 	int ret = IS_ERR(chip) ? PTR_ERR(chip) : bw_message_one(host, msg, chip);
 
-	/* Before its completion, which may run a handle. */
 	bw_exit(host, entered);
+	return ret;
+}
+
+int __attribute__((flatten)) bw_transfer_one_message(struct spi_controller *ctlr, struct spi_message *msg)
+{
+	struct bw_host *host = spi_controller_get_devdata(ctlr);
+	struct bw_chip *chip = spi_get_ctldata(msg->spi);
+	int ret;
+
+	host->used = true;
+	if (likely(chip && chip->ready == host->ready && list_empty(&host->prepared)))
+		ret = bw_message_one(host, msg, chip);
+	else
+		ret = bw_message_entered(host, msg);
 	if (likely(!ret))
 		msg->actual_length = msg->frame_length;
 	msg->status = ret;
+	/* Its completion may run a handle: the block was given back. */
 	spi_finalize_current_message(ctlr);
 	return 0;
 }

@@ -35,7 +35,7 @@ void bw_clocks_off(struct bw_host *host)
 /* Every chip is configured anew before its next message. */
 void bw_next_ready(struct bw_host *host)
 {
-	/* Neither 0 nor U32_MAX. */
+	/* Neither 0 nor BW_UNREADY. */
 	if (!(host->generation = (host->generation + 1) & INT_MAX))
 		host->generation = 1;
 	host->ready = host->generation;

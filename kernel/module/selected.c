@@ -35,24 +35,32 @@ void bw_forget_selected(struct bw_host *host, struct bw_chip *chip)
 	}
 }
 
-/* Any exchange of two buffers that are apart. -EAGAIN, with nothing done, if it is not one for a short path. */
-int bw_exchange_any(struct bw_host *host, struct bw_chip *chip, const void *tx, void *rx, size_t len)
+/* After an exchange of `len` bytes that went well: the next one finds the block configured. */
+void bw_remember_selected(struct bw_host *host, struct bw_chip *chip, size_t len)
 {
 	size_t quiet = chip->effective_hz / (8 * BW_QUIET_HZ);
-	int ret;
 
 	bw_forget_selected(host, NULL);
-	ret = bw_exchange(host->slot, chip->preset, tx, rx, len);
-	if (ret || !chip->direct)
-		return ret;
-	/* The next one finds the block configured. */
+	if (!chip->direct)
+		return;
 	if (!bw_takes_selected(host->slot, chip->preset, quiet))
 		quiet = min(quiet, len);
 	if (bw_takes_selected(host->slot, chip->preset, quiet)) {
 		host->last = chip;
 		chip->selected_len = quiet;
 	}
-	return 0;
+}
+
+/* Any exchange of two buffers that are apart. -EAGAIN, with nothing done, if it is not one for a short path. */
+int bw_exchange_any(struct bw_host *host, struct bw_chip *chip, const void *tx, void *rx, size_t len)
+{
+	int ret;
+
+	bw_forget_selected(host, NULL);
+	ret = bw_exchange(host->slot, chip->preset, tx, rx, len);
+	if (!ret)
+		bw_remember_selected(host, chip, len);
+	return ret;
 }
 
 /* The chip was deselected after an exchange that failed. */

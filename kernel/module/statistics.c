@@ -39,7 +39,7 @@ MODULE_PARM_DESC(statistics, "count prepared accesses, in the controllers' folde
 	} \
 	static DEVICE_ATTR_RO(name)
 
-/* Runs that found the bus free, with those that failed, and their bytes. */
+/* Runs that found the bus free and went well, and their bytes. */
 BW_FILE(runs, "%lu", READ_ONCE(host->runs));
 BW_FILE(run_bytes, "%lu", READ_ONCE(host->run_bytes));
 /* Runs that became messages, and try_runs that were refused. */

@@ -9,9 +9,9 @@
 DECLARE_STATIC_KEY_FALSE(bw_statistics);
 
 /* Under `owner`. */
-static __always_inline void bw_count_run(struct bw_host *host, size_t len)
+static __always_inline void bw_count_run(struct bw_host *host, size_t len, int ret)
 {
-	if (static_branch_unlikely(&bw_statistics)) {
+	if (static_branch_unlikely(&bw_statistics) && !ret) {
 		host->runs++;
 		host->run_bytes += len;
 	}

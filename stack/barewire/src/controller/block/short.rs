@@ -84,10 +84,11 @@ where
     /// each shorter one too.
     #[must_use]
     pub fn takes_selected(&self, preset: &Preset, len: usize) -> bool {
+        // Also on a line of the block's own, if the driver calls that short.
         let plan = preset.plan;
         plan.is_direct_bytes()
-            && len > 0
-            && preset.takes_exchange(len)
+            && !preset.selection.is_timed()
+            && (1..=preset.poll_bytes_max).contains(&len)
             && self.is_short(preset, plan.control, len)
     }
 
