@@ -468,8 +468,8 @@ impl<'d, const N: usize> Frames<'d, N> {
     /// The rest of a transfer after `flow`.
     fn rest(flow: &Flow, tx: Option<&'d [u8]>, rx: Option<&'d mut [u8]>) -> Self {
         Self {
-            tx: tx.map(|tx| &chunks(tx)[flow.sent..]),
-            rx: rx.map(|rx| &mut chunks_mut(rx)[flow.received..]),
+            tx: tx.and_then(|tx| chunks(tx).get(flow.sent..)),
+            rx: rx.and_then(|rx| chunks_mut(rx).get_mut(flow.received..)),
             unsent: flow.unsent(),
             in_flight: flow.in_flight(),
         }

@@ -176,7 +176,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
             self.state.mr = mr;
         }
         let polarity = preset.plan.control & CPOL;
-        if self.state.csr[self.state.channel] & CPOL == polarity {
+        if self.csr() & CPOL == polarity {
             return;
         }
         for channel in 0..self.state.csr.len() {
@@ -190,6 +190,13 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Atmel<R, G, T, I> {
         // A chip that a GPIO selects must not see the clock change its level: this read waits for
         // the writes.
         self.read_status();
+    }
+
+    /// The CSR of the running message's line, as last written.
+    #[inline(always)]
+    fn csr(&self) -> u32 {
+        // Not a panic, as below.
+        self.state.csr[self.state.channel % self.state.csr.len()]
     }
 
     #[inline]
@@ -338,7 +345,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Atmel<R, G, T, 
     }
 
     fn wire_ns(&self, words: usize) -> u64 {
-        let periods = self.config.periods(self.state.csr[self.state.channel]);
+        let periods = self.config.periods(self.csr());
         mul_div_ceil(words as u64 * u64::from(periods), NS_PER_S, self.config.reference_hz)
     }
 
@@ -384,7 +391,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Atmel<R,
     #[inline(always)]
     fn enter(&mut self, preset: &Preset) -> bool {
         self.enter_short(preset);
-        let polarity = (self.state.csr[self.state.channel] ^ preset.plan.control) & CPOL;
+        let polarity = (self.csr() ^ preset.plan.control) & CPOL;
         if self.state.mr != preset.regs[P_MR] || polarity != 0 {
             self.reconfigure(preset);
         }

@@ -85,7 +85,7 @@ use super::gpio::GpioBank;
 use super::{Interrupt, NoInterrupt, Plan, Preset, Stopped};
 use crate::reg::Registers;
 use crate::spi::Data;
-use crate::time::{NS_PER_S, Timer, mul_div, mul_div_ceil};
+use crate::time::{NS_PER_S, Timer, divide, mul_div, mul_div_ceil};
 use config::IDLE;
 use regs::{
     ALL, BAUD_RATE_DIV, CLK_PH, CLK_POL, CONFIG, CS, DELAY, DEPTH, EN, INTR_STATUS, INTRPT_DIS,
@@ -174,7 +174,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Cadence<R, G, T, I> {
     /// The error of a block that a reset could not empty.
     #[cold]
     fn stuck(&self) -> Stopped {
-        let timeout_us = FLUSH_CYCLES * 1_000_000 / u64::from(self.config.reference_hz);
+        let (timeout_us, _) = divide(FLUSH_CYCLES * 1_000_000, self.config.reference_hz);
         Stopped::TimedOut { timeout_us: u32::try_from(timeout_us).unwrap_or(u32::MAX) }
     }
 

@@ -233,7 +233,9 @@ fn equal_frames(len: usize, word: u8, widest: u8) -> Option<u8> {
 
 /// Frames of whole words that divide `len`, the widest first.
 fn divisors(len: usize, word: u8, widest: u8) -> impl Iterator<Item = u8> {
-    let whole = move |bytes: &u8| bytes % word == 0 && len % usize::from(*bytes) == 0;
+    let whole = move |&bytes: &u8| {
+        bytes.checked_rem(word) == Some(0) && len.checked_rem(bytes.into()) == Some(0)
+    };
     (word..=widest).rev().filter(whole)
 }
 

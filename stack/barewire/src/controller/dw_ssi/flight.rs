@@ -30,7 +30,8 @@ pub(super) const AWAITED: u32 = RXF | RXO;
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// Ordering 1: sets the number of words at which the block interrupts.
     pub(super) fn await_words(&mut self) {
-        let words = self.flight.flow.in_flight().clamp(1, self.config.size.depth / 2);
+        // Not `clamp`, which panics without a FIFO.
+        let words = self.flight.flow.in_flight().min(self.config.size.depth / 2).max(1);
         let rxftlr = words as u32 - 1;
         if self.state.rxftlr != rxftlr {
             self.regs.write(RXFTLR, rxftlr);

@@ -270,14 +270,14 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     /// frame.
     fn exchange_tail(&mut self, plan: &Plan, data: &mut Data<'_>) -> Result<(), Stopped> {
         let (len, word_bytes) = (data.len(), plan.word_bytes());
-        let tail = len % usize::from(self.state.frame_bytes);
+        let tail = len % usize::from(self.state.frame_bytes.max(1));
         if tail == 0 {
             return Ok(());
         }
         self.state.left = false;
         self.frames_of(plan.control, tail as u8);
-        self.send_frame(data.tx().map(|tx| &tx[len - tail..]), word_bytes);
-        let rx = data.rx_mut().map(|rx| &mut rx[len - tail..]);
+        self.send_frame(data.tx().and_then(|tx| tx.get(len - tail..)), word_bytes);
+        let rx = data.rx_mut().and_then(|rx| rx.get_mut(len - tail..));
         self.await_frame(rx, word_bytes)
     }
 

@@ -172,8 +172,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
     ) -> Result<(), Stopped> {
         let frame = frame_of_bytes(len, self.config.size);
         let tail = tail_of(len, frame);
-        let (tx, tail_tx) = tx.map(|tx| tx.split_at(len - tail)).unzip();
-        let (rx, tail_rx) = rx.map(|rx| rx.split_at_mut(len - tail)).unzip();
+        let (tx, tail_tx) = tx.and_then(|tx| tx.split_at_checked(len - tail)).unzip();
+        let (rx, tail_rx) = rx.and_then(|rx| rx.split_at_mut_checked(len - tail)).unzip();
         if self.state.frame_bytes == frame {
             if len == usize::from(frame) {
                 return self.await_frame(rx, 1);

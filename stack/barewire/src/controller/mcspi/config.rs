@@ -1,10 +1,10 @@
 //! Settings to register values: the divisor, the mode, the channel and its line.
 
 use super::regs::{
-    CHANNEL_STEP, CHANNELS, CLKD_SHIFT, CLKG, DIVISOR_MAX, DPE0, DPE1, EPOL, EXTCLK_SHIFT, FIFOS,
-    IS, PHA, POL, WL_SHIFT,
+    CHANNELS, CLKD_SHIFT, CLKG, Channel, DIVISOR_MAX, DPE0, DPE1, EPOL, EXTCLK_SHIFT, FIFOS, IS,
+    PHA, POL, WL_SHIFT,
 };
-use super::{P_CHCONF, P_NATIVE, P_STEP};
+use super::{P_CHANNEL, P_CHCONF, P_NATIVE};
 use crate::controller::block::BlockConfig;
 use crate::controller::lines::{self, Select};
 use crate::controller::{CsLine, Limits, Plan, Preset};
@@ -128,7 +128,7 @@ impl BlockConfig for McspiConfig {
         let control = in_words(clock, word_bytes);
 
         let mut regs = [0; 4];
-        regs[P_STEP] = CHANNEL_STEP * u32::from(channel);
+        regs[P_CHANNEL] = Channel::new(channel) as u32;
         regs[P_NATIVE] = native.into();
         regs[P_CHCONF] = self.unused(channel) | FIFOS | CLKG;
         let plan = Plan::new(control, 0, word_bytes);

@@ -93,12 +93,12 @@ use crate::spi::Data;
 use crate::time::{NS_PER_S, Timer, mul_div, mul_div_ceil};
 use config::{chconf, chctrl, divisor, in_words, word_bits};
 use regs::{
-    AFL_SHIFT, CHANNEL_STEP, CHANNELS, CHCONF, CHCTRL, CHSTAT, CLKD_SHIFT, CLKG, EN, EOW,
-    EXTCLK_SHIFT, FIFO_BYTES, FORCE, IRQENABLE, IRQSTATUS, MODULCTRL, PHA, POL, RX, RX0_FULL,
-    RXFFE, SINGLE, TX, TXFFE, WCNT_SHIFT, WL_SHIFT, XFERLEVEL,
+    AFL_SHIFT, CHCONF, CHCTRL, CHSTAT, CLKD_SHIFT, CLKG, Channel, EN, EOW, EXTCLK_SHIFT,
+    FIFO_BYTES, FORCE, IRQENABLE, IRQSTATUS, MODULCTRL, PHA, POL, RX, RX0_FULL, RXFFE, SINGLE, TX,
+    TXFFE, WCNT_SHIFT, WL_SHIFT, XFERLEVEL,
 };
 
-/// A value that no plan and no register's offset has.
+/// A value that no plan has.
 const UNCONFIGURED: u32 = u32::MAX;
 /// Bytes in the receive FIFO that interrupt.
 const LEVEL_BYTES: usize = FIFO_BYTES / 2;
@@ -107,8 +107,8 @@ const COUNTED_MAX: usize = 0xffff;
 /// Bytes of a word of the FIFO in a long transfer of bytes.
 const WIDE: u8 = 4;
 // Where `configure` puts its values in `Preset::regs`.
-/// From channel 0's registers to those of the device's channel.
-const P_STEP: usize = 0;
+/// The device's [`Channel`].
+const P_CHANNEL: usize = 0;
 /// 1: the select line is native.
 const P_NATIVE: usize = 1;
 /// CHCONF without what `control` has, and with the line inactive.
@@ -120,10 +120,9 @@ pub type Mcspi<R, G, T, I = NoInterrupt> = Block<McspiState, R, G, T, I>;
 /// The driver's state.
 #[derive(Debug, Default)]
 pub struct McspiState {
-    /// What the channel in use is configured for; after a reset [`UNCONFIGURED`], as the one below.
+    /// What the channel in use is configured for; after a reset [`UNCONFIGURED`].
     control: u32,
-    /// Where the registers of the channel in use are.
-    step: u32,
+    channel: Channel,
     /// XFERLEVEL: 0 unless a transfer waited by interrupt.
     level: u32,
     /// Ticks of the timer in half a clock.
@@ -151,7 +150,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Mcspi<R, G, T, I> {
     }
 
     fn write(&mut self, register: u32, value: u32) {
-        self.regs.write(register + self.state.step, value);
+        self.regs.write(self.state.channel.register(register), value);
     }
 
     fn remember(&mut self, control: u32) {
@@ -162,23 +161,23 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Mcspi<R, G, T, I> {
     /// Configures the device's channel while no chip is selected.
     #[cold]
     fn set_up(&mut self, preset: &Preset) {
-        let (control, step) = (preset.plan.control, preset.regs[P_STEP]);
-        if self.state.step != UNCONFIGURED {
+        let (control, channel) = (preset.plan.control, Channel::of(preset.regs[P_CHANNEL]));
+        if self.state.channel != Channel::Unknown {
             self.write(CHCTRL, 0);
-            if self.state.step != step {
+            if self.state.channel != channel {
                 // Ordering 4.
-                let unused = self.config.unused((self.state.step / CHANNEL_STEP) as u8);
+                let unused = self.config.unused(self.state.channel.number());
                 self.write(CHCONF, unused);
             }
         }
-        self.state.step = step;
+        self.state.channel = channel;
         let native = is_native(preset);
         self.write(
             CHCONF,
             preset.regs[P_CHCONF] | chconf(control) | if native { 0 } else { FORCE },
         );
         // Ordering 3: the polarity arrives.
-        self.regs.read(CHCONF + step);
+        self.regs.read(channel.register(CHCONF));
         if !native {
             self.write(CHCTRL, chctrl(control) | EN);
         }
@@ -216,22 +215,23 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Mcspi<R, G, T, I> {
     /// Bytes of a word of the FIFO.
     #[inline(always)]
     fn frame_bytes(&self) -> usize {
-        (word_bits(self.state.control) / 8) as usize
+        // At least 1: a division by it has no way to a panic.
+        (word_bits(self.state.control) / 8).max(1) as usize
     }
 
     /// The interrupts of the channel in use.
     fn awaited(&self) -> u32 {
-        EOW | RX0_FULL << (4 * (self.state.step / CHANNEL_STEP))
+        EOW | RX0_FULL << (4 * self.state.channel.number())
     }
 
     /// Disables a channel that may be sending, and waits until it does not: Ordering 7.
-    fn silence(&mut self, step: u32) {
-        let ctrl = self.regs.read(CHCTRL + step);
+    fn silence(&mut self, channel: Channel) {
+        let ctrl = self.regs.read(channel.register(CHCTRL));
         if ctrl & EN == 0 {
             return;
         }
-        self.regs.write(CHCTRL + step, ctrl & !EN);
-        let conf = self.regs.read(CHCONF + step);
+        self.regs.write(channel.register(CHCTRL), ctrl & !EN);
+        let conf = self.regs.read(channel.register(CHCONF));
         let clkd = conf >> CLKD_SHIFT & 0xf;
         let divisor = match conf & CLKG {
             0 => 1 << clkd,
@@ -252,12 +252,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Mcspi<R, G, T, 
 
     #[inline]
     fn put(&mut self, words: impl ExactSizeIterator<Item = u32>) {
-        self.regs.write_each(TX + self.state.step, words);
+        self.regs.write_each(self.state.channel.register(TX), words);
     }
 
     #[inline]
     fn ready(&mut self, in_flight: usize) -> usize {
-        let status = self.regs.read(CHSTAT + self.state.step);
+        let status = self.regs.read(self.state.channel.register(CHSTAT));
         if status & RXFFE != 0 {
             return 0;
         }
@@ -267,12 +267,12 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Mcspi<R, G, T, 
 
     #[inline]
     fn take<P>(&mut self, places: impl ExactSizeIterator<Item = P>, to: impl FnMut(P, u32)) {
-        self.regs.read_each(RX + self.state.step, places, to);
+        self.regs.read_each(self.state.channel.register(RX), places, to);
     }
 
     #[inline]
     fn discard(&mut self, n: usize) {
-        self.regs.discard_n(RX + self.state.step, n);
+        self.regs.discard_n(self.state.channel.register(RX), n);
     }
 
     #[inline]
@@ -302,18 +302,18 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
 
     #[cold]
     fn reset(&mut self) {
-        let channels = (0..CHANNELS).map(|channel| (channel, CHANNEL_STEP * u32::from(channel)));
         self.regs.write(IRQENABLE, 0);
-        channels.clone().for_each(|(_, step)| self.silence(step));
-        for (channel, step) in channels {
+        Channel::ALL.into_iter().for_each(|channel| self.silence(channel));
+        for channel in Channel::ALL {
             // Ordering 1, 4 and 7.
-            self.regs.write(CHCONF + step, self.config.unused(channel));
+            let unused = self.config.unused(channel.number());
+            self.regs.write(channel.register(CHCONF), unused);
         }
         self.regs.write(XFERLEVEL, 0);
         self.regs.write(MODULCTRL, SINGLE);
         // The lines have moved before anything else does.
         self.regs.read(MODULCTRL);
-        (self.state.control, self.state.step) = (UNCONFIGURED, UNCONFIGURED);
+        (self.state.control, self.state.channel) = (UNCONFIGURED, Channel::Unknown);
         (self.state.level, self.state.posted) = (0, false);
         self.flight = fifo::Flight::default();
     }
@@ -331,7 +331,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
         let (control, native) = (preset.plan.control, is_native(preset));
         let changed = self.state.control ^ control;
         // Ordering 3: the polarity.
-        if self.state.step != preset.regs[P_STEP] || changed & (PHA | POL) != 0 {
+        if self.state.channel as u32 != preset.regs[P_CHANNEL] || changed & (PHA | POL) != 0 {
             self.set_up(preset);
         } else if changed != 0 && !native {
             self.restart(preset, control, self.state.level);
@@ -361,7 +361,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
     #[inline(always)]
     fn settle(&mut self) {
         if self.state.posted {
-            self.regs.read(CHCONF + self.state.step);
+            self.regs.read(self.state.channel.register(CHCONF));
             self.state.posted = false;
         }
     }
@@ -388,7 +388,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
 
     fn begin(&mut self, preset: &Preset, plan: &Plan, data: &mut Data<'_>) {
         let (cut, control) = Self::cut(plan, data.len());
-        let word_bytes = (word_bits(control) / 8) as usize;
+        let word_bytes = (word_bits(control) / 8).max(1) as usize;
         let words = data.len() / word_bytes;
         // With a delay between words, each is awaited.
         let (bytes, count) = match plan.word_delay_ticks {
@@ -424,7 +424,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for Mcspi<R,
     #[inline(always)]
     fn is_short(&self, preset: &Preset, control: u32, len: usize) -> bool {
         self.state.control == control
-            && self.state.step == preset.regs[P_STEP]
+            && self.state.channel as u32 == preset.regs[P_CHANNEL]
             && self.state.level == 0
             && !is_native(preset)
             && len <= FIFO_BYTES

@@ -8,7 +8,7 @@ pub(super) const IRQSTATUS: u32 = 0x118;
 pub(super) const IRQENABLE: u32 = 0x11c;
 /// Module control.
 pub(super) const MODULCTRL: u32 = 0x128;
-/// Channel configuration, of channel 0; a channel's registers are [`CHANNEL_STEP`] apart.
+/// Channel configuration, of channel 0; [`Channel::register`] gives another's.
 pub(super) const CHCONF: u32 = 0x12c;
 /// Channel status.
 pub(super) const CHSTAT: u32 = 0x130;
@@ -20,8 +20,48 @@ pub(super) const TX: u32 = 0x138;
 pub(super) const RX: u32 = 0x13c;
 /// The FIFOs' levels and the word counter.
 pub(super) const XFERLEVEL: u32 = 0x17c;
-/// From a register of a channel to that of the next.
-pub(super) const CHANNEL_STEP: u32 = 0x14;
+/// 32-bit registers from one of a channel to that of the next.
+const CHANNEL_STEP: u32 = 5;
+
+/// A channel, as the registers from channel 0's to its own. An enumeration: the compiler sees that all are in the block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Channel {
+    Zero = 0,
+    One = CHANNEL_STEP,
+    Two = 2 * CHANNEL_STEP,
+    Three = 3 * CHANNEL_STEP,
+    /// None is in use: after a reset.
+    #[default]
+    Unknown = 4 * CHANNEL_STEP,
+}
+
+impl Channel {
+    /// The channels, each with a select line.
+    pub(super) const ALL: [Self; CHANNELS as usize] =
+        [Self::Zero, Self::One, Self::Two, Self::Three];
+
+    /// The channel with that number; [`Channel::Unknown`] if there is none.
+    pub(super) fn new(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or_default()
+    }
+
+    /// The channel as a preset has it.
+    pub(super) fn of(preset: u32) -> Self {
+        let mut all = Self::ALL.into_iter();
+        all.find(|&channel| channel as u32 == preset).unwrap_or_default()
+    }
+
+    pub(super) const fn number(self) -> u8 {
+        (self as u32 / CHANNEL_STEP) as u8
+    }
+
+    /// The channel's register, by channel 0's.
+    #[inline(always)]
+    pub(super) const fn register(self, first: u32) -> u32 {
+        first + 4 * self as u32
+    }
+}
 
 /// IRQSTATUS: channel 0's receive FIFO holds as many bytes as AFL says; four bits on for each channel.
 pub(super) const RX0_FULL: u32 = 1 << 2;
@@ -65,7 +105,7 @@ pub(super) const AFL_SHIFT: u32 = 8;
 /// XFERLEVEL: the words after which the channel halts; 0 for never.
 pub(super) const WCNT_SHIFT: u32 = 16;
 
-/// The channels, each with a select line.
+/// How many channels there are.
 pub(super) const CHANNELS: u8 = 4;
 /// Bytes that each FIFO holds. A word of 9 to 16 bits takes two, a longer one four.
 pub(super) const FIFO_BYTES: usize = 32;
