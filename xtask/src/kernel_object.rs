@@ -127,8 +127,6 @@ impl Half<'_> {
                 [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
                     .map(|of| format!("--remove-section={of}")),
             );
-            // The linker keeps the name although it drops the panic handler, the only caller.
-            strip.arg("--strip-unneeded-symbol=bw_panicked");
             tool::answer(strip.arg(object))
         };
         linked(&OFFERED, object)?;
