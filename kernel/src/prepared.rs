@@ -17,7 +17,11 @@ use crate::host::{self, Host, any};
 /// # Safety
 /// The module's page.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn bw_takes_selected(slot: &Slot, preset: &Preset, len: usize) -> bool {
+pub(crate) unsafe extern "C" fn bw_takes_selected(
+    slot: &Slot,
+    preset: &Preset,
+    len: usize,
+) -> bool {
     let Some(host) = &slot.host else { return false };
     any!(host, controller => controller.takes_selected(preset, len))
 }
