@@ -27,6 +27,8 @@ pub(super) struct ModuleCount {
     spidev: Option<[f64; 2]>,
     in_kernel: Option<[f64; 2]>,
     in_kernel_optimized: Option<[f64; 2]>,
+    /// `spi_sync`, and a prepared access by the module's interface.
+    api: Option<[f64; 2]>,
     /// Register accesses of spidev's row.
     accesses: [f64; 2],
 }
@@ -69,9 +71,10 @@ impl ModuleCount {
         }
     }
 
-    /// The instructions and the register accesses that the module leaves out.
-    pub(super) fn saved(&self, client: Client) -> (f64, f64) {
-        let [linux, module] = self.client(client).expect("found by its client");
+    /// The instructions and the register accesses that the module leaves out, or its interface for clients in the kernel.
+    pub(super) fn saved(&self, client: Client, by_api: bool) -> (f64, f64) {
+        let counts = if by_api { self.api } else { self.client(client) };
+        let [linux, module] = counts.expect("the measure is for this client");
         (linux - module, self.accesses[0] - self.accesses[1])
     }
 
@@ -124,6 +127,7 @@ mod tests {
                 ("spidev-4", one.spidev),
                 ("sync-4", one.in_kernel),
                 ("optimized-4", one.in_kernel_optimized),
+                ("run-4", one.api),
             ];
             for (name, counts) in clients {
                 let name = format!("{name}{newest}");

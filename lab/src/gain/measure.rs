@@ -94,7 +94,9 @@ impl Measure {
             Self::Module => {
                 "barewire's module in place of the kernel's driver, on Linux 6.12 if today's is before 6.1"
             }
-            Self::ModuleApi => "the module's own interface for clients",
+            Self::ModuleApi => {
+                "the module, and its own interface in the client: barewire_spi_run in place of spi_sync"
+            }
             Self::UserPolled => "barewire in the process, on mapped registers (UIO), polling",
             Self::UserInterrupt => "the same, asleep until UIO's interrupt",
         }
@@ -112,7 +114,12 @@ impl Taken {
 
     /// Whether the kernel becomes another. The module needs a newer one than some have.
     pub(super) fn is_upgraded(&self, own: &OwnExperiment) -> bool {
-        self.has(Measure::KernelUpgrade) || (self.has(Measure::Module) && own.version < MODULE)
+        self.has(Measure::KernelUpgrade) || (self.is_module() && own.version < MODULE)
+    }
+
+    /// Whether barewire's module drives the controller.
+    pub(super) fn is_module(&self) -> bool {
+        self.has(Measure::Module) || self.has(Measure::ModuleApi)
     }
 
     /// Whether barewire runs in the process.
@@ -200,10 +207,15 @@ pub(super) fn reason(
             "nothing sleeps here: the code is warm".into()
         }
         Measure::NativeSelect => return no_native(own, message),
-        Measure::Module if own.driver == Driver::Mcspi => {
-            format!("the module has no driver for {driver}'s controller")
+        Measure::ModuleApi if own.client == Client::Spidev => {
+            "it is for drivers in the kernel; a program's messages go through spidev".into()
         }
-        Measure::ModuleApi => "its instructions are not counted yet".into(),
+        Measure::ModuleApi if message.batch > 1 => {
+            "its accesses are single: no batch of messages".into()
+        }
+        Measure::Module | Measure::ModuleApi if own.driver == Driver::Mcspi => {
+            format!("the module's instructions on {driver}'s controller are not counted")
+        }
         Measure::UserPolled | Measure::UserInterrupt if own.client != Client::Spidev => {
             "the client is in the kernel: its driver would have to move into a process".into()
         }

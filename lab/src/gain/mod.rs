@@ -152,9 +152,9 @@ impl Case<'_> {
         let call = Runner::new(&costs).message(&own, &message, Figure::Call)?;
         let parts = message.batch as f64;
         let groups = grouped(&call.steps, parts);
-        let groups = if taken.has(Measure::Module) {
+        let groups = if taken.is_module() {
             let count = ModuleCount::of(&own, upgraded).expect("the measure is for this board");
-            let (instructions, accesses) = count.saved(own.client);
+            let (instructions, accesses) = count.saved(own.client, taken.has(Measure::ModuleApi));
             let profile = costs.profile(&own.profile);
             let ps = instructions * costs.instruction_ps(&profile, own.regime(&message))
                 + accesses * profile.register_write_ps.value as f64;
@@ -273,7 +273,9 @@ fn message(
                 }
             }
         }
-        if measure == Measure::Module && (gain.saves_us.is_some() || gain.together_us.is_some()) {
+        if matches!(measure, Measure::Module | Measure::ModuleApi)
+            && (gain.saves_us.is_some() || gain.together_us.is_some())
+        {
             let upgraded = taken.with(measure).is_upgraded(own);
             gain.source = ModuleCount::of(own, upgraded).map(|count| count.source());
         }

@@ -108,9 +108,9 @@ fn what_is_not_for_a_board_or_kernel_says_why() {
         (IMX, Measure::KernelUpgrade, "Linux 6.12 is the newest here"),
         (IMX, Measure::PollingLimit, "it polls already"),
         (IMX, Measure::StayAwake, "nothing sleeps here"),
-        (IMX, Measure::ModuleApi, "not counted yet"),
+        (IMX, Measure::ModuleApi, "for drivers in the kernel"),
         (&imx6, Measure::PollingLimit, "spi-imx polls since Linux 5.19, not in Linux 4.1"),
-        (&beagle, Measure::Module, "no driver for spi-omap2-mcspi's"),
+        (&beagle, Measure::Module, "on spi-omap2-mcspi's controller are not counted"),
         (&beagle, Measure::NativeSelect, "its select is the controller's own already"),
         (&pi, Measure::NativeSelect, "moves its own selects as pins"),
         (&two, Measure::NativeSelect, "rises between the transfers"),
@@ -124,6 +124,11 @@ fn what_is_not_for_a_board_or_kernel_says_why() {
         let said = why(text, measure);
         assert!(said.contains(part), "{}: {said:?}", measure.name());
     }
+    // The interface leaves out more than the driver alone.
+    let outcome = gains(&IMX.replace("6.12\"", "6.12\"\nclient = \"in-kernel\""));
+    let saves =
+        |measure| of(&outcome.messages[0], measure).saves_us.clone().expect("a saving").used;
+    assert!(saves(Measure::ModuleApi) > saves(Measure::Module));
     // The upgrade makes room for the polling limit; the module brings it along.
     let outcome = gains(&imx6.replace("[4]", "[256]"));
     let polling = of(&outcome.messages[0], Measure::PollingLimit);
