@@ -24,7 +24,7 @@ fn controllers() -> Vec<String> {
 /// Whether a text names the controller.
 fn is_named(controller: &str, text: &str) -> bool {
     let also: &[&str] = match controller {
-        "dw-ssi" => &["dw_apb_ssi", "dw_ssi", "designware"],
+        "dw-ssi" => &["dw_apb_ssi", "dw-apb-ssi", "dw_ssi", "designware"],
         _ => &[],
     };
     std::iter::once(&controller).chain(also).any(|name| text.contains(name))
