@@ -144,7 +144,7 @@ chip=$(ls /sys/bus/spi/devices | grep '\.0$' | head -n 1)
 panicked() {
 	tries=0
 	until [ "$(dmesg | grep -c 'barewire: panic at ')" -ge "$1" ] || [ $tries -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done
-	sleep 0.2
+	sleep 1
 }
 taken_by() {
 	[ -L "/sys/bus/spi/devices/$chip/driver" ] && echo "$chip" >"/sys/bus/spi/devices/$chip/driver/unbind"

@@ -34,7 +34,7 @@ pub(super) enum GuestLine {
 /// A line of the protocol that cannot be read is a failed check, since a check that is not
 /// counted must not look like one that passed.
 pub(super) fn parse(line: &str) -> Option<GuestLine> {
-    let line = line.trim();
+    let line = before_stamp(line).trim();
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let understood = match word {
         "CHECK" => Check::parse(rest).map(GuestLine::Check),
@@ -45,6 +45,18 @@ pub(super) fn parse(line: &str) -> Option<GuestLine> {
         _ => return None,
     };
     Some(understood.unwrap_or_else(|| GuestLine::Check(Check::unreadable(line))))
+}
+
+/// The line without a message of the kernel's that was written before its end: `CHECK x passed[   74.153012] spi0: …`.
+fn before_stamp(line: &str) -> &str {
+    let is_stamp = |rest: &str| {
+        let inner = rest.split_once(']').map(|(inner, _)| inner.trim_start());
+        inner.and_then(|inner| inner.split_once('.')).is_some_and(|(s, us)| {
+            [s, us].iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+        })
+    };
+    let glued = |at: usize| !line[..at].ends_with(' ') && is_stamp(&line[at + 1..]);
+    line.match_indices('[').map(|(at, _)| at).find(|&at| glued(at)).map_or(line, |at| &line[..at])
 }
 
 fn path_and_number(rest: &str) -> Option<(String, f64)> {
@@ -78,6 +90,15 @@ mod tests {
             Check::new("mem-read", Verdict::Failed, "exit 1: no chip")
         );
         assert_eq!(check_of("CHECK uio skipped no UIO").verdict, Verdict::Skipped);
+    }
+
+    #[test]
+    fn a_message_of_the_kernel_that_cuts_a_line_short_is_not_its_own() {
+        let line = "CHECK panic-bind passed[   74.153012] spi_master spi0: given up\r";
+        assert_eq!(check_of(line), Check::new("panic-bind", Verdict::Passed, ""));
+        let why = "CHECK unload failed [   74.153012] spi0: in use [2.5]";
+        assert_eq!(check_of(why).why, "[   74.153012] spi0: in use [2.5]");
+        assert_eq!(check_of("CHECK a[1.5 passed").verdict, Verdict::Passed);
     }
 
     #[test]
