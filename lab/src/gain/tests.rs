@@ -126,8 +126,7 @@ fn what_is_not_for_a_board_or_kernel_says_why() {
     }
     // The interface leaves out more than the driver alone.
     let outcome = gains(&IMX.replace("6.12\"", "6.12\"\nclient = \"in-kernel\""));
-    let saves =
-        |measure| of(&outcome.messages[0], measure).saves_us.clone().expect("a saving").used;
+    let saves = |measure| of(&outcome.messages[0], measure).saves_us.expect("a saving").used;
     assert!(saves(Measure::ModuleApi) > saves(Measure::Module));
     // The upgrade makes room for the polling limit; the module brings it along.
     let outcome = gains(&imx6.replace("[4]", "[256]"));
