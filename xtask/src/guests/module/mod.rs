@@ -178,6 +178,7 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
             let module = build::module(dirs, kernel, *arch, PROVOKE, provoked)?;
             // The same symbols as the other's, whose list DKMS does not keep.
             files.extend(build::clients(dirs, kernel, *arch, &module)?);
+            files.extend(build::mtd_tests(dirs, kernel, *arch, &packages.mtd_tests)?);
             files.push(("m/barewire-provoked.ko".into(), module));
             Ok(files)
         },
