@@ -33,7 +33,7 @@ mtd_reads mtd-after-write
 
 # Linux's own tests of mtd, on a part of the flash that is written as the host expects it afterwards. The chip of 2 MiB is written
 # in words of two bytes, which takes them minutes.
-if [ "$SIZE" = 33554432 ]; then
+if [ "$SIZE" = 33554432 ] && [ -e /m/mtd_readtest.ko ]; then
 	check mtd-part mtdpart /dev/mtd0 25165824 262144
 	awaited /dev/mtd1
 	# Each has the functions of mtd_test.c, which only one of them may export.
