@@ -31,6 +31,22 @@ mtd_reads mtd
 mtd_writes mtd-write $((SIZE / 2)) 65536
 mtd_reads mtd-after-write
 
+# Linux's own tests of mtd, on a part of the flash that is written as the host expects it afterwards. The chip of 2 MiB is written
+# in words of two bytes, which takes them minutes.
+if [ "$SIZE" = 33554432 ] && [ -e /m/mtd_readtest.ko ]; then
+	check mtd-part mtdpart /dev/mtd0 25165824 262144
+	awaited /dev/mtd1
+	# Each has the functions of mtd_test.c, which only one of them may export.
+	for test in read speed stress; do
+		[ $test = stress ] && count=count=300 || count=
+		check mtd-${test}test insmod /m/mtd_${test}test.ko dev=1 $count
+		dmesg | grep "mtd_${test}test: finished" | grep -qv 'with errors' || fail "mtd-${test}test" "$(dmesg | grep "mtd_${test}test" | tail -n 2)"
+		rmmod "mtd_${test}test"
+	done
+	head -c 262144 /new >/tmp/write
+	check mtd-part-write dd if=/tmp/write of=/dev/mtdblock1 bs=4096 conv=fsync,notrunc && say "WROTE 25165824 262144"
+fi
+
 # spidev, judged by programs that know the kernel's drivers alone.
 use_spidev
 NODE=${SPIDEV#spidev:}

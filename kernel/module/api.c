@@ -102,6 +102,14 @@ static noinline int bw_run_any(struct barewire_spi *p, const void *tx, void *rx,
 	return ret;
 }
 
+/* Whether the core has no message. Its own flag is set at the end of a run of its queue, after it let go of the queue's lock, so it
+ * may be wrong about a message that came in between: that one is on the list, and then the current one.
+ */
+static __always_inline bool bw_is_idle(const struct spi_controller *ctlr)
+{
+	return ctlr->queue_empty && list_empty(&ctlr->queue) && !READ_ONCE(ctlr->cur_msg);
+}
+
 /* -EBUSY, with nothing done, if it is not this handle's turn. */
 static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *rx, size_t len, bool locked)
 {
@@ -112,7 +120,7 @@ static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *
 	local_irq_save(flags);
 	if (unlikely(atomic_long_cmpxchg_acquire(&host->owner, BW_FREE, (long)current) != BW_FREE))
 		goto out;
-	if (unlikely(READ_ONCE(host->ready) != p->ready || !p->ctlr->queue_empty || (!locked && p->ctlr->bus_lock_flag)))
+	if (unlikely(READ_ONCE(host->ready) != p->ready || !bw_is_idle(p->ctlr) || (!locked && p->ctlr->bus_lock_flag)))
 		goto release;
 	if (likely(len - 1 < p->chip.selected_len && tx && rx && !bw_overlap(tx, rx, len))) {
 		ret = bw_exchange_selected(host, &p->chip, tx, rx, len);

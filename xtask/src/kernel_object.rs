@@ -127,6 +127,11 @@ impl Half<'_> {
                 [".debug*", ".llvm*", ".comment", ".eh_frame*", ".ARM.exidx*", ".ARM.extab*"]
                     .map(|of| format!("--remove-section={of}")),
             );
+            // The compiler's own copies are simple loops, and the C half would get them in place of the kernel's.
+            strip.args(
+                ["memcpy", "memmove", "memset", "memcmp", "bcmp"]
+                    .map(|of| format!("--localize-symbol={of}")),
+            );
             tool::answer(strip.arg(object))
         };
         linked(&OFFERED, object)?;

@@ -21,8 +21,11 @@ const REAL_TIME: &str = "-rt-arm64";
 const NO_REAL_TIME: &str = "no real-time kernel";
 /// How the names of backports' kernel packages begin; upstream's version and `+deb12` follow.
 const IMAGE_6_12: &str = "linux-image-6.12.";
-/// The only file that is wanted of the kernel's source.
-const UIO_SOURCE: &str = "linux-source-6.1/drivers/uio/uio_pdrv_genirq.c";
+/// Where the kernel's source is unpacked.
+const SOURCE: &str = "linux-source-6.1";
+/// What is wanted of it: what Debian's kernels are built without.
+const UIO_SOURCE: &str = "drivers/uio/uio_pdrv_genirq.c";
+const MTD_TESTS: &str = "drivers/mtd/tests";
 
 /// A kernel that guests boot.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,8 +90,9 @@ pub(super) struct Packages {
     pub(super) real_time: Option<Kernel>,
     busybox: [PathBuf; 2],
     pub(super) dkms: Dkms,
-    /// uio_pdrv_genirq.c.
+    /// uio_pdrv_genirq.c, and Linux's own tests of mtd.
     pub(super) uio_source: PathBuf,
+    pub(super) mtd_tests: PathBuf,
 }
 
 impl Packages {
@@ -155,7 +159,8 @@ impl Packages {
             let mut kernels = kernels.filter(|line| line.starts_with(prefix));
             kernels.find(|version| is_flavour(version, prefix, flavour)).map(str::to_owned)
         };
-        let uio_source = unpacked.join(text.lines().find_map(|line| line.strip_prefix("source "))?);
+        let source = unpacked.join(text.lines().find_map(|line| line.strip_prefix("source "))?);
+        let (uio_source, mtd_tests) = (source.join(UIO_SOURCE), source.join(MTD_TESTS));
         Some(Self {
             arm64: kernel(&version("6.1.", "-arm64")?)?,
             armhf: kernel(&version("6.1.", "-armmp")?)?,
@@ -178,6 +183,7 @@ impl Packages {
                 library: library(&find("libkmod2_")?)?,
             },
             uio_source: uio_source.is_file().then_some(uio_source)?,
+            mtd_tests: mtd_tests.is_dir().then_some(mtd_tests)?,
         })
     }
 }
@@ -253,8 +259,8 @@ fn fetch(dir: &Path, say: &dyn Fn(&str)) -> Result<String, String> {
         let folder = unpack(&apt, name, &debs, &unpacked, &logs)?;
         text += &format!("{folder}\n");
     }
-    say("fetching one file of linux-source-6.1 (139 MB)");
-    text += &format!("source {}\n", uio_source(&apt, &debs, &unpacked, &logs)?);
+    say("fetching a few files of linux-source-6.1 (139 MB)");
+    text += &format!("source {}\n", source(&apt, &debs, &unpacked, &logs)?);
     Ok(text)
 }
 
@@ -291,20 +297,21 @@ fn download(apt: &Apt, name: &str, debs: &Path, logs: &Path) -> Result<PathBuf, 
         .ok_or_else(|| format!("apt fetched no file for {name}"))
 }
 
-/// Gets uio_pdrv_genirq.c, which Debian's kernels are built without; its path below `unpacked`.
-fn uio_source(apt: &Apt, debs: &Path, unpacked: &Path, logs: &Path) -> Result<String, String> {
-    if unpacked.join(UIO_SOURCE).is_file() {
-        return Ok(UIO_SOURCE.to_owned());
+/// Gets what is wanted of the kernel's source; its directory below `unpacked`.
+fn source(apt: &Apt, debs: &Path, unpacked: &Path, logs: &Path) -> Result<String, String> {
+    let wanted = [UIO_SOURCE, MTD_TESTS].map(|path| format!("{SOURCE}/{path}"));
+    if wanted.iter().all(|path| unpacked.join(path).exists()) {
+        return Ok(SOURCE.to_owned());
     }
-    let deb = download(apt, "linux-source-6.1", debs, logs)?;
+    let deb = download(apt, SOURCE, debs, logs)?;
     let partial = debs.join("partial");
     tool::answer(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&partial))?;
-    let archive = partial.join("usr/src/linux-source-6.1.tar.xz");
+    let archive = partial.join(format!("usr/src/{SOURCE}.tar.xz"));
     tool::answer(
-        Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(unpacked).arg(UIO_SOURCE),
+        Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(unpacked).args(wanted),
     )?;
     let _ = fs::remove_dir_all(debs);
-    Ok(UIO_SOURCE.to_owned())
+    Ok(SOURCE.to_owned())
 }
 
 /// The newest version that all `flavours` have among package `names`: what stands between `prefix`

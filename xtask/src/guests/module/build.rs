@@ -18,7 +18,7 @@ pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
         ("module-lib.sh".into(), dirs.source("module-lib.sh")),
         ("module-api.sh".into(), dirs.source("module-api.sh")),
     ];
-    for source in ["spimessage.c", "spichecks.c", abi] {
+    for source in ["spimessage.c", "spichecks.c", "mtdpart.c", abi] {
         let source = dirs.source(source);
         let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let out = dirs.made(&format!("static-{}", arch.linux()), &name)?;
@@ -72,6 +72,28 @@ pub(super) fn clients(
     let first = made(dirs, kernel, arch, (&folder, name), &sources, &others)?;
     let files =
         CLIENTS.map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
+    Ok(files.into())
+}
+
+/// Linux's own tests of mtd.
+const MTD_TESTS: [&str; 3] = ["mtd_readtest", "mtd_speedtest", "mtd_stresstest"];
+
+/// Builds them from the kernel's source.
+pub(super) fn mtd_tests(
+    dirs: &Dirs,
+    kernel: &Kernel,
+    arch: Arch,
+    source: &Path,
+) -> Result<Files, String> {
+    let names = ["mtd_test.h", "mtd_test.c", "readtest.c", "speedtest.c", "stresstest.c"];
+    let paths = names.map(|name| source.join(name));
+    let others: Vec<(&str, &Path)> =
+        names.into_iter().zip(paths.iter().map(|path| &**path)).collect();
+    let folder = format!("mtdtests-{}", kernel.version);
+    let first =
+        made(dirs, kernel, arch, (&folder, MTD_TESTS[0]), &dirs.source("mtdtests"), &others)?;
+    let files =
+        MTD_TESTS.map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
     Ok(files.into())
 }
 

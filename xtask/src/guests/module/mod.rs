@@ -168,7 +168,7 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
         &jobs,
         options.update,
         build,
-        |dirs, packages, built: &Built, (board, _), kernel| {
+        |dirs, packages, built: &Built, (board, boot), kernel| {
             let own = built.arches.iter().find(|(arch, ..)| *arch == board.arch);
             let (arch, provoked, programs) =
                 own.ok_or("what an architecture needs is not built")?;
@@ -178,6 +178,10 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
             let module = build::module(dirs, kernel, *arch, PROVOKE, provoked)?;
             // The same symbols as the other's, whose list DKMS does not keep.
             files.extend(build::clients(dirs, kernel, *arch, &module)?);
+            // Their source is of this kernel.
+            if boot.kernel == Flavour::Stock {
+                files.extend(build::mtd_tests(dirs, kernel, *arch, &packages.mtd_tests)?);
+            }
             files.push(("m/barewire-provoked.ko".into(), module));
             Ok(files)
         },
