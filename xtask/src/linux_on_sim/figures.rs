@@ -1,7 +1,8 @@
 //! Accesses of this project's module, and of CAN frames with either driver, beside the reviewed table.
 //!
 //! The table is `bench/barewire-mmio/tests/it/module.txt`: a run, what was counted (a message of so many bytes, or a CAN
-//! frame there and back), reads, writes. Time in the guest is virtual, so the figures are the same on every machine.
+//! frame there and back), reads, writes. Time in the guest is virtual, so a message takes the same on every machine. What
+//! frames take together depends a little on which interrupts come together (0.01 % in 100,000).
 
 use std::fs;
 use std::path::Path;
@@ -38,6 +39,18 @@ impl Figure {
     }
 }
 
+/// The share by which what a frame takes may differ from the table.
+const TOLERANCE: f64 = 0.005;
+
+/// Whether a figure is as it was reviewed.
+fn is_as(now: &Figure, was: &Figure) -> bool {
+    let tolerance = if now.of == "frame" { TOLERANCE } else { 0.0 };
+    let near = |now: f64, was: f64| (now - was).abs() <= was * tolerance;
+    (&now.run, &now.of) == (&was.run, &was.of)
+        && near(now.reads, was.reads)
+        && near(now.writes, was.writes)
+}
+
 /// The reviewed table.
 pub(super) fn read(root: &Path) -> Result<Vec<Figure>, String> {
     let text =
@@ -71,7 +84,7 @@ pub(super) fn judge(
         return None;
     }
     let own: Vec<&Figure> = reviewed.iter().filter(|figure| figure.run == run).collect();
-    if own.iter().copied().eq(&counted) {
+    if own.len() == counted.len() && counted.iter().zip(&own).all(|(now, was)| is_as(now, was)) {
         return Some(Check::new("figures", Verdict::Passed, ""));
     }
     let why = match is_blessing() {
@@ -121,6 +134,15 @@ mod tests {
         let figure = Figure::parse("imx8mp/can frame 180.5 90").expect("a line");
         assert_eq!(Figure::parse(&figure.told()), Some(figure));
         assert_eq!(Figure::parse("imx8mp/can frame 180.5"), None);
+    }
+
+    #[test]
+    fn a_frame_may_differ_a_little_and_a_message_not() {
+        let line = |text: &str| Figure::parse(text).expect("a line");
+        assert!(is_as(&line("a/can frame 107.452 119.382"), &line("a/can frame 107.438 119.382")));
+        assert!(!is_as(&line("a/can frame 108.1 119.382"), &line("a/can frame 107.438 119.382")));
+        assert!(!is_as(&line("a/can 1024 513 2"), &line("a/can 1024 512 2")));
+        assert!(!is_as(&line("b/can frame 1 1"), &line("a/can frame 1 1")));
     }
 
     #[test]
