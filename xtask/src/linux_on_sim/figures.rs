@@ -40,7 +40,7 @@ impl Figure {
 }
 
 /// The share by which what a frame takes may differ from the table.
-const TOLERANCE: f64 = 0.005;
+const TOLERANCE: f64 = 0.001;
 
 /// Whether a figure is as it was reviewed.
 fn is_as(now: &Figure, was: &Figure) -> bool {
