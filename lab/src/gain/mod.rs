@@ -3,7 +3,7 @@
 //! *Read first*: [`crate::own`], [`crate::messages`]; docs/lab.md, *What to do about a slow board*.
 //!
 //! # How it works
-//! 1. The time of a message is that of its call, or of a part of its batch: [`MessageGain::today`].
+//! 1. The time of a message is that of its call, or of a part of its batch: [`MessageGain::today_us`].
 //! 2. Each [`Measure`] changes the experiment, or says why it does nothing there. The changed one is replayed with the same costs.
 //! 3. Alone: the measure beside today. Together: the measure beside those before it that were taken; one that saves little then
 //!    is not taken, nor one whose saving has no known lower end.
