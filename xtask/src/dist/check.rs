@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Dirs, run_quietly};
+use super::{Dirs, package, run_quietly};
 use crate::tool;
 
 /// The files of an installed package, below the root.
@@ -30,12 +30,7 @@ pub(super) fn all(dirs: &Dirs, made: &[PathBuf]) -> Result<Vec<&'static str>, St
     let mut sums = Command::new("sha256sum");
     run_quietly(sums.args(["--quiet", "-c", "SHA256SUMS"]).current_dir(&dirs.out))?;
     let root = dirs.work.join("installed");
-    let database = root.join("var/lib/dpkg");
-    for dir in ["info", "updates"] {
-        let dir = database.join(dir);
-        fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-    }
-    super::write(&database.join("status"), "")?;
+    package::database(&root)?;
     dpkg(&root, &["--install"], package)?;
     for path in INSTALLED.into_iter().chain([CONFIGURATION]) {
         if !root.join(path).is_file() {
@@ -83,11 +78,9 @@ fn with_ending<'m>(made: &'m [PathBuf], ending: &str) -> Result<&'m Path, String
     found.map(PathBuf::as_path).ok_or_else(|| format!("no file with {ending} was made"))
 }
 
-/// dpkg on a database of our own: the machine's is neither read nor changed.
+/// dpkg on the scratch directory.
 fn dpkg(root: &Path, action: &[&str], what: &Path) -> Result<(), String> {
-    let mut dpkg = Command::new("dpkg");
-    dpkg.arg(format!("--root={}", root.display())).args(["--force-not-root", "--log=/dev/null"]);
-    run_quietly(dpkg.args(action).arg(what))
+    run_quietly(package::dpkg(root).args(action).arg(what))
 }
 
 /// An unmodified program sees the mapped node, by the installed library.

@@ -9,7 +9,7 @@ mod arch;
 mod check;
 pub(crate) mod dkms;
 mod documents;
-mod package;
+pub(crate) mod package;
 #[cfg(test)]
 mod recipes;
 mod stage;
@@ -265,7 +265,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
     make_way(path)?;
     fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }

@@ -1,5 +1,6 @@
 //! Archives, packages and checksums.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,6 +31,23 @@ pub(super) fn debian(tree: &Path, file: &Path, time: u64) -> Result<(), String> 
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(file);
     run_quietly(build.env("SOURCE_DATE_EPOCH", time.to_string()))
+}
+
+/// Makes the database of a root of our own: the machine's is neither read nor changed.
+pub(crate) fn database(root: &Path) -> Result<(), String> {
+    let database = root.join("var/lib/dpkg");
+    for dir in ["info", "updates"] {
+        let dir = database.join(dir);
+        fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    }
+    write(&database.join("status"), "")
+}
+
+/// dpkg on a root with a database of its own.
+pub(crate) fn dpkg(root: &Path) -> Command {
+    let mut dpkg = Command::new("dpkg");
+    dpkg.arg(format!("--root={}", root.display())).args(["--force-not-root", "--log=/dev/null"]);
+    dpkg
 }
 
 /// The checksums of all files, as `sha256sum -c` reads them.

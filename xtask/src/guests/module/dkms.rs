@@ -12,14 +12,14 @@ use std::process::Command;
 use super::super::board::Arch;
 use super::super::build::{self, Dirs};
 use super::super::packages::{Kernel, Packages};
-use crate::dist;
+use crate::dist::{self, package, write};
 use crate::tool;
 
 /// The name of the package and of the module.
 const MODULE: &str = "barewire";
 
 /// Makes the package.
-pub(super) fn package(dirs: &Dirs) -> Result<PathBuf, String> {
+pub(super) fn packed(dirs: &Dirs) -> Result<PathBuf, String> {
     let (work, cargo) = (dirs.work.join("dkms"), dirs.work.join("cargo-module"));
     fs::create_dir_all(&work).map_err(|e| format!("cannot make {}: {e}", work.display()))?;
     let place = dist::dkms::Place { root: &dirs.root, cargo: &cargo, work: &work, out: &work };
@@ -88,12 +88,10 @@ impl Root {
         for old in [&path, &programs] {
             let _ = fs::remove_dir_all(old);
         }
-        let dpkg = path.join("var/lib/dpkg");
-        let made = [&modules, &programs, &path.join("usr/src"), &path.join("var/lib/dkms")];
-        for dir in made.into_iter().chain(["info", "updates"].map(|dir| dpkg.join(dir)).iter()) {
+        for dir in [&modules, &programs, &path.join("usr/src"), &path.join("var/lib/dkms")] {
             fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
         }
-        write(&dpkg.join("status"), "")?;
+        package::database(&path)?;
         link(&build::headers(kernel)?, &modules.join("build"))?;
         let dkms = build::read(&packages.dkms.script)?;
         let mut dkms = String::from_utf8_lossy(&dkms).into_owned();
@@ -122,41 +120,30 @@ impl Root {
     }
 
     /// With DKMS and kmod in front of what this machine has.
-    fn command(&self, name: &str) -> Command {
+    fn equip<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let mut path = self.programs.clone().into_os_string();
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
-        let mut command = Command::new(name);
-        command.env("PATH", path).env("LD_LIBRARY_PATH", &self.library).env("LC_ALL", "C");
-        command
+        command.env("PATH", path).env("LD_LIBRARY_PATH", &self.library).env("LC_ALL", "C")
     }
 
     /// dpkg on this root. Scripts run outside of it, with its name in `DPKG_ROOT`.
     fn dpkg(&self, action: &[&str], what: &Path, log: &Path) -> Result<(), String> {
-        let mut dpkg = self.command("dpkg");
-        dpkg.arg(format!("--root={}", self.path.display())).args([
-            "--force-not-root",
-            "--force-script-chrootless",
-            // DKMS itself is not installed there.
-            "--force-depends",
-            "--log=/dev/null",
-        ]);
+        let mut dpkg = package::dpkg(&self.path);
+        // DKMS itself is not installed there.
+        self.equip(&mut dpkg).args(["--force-script-chrootless", "--force-depends"]);
         tool::run(dpkg.args(action).arg(what), log)
     }
 
     /// What a kernel reads before it lets a module use its symbols.
     fn is_licensed(&self, module: &Path) -> Result<(), String> {
-        let mut modinfo = self.command(&self.programs.join("modinfo").to_string_lossy());
-        let said = tool::answer(modinfo.args(["-F", "license"]).arg(module))?;
+        let mut modinfo = Command::new(self.programs.join("modinfo"));
+        let said = tool::answer(self.equip(&mut modinfo).args(["-F", "license"]).arg(module))?;
         match String::from_utf8_lossy(&said).trim() {
             "Dual MIT/GPL" => Ok(()),
             other => Err(format!("the module's license is `{other}`")),
         }
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
 fn program(path: &Path, text: &str) -> Result<(), String> {

@@ -160,7 +160,7 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
             Ok((arch, build::rust(dirs, arch, PROVOKE)?, build::programs(dirs, arch)?))
         };
         let arches = arches.iter().map(of).collect::<Result<_, _>>()?;
-        Ok(Built { package: dkms::package(dirs)?, arches })
+        Ok(Built { package: dkms::packed(dirs)?, arches })
     };
     let (dirs, mut results) = super::boots(
         cx,
