@@ -227,13 +227,25 @@ pub(crate) unsafe extern "C" fn bw_exchange(
         return NOT_PLAIN;
     }
     // SAFETY: promised.
+    let (tx, rx) = unsafe { buffers(tx, rx, len) };
+    ended(host.exchange(preset, tx, rx))
+}
+
+/// The two buffers of an exchange.
+///
+/// # Safety
+/// `len` bytes at `tx` and at `rx`, apart, as long as they are used.
+#[inline(always)]
+pub(crate) unsafe fn buffers<'m>(
+    tx: *const u8,
+    rx: *mut u8,
+    len: usize,
+) -> (&'m [u8], &'m mut [u8]) {
+    // SAFETY: promised.
     let tx = unsafe { slice::from_raw_parts(tx, len) };
     // SAFETY: promised.
     let rx = unsafe { slice::from_raw_parts_mut(rx, len) };
-    match host.exchange(preset, tx, rx) {
-        Ok(_) => 0,
-        Err(unfinished) => errno(unfinished.error()),
-    }
+    (tx, rx)
 }
 
 /// Runs a message of `count` transfers. Returns 0, [`PENDING`] if `may_wait`, or a negative error. `memory` has room for
@@ -332,7 +344,7 @@ unsafe fn transfer(raw: &RawTransfer) -> Transfer<'static> {
 }
 
 #[inline(always)]
-fn ended(ran: Result<usize, Unfinished>) -> i32 {
+pub(crate) fn ended<T>(ran: Result<T, Unfinished>) -> i32 {
     match ran {
         Ok(_) => 0,
         Err(unfinished) => errno(unfinished.error()),
@@ -340,7 +352,7 @@ fn ended(ran: Result<usize, Unfinished>) -> i32 {
 }
 
 #[cold]
-pub(crate) fn errno(error: Error) -> i32 {
+fn errno(error: Error) -> i32 {
     match error {
         Error::Timeout { .. } => ETIMEDOUT,
         Error::Overrun | Error::Aborted => EIO,

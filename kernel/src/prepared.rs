@@ -4,11 +4,9 @@
 //! As [`abi`](crate::abi): the C half's promises.
 #![allow(unsafe_code, reason = "the C half calls these with pointers")]
 
-use core::slice;
-
 use barewire::controller::{Controller, Preset};
 
-use crate::abi::{EIO, Slot, errno};
+use crate::abi::{EIO, Slot, buffers, ended};
 use crate::host::{self, Host, any};
 
 /// Whether the block's function below takes `len` bytes, with the block as it is configured now. It takes each shorter exchange
@@ -42,9 +40,7 @@ macro_rules! of_block {
             len: usize,
         ) -> i32 {
             // SAFETY: promised.
-            let tx = unsafe { slice::from_raw_parts(tx, len) };
-            // SAFETY: promised.
-            let rx = unsafe { slice::from_raw_parts_mut(rx, len) };
+            let (tx, rx) = unsafe { buffers(tx, rx, len) };
             #[cfg(feature = "provoke")]
             assert!(tx != [0xbd, 0, 0], "as provoked");
             let Some(Host::$block(block)) = &mut slot.host else { return EIO };
@@ -61,7 +57,7 @@ macro_rules! of_block {
             if !begun && block.exchange_selected(preset, tx, rx) {
                 return 0;
             }
-            block.rest_selected(preset, tx, rx).map_or_else(|unfinished| errno(unfinished.error()), |()| 0)
+            ended(block.rest_selected(preset, tx, rx))
         }
     )+};
 }
@@ -85,15 +81,13 @@ pub(crate) unsafe extern "C" fn bw_exchange_other(
     len: usize,
 ) -> i32 {
     // SAFETY: promised.
-    let tx = unsafe { slice::from_raw_parts(tx, len) };
-    // SAFETY: promised.
-    let rx = unsafe { slice::from_raw_parts_mut(rx, len) };
+    let (tx, rx) = unsafe { buffers(tx, rx, len) };
     let Some(host) = &mut slot.host else { return EIO };
     any!(host, block => {
         if block.exchange_selected(preset, tx, rx) {
             return 0;
         }
-        block.rest_selected(preset, tx, rx).map_or_else(|unfinished| errno(unfinished.error()), |()| 0)
+        ended(block.rest_selected(preset, tx, rx))
     })
 }
 
