@@ -3,6 +3,9 @@
 use super::Job;
 use super::board::{BOARDS, Board, Boot};
 
+/// The boots that CI leaves out, for its time: other boards have the same ones, which the test of this file checks.
+pub(super) const NOT_IN_CI: [&str; 2] = ["sabrelite/namespaces", "sabrelite/processes"];
+
 /// Which boots of a board.
 pub(super) type Boots = fn(&Board) -> &'static [&'static Boot];
 
@@ -28,15 +31,51 @@ pub(super) fn list(boots: Boots) -> String {
         let names: Vec<&str> = boots(board).iter().map(|boot| boot.name).collect();
         text += &format!("  {:<12}{}\n", board.name, names.join(", "));
     }
+    let of_these = |name: &&str| {
+        boards(boots).any(|board| boots(board).iter().any(|boot| **name == whole(board, boot)))
+    };
+    let not_in_ci: Vec<&str> = NOT_IN_CI.into_iter().filter(of_these).collect();
+    if !not_in_ci.is_empty() {
+        text += &format!("Not in CI: {}\n", not_in_ci.join(", "));
+    }
     text
+}
+
+/// The name of a boot, with its board's.
+fn whole(board: &Board, boot: &Boot) -> String {
+    format!("{}/{}", board.name, boot.name)
+}
+
+/// The boots of CI.
+pub(super) fn of_ci(boots: Boots) -> Vec<String> {
+    let all = jobs(boots, &[]).into_iter().map(|(board, boot)| whole(board, boot));
+    all.filter(|name| !NOT_IN_CI.contains(&name.as_str())).collect()
 }
 
 /// The boots that `only` names, by themselves or by their board; all of them if it is empty.
 pub(super) fn jobs(boots: Boots, only: &[String]) -> Vec<Job> {
     let wanted = |board: &Board, boot: &Boot| {
-        let whole = format!("{}/{}", board.name, boot.name);
+        let whole = whole(board, boot);
         only.is_empty() || only.iter().any(|name| *name == board.name || *name == whole)
     };
     let of = |board: &'static Board| boots(board).iter().map(move |&boot| (board, boot));
     boards(boots).flat_map(of).filter(|(board, boot)| wanted(board, boot)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ci_leaves_out_runs_on_another_board() {
+        let boots: Boots = |board| board.boots;
+        let ci = of_ci(boots);
+        for name in NOT_IN_CI {
+            let (_, boot) = name.split_once('/').expect("a board and a boot");
+            assert!(names(boots).contains(&name) && !ci.iter().any(|one| one == name), "{name}");
+            assert!(ci.iter().any(|one| one.ends_with(&format!("/{boot}"))), "{name}");
+        }
+        assert_eq!(ci.len() + NOT_IN_CI.len(), jobs(boots, &[]).len());
+        assert!(list(boots).contains("Not in CI: sabrelite/namespaces, "));
+    }
 }

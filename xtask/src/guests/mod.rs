@@ -188,7 +188,7 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
 
 /// Each check counts as a test.
 pub(crate) fn step(cx: &Context) -> Outcome {
-    let options = Options::default();
+    let options = Options { only: choice::of_ci(BOOTS), ..Options::default() };
     let results = match all(&options, cx) {
         Ok(results) => results,
         Err(stop) => return stop.outcome(STEP.name, cx),

@@ -48,7 +48,7 @@ const fn polled(name: &'static str, checks: &'static str, chips: &'static [&'sta
 }
 
 /// Runs that take long, and that resemble other runs: CI leaves them out.
-pub(super) const NOT_IN_CI: [&str; 24] = [
+pub(super) const NOT_IN_CI: [&str; 25] = [
     "beaglebone/loopback",
     "beaglebone/module-loopback",
     "imx6dl/loopback",
@@ -63,6 +63,7 @@ pub(super) const NOT_IN_CI: [&str; 24] = [
     "rpi3/loopback",
     "rpi3/module-loopback",
     "rpi3/module-nor",
+    "rpi5/loopback",
     "rpi5/module-loopback",
     "sabrelite/loopback",
     "sama5d36/loopback",
