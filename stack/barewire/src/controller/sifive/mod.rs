@@ -195,6 +195,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T, I> {
     const ONE_A_LOOK: bool = true;
+    const WAITS_FOR_WORDS: bool = true;
 
     fn depth(&self) -> usize {
         DEPTH
