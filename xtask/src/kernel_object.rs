@@ -102,7 +102,9 @@ impl Half<'_> {
         build.args(["--features", feature, "--target-dir"]).arg(cargo);
         // The paths of panics have no directory of this machine in them.
         let remapped = format!("--remap-path-prefix={}=barewire", root.display());
-        build.env("RUSTFLAGS", [&remapped, machine.flags, flags].join(" ")).current_dir(root.join("kernel"));
+        build
+            .env("RUSTFLAGS", [&remapped, machine.flags, flags].join(" "))
+            .current_dir(root.join("kernel"));
         tool::run(&mut build, log)?;
         let archive: PathBuf = cargo.join(machine.target).join("release/libbarewire_kernel.a");
         let tool = |name: &str| Command::new(format!("{}{name}", machine.cross));

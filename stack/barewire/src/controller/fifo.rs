@@ -26,12 +26,12 @@ use core::task::Poll;
 
 use super::block::InFlight;
 use super::deadline::{Deadline, HasTimer, Patience, poll};
-use super::pace::{Singly, pace};
+use super::pace::{Singly, let_pass, pace};
 use super::words::{pack, put_frame, unpack, word_of};
 use super::{Plan, Stopped, Wire};
 use crate::reg::chunks::{chunks, chunks_mut};
 use crate::spi::Data;
-use crate::time::{Timer as _, divide, ticks_at_least};
+use crate::time::{Timer as _, divide};
 
 /// A block with a FIFO, or a single register, in each direction.
 pub(super) trait Fifo: HasTimer + Wire {
@@ -434,9 +434,6 @@ pub(super) fn exchange_rest_of_any<B: Fifo>(
     finish_flow(block, flow, &mut Data::of(tx, rx))
 }
 
-/// The longest time that is waited for words between two looks, in nanoseconds: less than what a kernel's timer sleeps.
-const LONGEST_WAIT_NS: u64 = 8_000;
-
 /// Half of a FIFO of eight words, which reports this fill level: the loop over them is unrolled.
 const HALF: usize = 4;
 
@@ -597,10 +594,10 @@ fn finish<B: Fifo + ?Sized, const N: usize>(
 fn await_words<B: Fifo + ?Sized>(block: &mut B, in_flight: usize) -> Result<usize, Stopped> {
     let mut patience = Patience::default();
     let mut late = false;
-    if B::WAITS_FOR_WORDS && block.timer().waits_for_words() {
-        let_words_come(block, in_flight);
-    }
+    let waits = B::WAITS_FOR_WORDS && block.timer().waits_for_words();
+    let mut idle_ns = if waits { idle_ns(block, in_flight) } else { 0 };
     loop {
+        idle_ns -= let_pass(block.timer(), idle_ns);
         if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
             // Ordering 4: only a missing word raises the question.
             return Err(if block.lost() { Stopped::Overrun } else { stopped });
@@ -615,15 +612,13 @@ fn await_words<B: Fifo + ?Sized>(block: &mut B, in_flight: usize) -> Result<usiz
     }
 }
 
-/// Lets time pass in which none of the words awaited can be missed, after a look that found none: the first word in flight may
-/// come at once, but those behind it have not begun. With a full FIFO half of its words, so that the wire does not run dry.
-fn let_words_come<B: Fifo + ?Sized>(block: &mut B, in_flight: usize) {
+/// How long nobody needs to look, after a look that found no word: the first word in flight may come at once, but those behind
+/// it have not begun. With a full FIFO half of its words, so that the wire does not run dry.
+fn idle_ns<B: Fifo + ?Sized>(block: &B, in_flight: usize) -> u64 {
     let depth = block.depth();
     let words = if in_flight < depth { in_flight.saturating_sub(1) } else { depth / 2 };
     // A block's own figure may be its longest: nine clocks for eight.
-    let ns = (block.wire_ns(words) / 8 * 7).min(LONGEST_WAIT_NS);
-    let timer = block.timer();
-    timer.wait_ticks(ticks_at_least(ns, timer.frequency_hz()));
+    block.wire_ns(words) / 8 * 7
 }
 
 #[inline(always)]
