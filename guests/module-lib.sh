@@ -38,3 +38,14 @@ spidev_reads() {
 	same "$1" /tmp/spidev1m.bin /tmp/part-of-ref
 	part 0 1048576 /ref
 }
+
+# Runtime power management of the controller.
+POWER=/sys/bus/$DRIVER_BUS/devices/$DEVICE/power
+status() { cat $POWER/runtime_status; }
+asleep() { tries=0; until [ "$(status)" = suspended ] || [ $tries -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done; [ "$(status)" = suspended ]; }
+
+# The kernel has nothing to complain about: not in this project's code, nor in the SPI core's.
+no_complaints() {
+	dmesg | grep -A40 'BUG:\|WARNING:\|Oops\|INFO: ' | grep -v 'Modules linked' | grep 'bw_\|spi_\|spidev\|mutex\|BUG:\|Oops' >/tmp/complaints
+	if [ -s /tmp/complaints ]; then fail kernel-log "$(head -n 3 /tmp/complaints)"; else pass kernel-log; fi
+}

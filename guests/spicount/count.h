@@ -13,6 +13,8 @@
 /* As in spibench.c: guests/wire.c counts accesses to registers between two of them. */
 #ifdef CONFIG_ARM64
 #define MARK() asm volatile(".inst 0xaa1502b5" ::: "memory")
+#elif defined(CONFIG_UML)
+#define MARK() do { } while (0)
 #else
 #define MARK() asm volatile(".inst 0xe1899009" ::: "memory")
 #endif

@@ -110,24 +110,44 @@ static __always_inline bool bw_is_idle(const struct spi_controller *ctlr)
 	return ctlr->queue_empty && list_empty(&ctlr->queue) && !READ_ONCE(ctlr->cur_msg);
 }
 
-/* -EBUSY, with nothing done, if it is not this handle's turn. */
-static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *rx, size_t len, bool locked)
+static __always_inline void bw_interrupts_off(bool thread, unsigned long *flags)
+{
+	if (thread) {
+		lockdep_assert_irqs_enabled();
+		local_irq_disable();
+	} else {
+		local_irq_save(*flags);
+	}
+}
+
+static __always_inline void bw_interrupts_back(bool thread, unsigned long flags)
+{
+	if (thread)
+		local_irq_enable();
+	else
+		local_irq_restore(flags);
+}
+
+/* -EBUSY, with nothing done, if it is not this handle's turn. In a thread interrupts are on. */
+static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *rx, size_t len, bool thread, bool locked)
 {
 	struct bw_host *host = p->host;
-	unsigned long flags;
+	unsigned long flags = 0;
 	int ret = -EBUSY;
 
-	local_irq_save(flags);
+	bw_interrupts_off(thread, &flags);
 	if (unlikely(atomic_long_cmpxchg_acquire(&host->owner, BW_FREE, (long)current) != BW_FREE))
 		goto out;
 	if (unlikely(READ_ONCE(host->ready) != p->ready || !bw_is_idle(p->ctlr) || (!locked && p->ctlr->bus_lock_flag)))
 		goto release;
-	if (likely(len - 1 < p->chip.selected_len && tx && rx && !bw_overlap(tx, rx, len))) {
-		ret = bw_exchange_selected(host, &p->chip, tx, rx, len);
+	if (likely(len - 1 < p->chip.held_len && tx && rx && !bw_overlap(tx, rx, len))) {
+		ret = bw_exchange_held(host, &p->chip, tx, rx, len);
+	} else if (len - 1 < p->chip.selected_len && tx && rx && !bw_overlap(tx, rx, len)) {
+		ret = bw_exchange_quiet(host, &p->chip, tx, rx, len);
 	} else {
 		/* Longer ones let interrupts in. */
 		preempt_disable();
-		local_irq_restore(flags);
+		bw_interrupts_back(thread, flags);
 		ret = bw_run_any(p, tx, rx, len);
 		bw_count_run(host, len, ret);
 		atomic_long_set_release(&host->owner, BW_FREE);
@@ -138,7 +158,7 @@ static __always_inline int bw_try(struct barewire_spi *p, const void *tx, void *
 release:
 	atomic_long_set_release(&host->owner, BW_FREE);
 out:
-	local_irq_restore(flags);
+	bw_interrupts_back(thread, flags);
 	return ret;
 }
 
@@ -161,7 +181,7 @@ static noinline int bw_run_waiting(struct barewire_spi *p, const void *tx, void 
 
 int __attribute__((flatten)) barewire_spi_run(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
-	int ret = bw_try(p, tx, rx, len, false);
+	int ret = bw_try(p, tx, rx, len, true, false);
 
 	return likely(ret != -EBUSY) ? ret : bw_run_waiting(p, tx, rx, len, false);
 }
@@ -169,7 +189,7 @@ EXPORT_SYMBOL_GPL(barewire_spi_run);
 
 int barewire_spi_run_locked(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
-	int ret = bw_try(p, tx, rx, len, true);
+	int ret = bw_try(p, tx, rx, len, true, true);
 
 	return likely(ret != -EBUSY) ? ret : bw_run_waiting(p, tx, rx, len, true);
 }
@@ -191,7 +211,7 @@ static noinline int bw_refused(struct barewire_spi *p)
 
 int __attribute__((flatten)) barewire_spi_try_run(struct barewire_spi *p, const void *tx, void *rx, size_t len)
 {
-	int ret = bw_try(p, tx, rx, len, false);
+	int ret = bw_try(p, tx, rx, len, false, false);
 
 	return likely(ret != -EBUSY) ? ret : bw_refused(p);
 }

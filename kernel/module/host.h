@@ -82,6 +82,10 @@ struct bw_host {
 	struct list_head prepared;
 	/* The chip, or handle, that the block is configured for; selected.h. */
 	struct bw_chip *last;
+	/* bw_exchange_quiet is under way. For panic.c, which must know whether the bank's lock is held. */
+	bool quiet;
+	/* The last `key` that a chip got. */
+	unsigned long keys;
 	/* The `ready` for which the handles are configured. */
 	u32 prepared_ready;
 	/* statistics.h */
@@ -116,8 +120,10 @@ struct bw_chip {
 	/* The host's `ready` for which they are, or BW_UNREADY. */
 	u32 ready;
 	u32 effective_hz;
-	/* selected.h: exchanges up to this take the shortest path; 0 unless this is host->last. */
-	size_t selected_len;
+	/* selected.h: exchanges up to these take the two shortest paths; 0 unless this is host->last. */
+	size_t held_len, selected_len;
+	/* Which configuration of the chip this is, among all of the controller's chips: never 0. */
+	unsigned long key;
 	enum bw_block block;
 	bool direct;
 	/* How it is selected: by the generic driver's shadow, or by one write. */
@@ -200,6 +206,7 @@ void bw_find_edges(struct bw_host *host, struct spi_device *spi, struct bw_chip 
 void bw_forget_selected(struct bw_host *host, struct bw_chip *chip);
 void bw_remember_selected(struct bw_host *host, struct bw_chip *chip, size_t len);
 int bw_exchange_any(struct bw_host *host, struct bw_chip *chip, const void *tx, void *rx, size_t len);
+int bw_exchange_quiet(struct bw_host *host, struct bw_chip *chip, const void *tx, void *rx, size_t len);
 int bw_exchange_failed(struct bw_host *host, int ret);
 
 /* statistics.c */

@@ -20,7 +20,23 @@ static __always_inline void bw_edge(struct gpio_chip *chip, void __iomem *data, 
 	writel_relaxed(shadow, data);
 }
 
-/* The same if its lock is free: taken without a call, the caller saves no registers. */
+/* That edge back, if its lock was held since. */
+static __always_inline void bw_edge_back(struct gpio_chip *chip, void __iomem *data, unsigned long mask)
+{
+	unsigned long shadow = chip->bgpio_data ^ mask;
+
+	chip->bgpio_data = shadow;
+	writel_relaxed(shadow, data);
+}
+
+/* Takes its lock: without a call if it is free. Interrupts are off. */
+static __always_inline void bw_lock_bank(struct gpio_chip *chip)
+{
+	if (unlikely(!raw_spin_trylock(&chip->bgpio_lock)))
+		raw_spin_lock(&chip->bgpio_lock);
+}
+
+/* An edge if its lock is free: taken without a call, the caller saves no registers. */
 static __always_inline bool bw_edge_unlocked(struct gpio_chip *chip, void __iomem *data, u32 mask, u32 low)
 {
 	unsigned long flags;

@@ -9,6 +9,7 @@
 #include <linux/device.h>
 #include <linux/slab.h>
 #include <linux/math64.h>
+#include <linux/version.h>
 #include "selected.h"
 
 #define BW_BATCH_NS 10000
@@ -63,6 +64,7 @@ int bw_configure_chip(struct bw_host *host, struct spi_device *spi, struct bw_ch
 	}
 	chip->effective_hz = hz;
 	chip->ready = host->ready;
+	chip->key = ++host->keys ?: ++host->keys;
 	return 0;
 }
 
@@ -344,28 +346,55 @@ static noinline int bw_message_any(struct bw_host *host, struct spi_message *msg
 	return bw_run_listed(host, chip, count, !slow);
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+/* A message that its client has prepared (spi_optimize_message) does not change until it is given up, but for what its buffers
+ * hold. So it is looked at once for each configuration of its chip: the core clears opt_state when it is given up.
+ */
+static __always_inline bool bw_was_plain(const struct spi_message *msg, const struct bw_chip *chip)
+{
+	return msg->opt_state == (void *)chip->key;
+}
+
+static __always_inline void bw_remember_plain(struct spi_message *msg, const struct bw_chip *chip)
+{
+	if (msg->pre_optimized)
+		msg->opt_state = (void *)chip->key;
+}
+#else
+static __always_inline bool bw_was_plain(const struct spi_message *msg, const struct bw_chip *chip)
+{
+	return false;
+}
+
+static __always_inline void bw_remember_plain(struct spi_message *msg, const struct bw_chip *chip) {}
+#endif
+
 static __always_inline int bw_message_one(struct bw_host *host, struct spi_message *msg, struct bw_chip *chip)
 {
 	struct spi_transfer *x = list_first_entry(&msg->transfers, struct spi_transfer, transfer_list);
+	int ret;
 
-	if (x->transfer_list.next == &msg->transfers && x->tx_buf && x->rx_buf && bw_is_plain(x, msg->spi) &&
-	    !bw_overlap(x->tx_buf, x->rx_buf, x->len)) {
-		int ret;
-
+	if (!bw_was_plain(msg, chip)) {
+		if (x->transfer_list.next != &msg->transfers || !x->tx_buf || !x->rx_buf || !bw_is_plain(x, msg->spi) ||
+		    bw_overlap(x->tx_buf, x->rx_buf, x->len))
+			return bw_message_any(host, msg, chip);
 		x->effective_speed_hz = chip->effective_hz;
-		if (likely(x->len - 1 < chip->selected_len)) {
-			unsigned long flags;
-
-			local_irq_save(flags);
-			ret = bw_exchange_selected(host, chip, x->tx_buf, x->rx_buf, x->len);
-			local_irq_restore(flags);
-			return ret;
-		}
-		ret = bw_exchange_any(host, chip, x->tx_buf, x->rx_buf, x->len);
-		if (ret != -EAGAIN)
-			return ret;
+		bw_remember_plain(msg, chip);
 	}
-	return bw_message_any(host, msg, chip);
+	if (likely(x->len - 1 < chip->held_len)) {
+		local_irq_disable();
+		ret = bw_exchange_held(host, chip, x->tx_buf, x->rx_buf, x->len);
+		local_irq_enable();
+		return ret;
+	}
+	if (x->len - 1 < chip->selected_len) {
+		local_irq_disable();
+		ret = bw_exchange_quiet(host, chip, x->tx_buf, x->rx_buf, x->len);
+		local_irq_enable();
+		return ret;
+	}
+	ret = bw_exchange_any(host, chip, x->tx_buf, x->rx_buf, x->len);
+	return ret == -EAGAIN ? bw_message_any(host, msg, chip) : ret;
 }
 
 /* A message beside handles, or of a chip whose register values are not those of the block as it is now. */

@@ -6,7 +6,7 @@
 #include <linux/list.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
-#include "host.h"
+#include "line.h"
 
 static LIST_HEAD(hosts);
 static DEFINE_SPINLOCK(hosts_lock);
@@ -64,6 +64,11 @@ void __noreturn bw_panicked(const u8 *file, size_t length, u32 line)
 
 		if (!runs && !bw_holds(&ctlr->io_mutex) && !(in_hardirq() && host->flying))
 			continue;
+#ifdef BW_SHADOW
+		/* selected.h: only its paths have interrupts off and a chip that the block is configured for. */
+		if (irqs_disabled() && host->last && host->last->generic && !host->quiet)
+			raw_spin_unlock(&host->last->generic->bgpio_lock);
+#endif
 		WRITE_ONCE(host->dead, true);
 		WRITE_ONCE(host->ready, 0);
 		for (i = 0; i < BW_LINES; i++)

@@ -55,6 +55,12 @@ impl GpioBank for Lines {
 pub(crate) struct Clock;
 
 impl Timer for Clock {
+    /// Accesses to registers are what a message may have no more of than Linux's driver has.
+    #[inline(always)]
+    fn waits_for_words(&self) -> bool {
+        true
+    }
+
     #[inline(always)]
     fn frequency_hz(&self) -> u32 {
         1_000_000_000

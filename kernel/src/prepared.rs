@@ -4,6 +4,8 @@
 //! As [`abi`](crate::abi): the C half's promises.
 #![allow(unsafe_code, reason = "the C half calls these with pointers")]
 
+use core::hint::unreachable_unchecked;
+
 use barewire::controller::{Controller, Preset};
 
 use crate::abi::{EIO, Slot, buffers, ended};
@@ -30,7 +32,8 @@ pub(crate) unsafe extern "C" fn bw_takes_selected(
 macro_rules! of_block {
     ($($name:ident $rest:ident: $block:ident, $short:expr;)+) => {$(
         /// # Safety
-        /// The module's page. `len` bytes at `tx` and at `rx`, apart.
+        /// The module's page. `len` bytes at `tx` and at `rx`, apart. [`bw_takes_selected`] was true for the preset and `len`, and the
+        /// block is of this kind.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(
             slot: &mut Slot,
@@ -43,7 +46,10 @@ macro_rules! of_block {
             let (tx, rx) = unsafe { buffers(tx, rx, len) };
             #[cfg(feature = "provoke")]
             assert!(tx != [0xbd, 0, 0], "as provoked");
-            let Some(Host::$block(block)) = &mut slot.host else { return EIO };
+            let Some(Host::$block(block)) = &mut slot.host else {
+                // SAFETY: promised: `bw_takes_selected` looked at the host, which is of this block.
+                unsafe { unreachable_unchecked() }
+            };
             // A short one is inlined, and calls nothing that returns here.
             match $short {
                 Some(len) if tx.len() > len => $rest(block, preset, tx, rx, false),

@@ -16,15 +16,21 @@ pub(crate) struct Machine {
     pub(crate) cross: &'static str,
     /// Linux's name of it, which ends the object's name (`kernel/module/Kbuild`).
     pub(crate) linux: &'static str,
+    /// Flags of the compiler, those of `kernel/.cargo/config.toml`, which has the reason.
+    flags: &'static str,
 }
 
-pub(crate) const ARM64: Machine =
-    Machine { target: KERNEL_ARM64, cross: "aarch64-linux-gnu-", linux: "arm64" };
+pub(crate) const ARM64: Machine = Machine {
+    target: KERNEL_ARM64,
+    cross: "aarch64-linux-gnu-",
+    linux: "arm64",
+    flags: "-Ctarget-feature=-strict-align",
+};
 pub(crate) const ARM: Machine =
-    Machine { target: KERNEL_ARMHF, cross: "arm-linux-gnueabihf-", linux: "arm" };
+    Machine { target: KERNEL_ARMHF, cross: "arm-linux-gnueabihf-", linux: "arm", flags: "" };
 
 /// User-mode Linux, which is a program: for the machine's own target.
-pub(crate) const UM: Machine = Machine { target: LIBRARY_AMD64, cross: "", linux: "um" };
+pub(crate) const UM: Machine = Machine { target: LIBRARY_AMD64, cross: "", linux: "um", flags: "" };
 
 impl Machine {
     /// The object, as Kbuild looks for it.
@@ -70,7 +76,7 @@ pub(crate) struct Half<'a> {
     pub(crate) machine: Machine,
     /// A feature of that crate, if it is not empty.
     pub(crate) feature: &'a str,
-    /// Flags of the compiler, beyond the target's.
+    /// Flags of the compiler, beyond the machine's.
     pub(crate) flags: &'a str,
     /// Functions that it calls beside [`WANTED`].
     pub(crate) others: &'a [&'a str],
@@ -95,8 +101,10 @@ impl Half<'_> {
         build.args(["build", "--release", "--locked", "--target", machine.target]);
         build.args(["--features", feature, "--target-dir"]).arg(cargo);
         // The paths of panics have no directory of this machine in them.
-        let flags = format!("--remap-path-prefix={}=barewire {flags}", root.display());
-        build.env("RUSTFLAGS", flags.trim_end()).current_dir(root.join("kernel"));
+        let remapped = format!("--remap-path-prefix={}=barewire", root.display());
+        build
+            .env("RUSTFLAGS", [&remapped, machine.flags, flags].join(" "))
+            .current_dir(root.join("kernel"));
         tool::run(&mut build, log)?;
         let archive: PathBuf = cargo.join(machine.target).join("release/libbarewire_kernel.a");
         let tool = |name: &str| Command::new(format!("{}{name}", machine.cross));

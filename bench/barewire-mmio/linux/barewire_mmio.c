@@ -20,6 +20,7 @@
  * 1. Every request is made with interrupts off, so none comes between a request and its answer.
  * 2. After a posted write a look is set for soon: the lines may have changed.
  */
+#include <linux/delay.h>
 #include <linux/gpio/driver.h>
 #include <linux/init.h>
 #include <linux/ioport.h>
@@ -60,6 +61,12 @@ MODULE_PARM_DESC(socket, "the Unix socket of the simulated board's server");
 static unsigned long reads, writes;
 module_param(reads, ulong, 0444);
 module_param(writes, ulong, 0444);
+
+/* A fault. While it is set the controller does not answer: its registers read as zeros (1) or as ones (2). Writes still arrive, and
+ * the wire works.
+ */
+static unsigned int mute;
+module_param(mute, uint, 0644);
 
 static struct bw_link bw_link;
 static bool bw_open;
@@ -160,12 +167,22 @@ static u32 request(u64 head, u64 value)
 	return answer;
 }
 
+/* Without an access, which may have taken a word from a FIFO. Time passes, with interrupts off too: a delay is allowed there. */
+static u32 mute_read(struct bw_block *block)
+{
+	if (!in_interrupt())
+		ndelay(block->write_ns);
+	return mute == 1 ? 0 : ~0u;
+}
+
 static unsigned long bw_read(void *priv, unsigned int offset, int size)
 {
 	struct bw_block *block = priv;
 
 	if (block->index == 0)
 		reads++;
+	if (block->index == 0 && mute)
+		return mute_read(block);
 	return request(BW_HEAD(BW_READ, size, block->index, offset), 0);
 }
 

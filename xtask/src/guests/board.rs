@@ -236,6 +236,9 @@ const MODULE_ACCESSES: Boot =
 /// The same on the newer kernel, in whose tree i.MX 8M Plus's ECSPIs are elsewhere.
 const MODULE_NEWER: Boot =
     Boot { name: "module-newer", tree: "spba", kernel: Flavour::Newer, ..MODULE };
+/// The same interface to clients on a kernel with PREEMPT_RT.
+const MODULE_RT: Boot =
+    Boot { kernel: Flavour::RealTime, kernel_args: "", ..Boot::new("module-rt", 600) };
 const MODULE_COUNT_NEWER: Boot =
     Boot { name: "module-count-newer", tree: "spba", kernel: Flavour::Newer, ..MODULE_COUNT };
 
@@ -267,7 +270,14 @@ const IMX8MP_EVK: Board = Board {
         &STEPS,
         &STEPS_NEWER,
     ],
-    module_boots: &[&MODULE, &MODULE_NEWER, &MODULE_COUNT, &MODULE_COUNT_NEWER, &MODULE_ACCESSES],
+    module_boots: &[
+        &MODULE,
+        &MODULE_NEWER,
+        &MODULE_RT,
+        &MODULE_COUNT,
+        &MODULE_COUNT_NEWER,
+        &MODULE_ACCESSES,
+    ],
 };
 
 const SABRELITE: Board = Board {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::board::Arch;
 use super::doc;
-use super::packages::{Headers, Kernel};
+use super::packages::{Headers, Kernel, common_headers};
 use crate::static_build::Place;
 use crate::tool;
 
@@ -205,7 +205,7 @@ pub(super) fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
         return Err(format!("the headers of {version} are not fetched"));
     };
     let headers = own.join(format!("usr/src/linux-headers-{version}"));
-    let common = common.join(format!("usr/src/linux-headers-{abi}-common"));
+    let common = common.join("usr/src").join(common_headers(abi));
     let programs = fs::read_dir(kbuild.join("usr/lib")).into_iter().flatten().flatten();
     let programs = programs.map(|entry| entry.path());
     let programs = programs
@@ -215,7 +215,7 @@ pub(super) fn headers(kernel: &Kernel) -> Result<PathBuf, String> {
     write_anew(&headers.join("Makefile"), &format!("include {}/Makefile\n", common.display()))?;
     let variables = headers.join(".kernelvariables");
     if let Ok(text) = fs::read_to_string(&variables) {
-        let installed = format!("/usr/src/linux-headers-{abi}-common");
+        let installed = format!("/usr/src/{}", common_headers(abi));
         let ours = common.to_string_lossy();
         if !text.contains(&*ours) {
             write_anew(&variables, &text.replace(&installed, &ours))?;

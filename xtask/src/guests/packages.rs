@@ -141,16 +141,16 @@ impl Packages {
         };
         let image = |version: &str, headers| {
             let image = find(&format!("linux-image-{version}_"))?;
-            Some(Kernel { version: version.to_owned(), image, headers })
+            Some(Kernel { version: version.to_owned(), image, headers: Some(headers) })
         };
         let kernel = |version: &str| {
             let abi = version.rsplit_once('-')?.0;
             let headers = Headers {
                 own: find(&format!("linux-headers-{version}_"))?,
-                common: find(&format!("linux-headers-{abi}-common_"))?,
+                common: find(&format!("{}_", common_headers(abi)))?,
                 kbuild: find(&format!("linux-kbuild-{}_", kbuild_release(abi)))?,
             };
-            image(version, Some(headers))
+            image(version, headers)
         };
         let version = |prefix: &str, flavour: &str| {
             let kernels = text
@@ -169,7 +169,7 @@ impl Packages {
                 None => None,
             },
             real_time: match version("6.1.0-", REAL_TIME) {
-                Some(version) => Some(image(&version, None)?),
+                Some(version) => Some(kernel(&version)?),
                 // A list that is older than the first boot of this flavour says nothing about it.
                 None => text.lines().any(|line| line == NO_REAL_TIME).then_some(None)?,
             },
@@ -213,6 +213,14 @@ fn kbuild_release(abi: &str) -> &str {
     if abi.starts_with("6.1.0-") { "6.1" } else { abi }
 }
 
+/// The package of the headers that all flavours of an ABI share; those with PREEMPT_RT have their own.
+pub(super) fn common_headers(abi: &str) -> String {
+    match abi.strip_suffix("-rt") {
+        Some(abi) => format!("linux-headers-{abi}-common-rt"),
+        None => format!("linux-headers-{abi}-common"),
+    }
+}
+
 /// Fetches and unpacks; the list of directories.
 fn fetch(dir: &Path, say: &dyn Fn(&str)) -> Result<String, String> {
     if tool::on_path("apt-get").is_none() || tool::on_path("dpkg-deb").is_none() {
@@ -251,7 +259,11 @@ fn fetch(dir: &Path, say: &dyn Fn(&str)) -> Result<String, String> {
     }
     let mut text = String::new();
     match newest(&apt.names(IMAGE_6_1)?, IMAGE_6_1, &[REAL_TIME]) {
-        Some(abi) => names.push(format!("linux-image-6.1.0-{abi}{REAL_TIME}:arm64")),
+        Some(abi) => {
+            let of = |what| format!("linux-{what}-6.1.0-{abi}{REAL_TIME}:arm64");
+            names.extend(["image", "headers"].map(of));
+            names.push(common_headers(&format!("6.1.0-{abi}-rt")));
+        }
         None => text += &format!("{NO_REAL_TIME}\n"),
     }
     for name in &names {
@@ -385,6 +397,8 @@ mod tests {
         let here = PathBuf::from("x");
         let kernel = Kernel { version: "6.1.0-50-armmp".into(), image: here, headers: None };
         assert_eq!(kernel.abi(), "6.1.0-50");
+        assert_eq!(common_headers("6.1.0-50"), "linux-headers-6.1.0-50-common");
+        assert_eq!(common_headers("6.1.0-50-rt"), "linux-headers-6.1.0-50-common-rt");
         assert_eq!(kernel.boot(), Path::new("x/boot/vmlinuz-6.1.0-50-armmp"));
         assert_eq!(
             kernel.device_tree("highbank.dtb"),

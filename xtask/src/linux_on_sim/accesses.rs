@@ -15,8 +15,8 @@ const TABLE: &str = "bench/barewire-mmio/tests/it/beside_linux.txt";
 /// A line: a board, a length, Linux's reads and writes, and the rest of the line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    board: String,
-    linux: Accesses,
+    pub(super) board: String,
+    pub(super) linux: Accesses,
     rest: String,
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::board::{BROKEN, Board, Run};
 use super::kernel::Kernel;
+use super::module::Modules;
 use super::ours::Programs;
 use super::protocol::{self, RunReport};
 use super::traces;
@@ -25,8 +26,8 @@ pub(super) struct Parts {
     pub(super) work: PathBuf,
     pub(super) kernel: Kernel,
     pub(super) programs: Programs,
-    /// This project's module; `None`: no run wants it.
-    pub(super) module: Option<PathBuf>,
+    /// This project's module and its client; `None`: no run wants them.
+    pub(super) modules: Option<Modules>,
     /// A run that takes longer has failed.
     pub(super) longest: Duration,
 }
@@ -153,8 +154,9 @@ impl Parts {
         }
         archive.file("init", 0o755, &read(&self.programs.init)?);
         archive.file("spi-loopback-test.ko", 0o644, &read(&self.kernel.module)?);
-        if let Some(module) = &self.module {
-            archive.file("barewire.ko", 0o644, &read(module)?);
+        if let Some(modules) = &self.modules {
+            archive.file("barewire.ko", 0o644, &read(&modules.driver)?);
+            archive.file("spiapi.ko", 0o644, &read(&modules.client)?);
         }
         Ok(archive.finish())
     }

@@ -169,6 +169,24 @@ mod tests {
     }
 
     #[test]
+    fn a_message_takes_the_module_no_more_than_linuxs_driver() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+        let linux = super::super::accesses::read(root).expect("Linux's table");
+        let mut compared = 0;
+        for figure in read(root).expect("the table") {
+            let Some(board) = figure.run.strip_suffix("/module-spidev") else { continue };
+            let same = |line: &&super::super::accesses::Line| {
+                line.board == board && line.linux.bytes.to_string() == figure.of
+            };
+            let line = linux.iter().find(same).expect("Linux's driver has a line for each");
+            let most = line.linux.reads + line.linux.writes;
+            assert!(figure.reads + figure.writes <= most, "{board}, {} bytes", figure.of);
+            compared += 1;
+        }
+        assert!(compared >= 28, "{compared} messages");
+    }
+
+    #[test]
     fn another_figure_fails() {
         let figures = counted("a/module-can", true, &said());
         let verdict =

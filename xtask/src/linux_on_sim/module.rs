@@ -18,11 +18,21 @@ const FLAGS: &str = "-C relocation-model=static -C code-model=large";
 /// The C half's registers, and the kernel's functions that compilers call.
 const OTHERS: [&str; 4] = ["bw_register_read", "bw_register_write", "memcpy", "memset"];
 
-/// Builds it for a kernel.
+/// The module, and a client of its prepared accesses.
+#[derive(Clone, Debug)]
+pub(super) struct Modules {
+    pub(super) driver: PathBuf,
+    pub(super) client: PathBuf,
+}
+
+/// What Kbuild is told of the client: `guests/spicount` has more of them, for other kernels.
+const CLIENT: &str = "obj-m := spiapi.o\nKBUILD_EXTRA_SYMBOLS := $(src)/barewire.symvers\n";
+
+/// Builds them for a kernel.
 ///
 /// # Errors
 /// One of the tools fails; the error has the end of its output.
-pub(super) fn build(root: &Path, work: &Path, kernel: &Kernel) -> Result<PathBuf, String> {
+pub(super) fn build(root: &Path, work: &Path, kernel: &Kernel) -> Result<Modules, String> {
     let folder = work.join("module");
     fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     let object = work.join("rust.o");
@@ -30,11 +40,27 @@ pub(super) fn build(root: &Path, work: &Path, kernel: &Kernel) -> Result<PathBuf
     let half = Half { feature: "um", flags: FLAGS, others: &OTHERS, ..UM.half(root, &cargo, &log) };
     half.build(&object)?;
     copied(&root.join("kernel/module"), &[(&UM.object(), &object)], &folder)?;
+    let driver = made(&folder, "barewire", work, kernel)?;
+    let place = work.join("client");
+    fs::create_dir_all(&place).map_err(|e| format!("cannot make {}: {e}", place.display()))?;
+    let kbuild = work.join("client.Kbuild");
+    fs::write(&kbuild, CLIENT).map_err(|e| format!("cannot write {}: {e}", kbuild.display()))?;
+    let others = [
+        ("Kbuild", &*kbuild),
+        ("barewire_spi.h", &*root.join("kernel/module/barewire_spi.h")),
+        ("barewire.symvers", &*folder.join("Module.symvers")),
+    ];
+    copied(&root.join("guests/spicount"), &others, &place)?;
+    Ok(Modules { driver, client: made(&place, "spiapi", work, kernel)? })
+}
+
+/// The module `name` of a folder.
+fn made(folder: &Path, name: &str, work: &Path, kernel: &Kernel) -> Result<PathBuf, String> {
     let mut make = Command::new("make");
     make.arg("-s").arg("-C").arg(&kernel.tree).arg(format!("M={}", folder.display()));
     make.args(["ARCH=um", "KCFLAGS=-Werror", "modules"]);
-    tool::run(&mut make, &work.join("module.log"))?;
-    let module = folder.join("barewire.ko");
+    tool::run(&mut make, &work.join(format!("{name}.log")))?;
+    let module = folder.join(format!("{name}.ko"));
     fs::metadata(&module).map_err(|e| format!("make built no {}: {e}", module.display()))?;
     Ok(module)
 }

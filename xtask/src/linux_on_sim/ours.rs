@@ -7,7 +7,8 @@ use std::process::Command;
 use super::package;
 use crate::tool;
 
-const GUEST: [&str; 7] = ["init.c", "module.c", "spidev.c", "nor.c", "can.c", "adc.c", "touch.c"];
+const GUEST: [&str; 8] =
+    ["init.c", "module.c", "spidev.c", "mute.c", "nor.c", "can.c", "adc.c", "touch.c"];
 
 /// Programs of ours.
 #[derive(Clone, Debug)]

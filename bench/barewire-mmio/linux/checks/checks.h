@@ -39,6 +39,7 @@ void leave_module(void);
 
 void check_loopback(void);
 void check_spidev(void);
+void check_mute(void);
 void check_nor(void);
 void check_can(void);
 void check_can_errors(void);

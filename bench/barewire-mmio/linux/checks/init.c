@@ -31,6 +31,7 @@ static const struct {
 } checks[] = {
 	{ "loopback", check_loopback },
 	{ "spidev", check_spidev },
+	{ "mute", check_mute },
 	{ "nor", check_nor },
 	{ "can", check_can },
 	{ "can-errors", check_can_errors },

@@ -26,17 +26,21 @@ use core::task::Poll;
 
 use super::block::InFlight;
 use super::deadline::{Deadline, HasTimer, Patience, poll};
-use super::pace::{Singly, pace};
+use super::pace::{Singly, let_pass, pace};
 use super::words::{pack, put_frame, unpack, word_of};
 use super::{Plan, Stopped, Wire};
 use crate::reg::chunks::{chunks, chunks_mut};
 use crate::spi::Data;
-use crate::time::divide;
+use crate::time::{Timer as _, divide};
 
 /// A block with a FIFO, or a single register, in each direction.
 pub(super) trait Fifo: HasTimer + Wire {
     /// Whether a look finds one received word at most, and so each word is asked for.
     const ONE_A_LOOK: bool = false;
+
+    /// Whether its words are let come on a timer that [waits for them](crate::time::Timer::waits_for_words): it would be asked
+    /// often.
+    const WAITS_FOR_WORDS: bool = false;
 
     /// The most words in flight.
     fn depth(&self) -> usize;
@@ -590,7 +594,10 @@ fn finish<B: Fifo + ?Sized, const N: usize>(
 fn await_words<B: Fifo + ?Sized>(block: &mut B, in_flight: usize) -> Result<usize, Stopped> {
     let mut patience = Patience::default();
     let mut late = false;
+    let waits = B::WAITS_FOR_WORDS && block.timer().waits_for_words();
+    let mut idle_ns = if waits { idle_ns(block, in_flight) } else { 0 };
     loop {
+        idle_ns -= let_pass(block.timer(), idle_ns);
         if let Err(stopped) = patience.look_in_vain(late, || deadline(block)) {
             // Ordering 4: only a missing word raises the question.
             return Err(if block.lost() { Stopped::Overrun } else { stopped });
@@ -603,6 +610,15 @@ fn await_words<B: Fifo + ?Sized>(block: &mut B, in_flight: usize) -> Result<usiz
             return Ok(ready);
         }
     }
+}
+
+/// How long nobody needs to look, after a look that found no word: the first word in flight may come at once, but those behind
+/// it have not begun. With a full FIFO half of its words, so that the wire does not run dry.
+fn idle_ns<B: Fifo + ?Sized>(block: &B, in_flight: usize) -> u64 {
+    let depth = block.depth();
+    let words = if in_flight < depth { in_flight.saturating_sub(1) } else { depth / 2 };
+    // A block's own figure may be its longest: nine clocks for eight.
+    block.wire_ns(words) / 8 * 7
 }
 
 #[inline(always)]

@@ -6,6 +6,7 @@
 use core::iter::repeat_n;
 
 use super::words::{put_frame, word_of};
+use crate::time::{Timer, ticks_at_least};
 
 /// A block that is asked for each word.
 pub(super) trait Singly {
@@ -83,4 +84,17 @@ fn pace_each<S: Singly + ?Sized, P>(
         received += 1;
     }
     received
+}
+
+/// The longest time that passes between two looks, in nanoseconds: less than a kernel's timer would sleep.
+const LONGEST_WAIT_NS: u64 = 8_000;
+
+/// Lets up to `idle_ns` pass, in which no word is looked for. Returns how much.
+#[inline]
+pub(super) fn let_pass(timer: &mut impl Timer, idle_ns: u64) -> u64 {
+    let ns = idle_ns.min(LONGEST_WAIT_NS);
+    if ns > 0 {
+        timer.wait_ticks(ticks_at_least(ns, timer.frequency_hz()));
+    }
+    ns
 }

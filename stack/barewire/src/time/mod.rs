@@ -22,6 +22,14 @@ pub trait Timer {
         true
     }
 
+    /// Whether a driver whose look at its block found no received word lets the time of words that cannot have come pass on this
+    /// timer before it looks again: fewer register accesses, more readings of the timer. Drivers whose looks find a single word
+    /// do.
+    #[inline(always)]
+    fn waits_for_words(&self) -> bool {
+        false
+    }
+
     /// The ticks per second, above zero.
     fn frequency_hz(&self) -> u32;
 
@@ -59,6 +67,10 @@ impl<T: Timer> Timer for NoDelays<T> {
         false
     }
 
+    fn waits_for_words(&self) -> bool {
+        self.0.waits_for_words()
+    }
+
     fn frequency_hz(&self) -> u32 {
         self.0.frequency_hz()
     }
@@ -79,6 +91,10 @@ impl<T: Timer> Timer for NoDelays<T> {
 impl<T: Timer + ?Sized> Timer for &mut T {
     fn makes_delays(&self) -> bool {
         (**self).makes_delays()
+    }
+
+    fn waits_for_words(&self) -> bool {
+        (**self).waits_for_words()
     }
 
     fn frequency_hz(&self) -> u32 {

@@ -204,6 +204,8 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Cadence<R, G, T, I> {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for Cadence<R, G, T, I> {
+    const WAITS_FOR_WORDS: bool = true;
+
     fn depth(&self) -> usize {
         DEPTH
     }

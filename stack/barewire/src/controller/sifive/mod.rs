@@ -109,6 +109,10 @@ pub struct SiFiveState {
     last_ticks: u64,
     /// The byte that [`Fifo::ready`] took out.
     taken: u32,
+    /// CSDEF as the first reset found it.
+    csdef: Option<u32>,
+    /// Whether the last reset was one after an error: a block that did not answer may have kept what it received.
+    recovered: bool,
 }
 
 impl State for SiFiveState {
@@ -137,6 +141,15 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
         self.timer.wait_ticks(ticks);
     }
 
+    /// Empties the receive FIFO.
+    fn drain(&mut self) {
+        for _ in 0..=DEPTH {
+            if self.regs.read(RXDATA) & EMPTY != 0 {
+                break;
+            }
+        }
+    }
+
     /// CSMODE becomes AUTO, and the block is not selected any more.
     #[inline]
     fn unselect(&mut self) {
@@ -150,6 +163,10 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
             self.unselect();
         }
         let (old, first) = (self.state.control, self.state.control == UNCONFIGURED);
+        if self.state.recovered {
+            self.state.recovered = false;
+            self.drain();
+        }
         if first || sckdiv(old) != sckdiv(control) {
             self.regs.write(SCKDIV, sckdiv(control));
         }
@@ -195,6 +212,7 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> SiFive<R, G, T, I> {
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> Fifo for SiFive<R, G, T, I> {
     const ONE_A_LOOK: bool = true;
+    const WAITS_FOR_WORDS: bool = true;
 
     fn depth(&self) -> usize {
         DEPTH
@@ -259,20 +277,21 @@ impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> BlockDriver for SiFive<R
         self.regs.write(IE, 0);
         self.regs.write(CSMODE, OFF);
         self.regs.write(FCTRL, 0);
-        let csdef = self.regs.read(CSDEF);
+        // A block that has stopped answering says neither this nor its clock.
+        self.state.recovered = self.state.csdef.is_some();
+        let csdef = *self.state.csdef.get_or_insert_with(|| self.regs.read(CSDEF));
         self.regs.write(CSDEF, self.config.csdef(csdef));
         self.regs.write(DELAY0, DELAY0_RESET);
         self.regs.write(DELAY1, DELAY1_RESET);
-        let sckdiv = self.regs.read(SCKDIV) & DIV_MAX;
+        let sckdiv = match self.state.control {
+            control if self.state.recovered && control != UNCONFIGURED => sckdiv(control),
+            _ => self.regs.read(SCKDIV) & DIV_MAX,
+        };
         // One more than the FIFO holds is being sent.
         let clocks = (DEPTH as u64 + 1) * FRAME_CLOCKS_MAX + RELEASE_CLOCKS;
         let ticks = self.ticks_of(sckdiv, clocks);
         self.timer.wait_ticks(ticks);
-        for _ in 0..=DEPTH {
-            if self.regs.read(RXDATA) & EMPTY != 0 {
-                break;
-            }
-        }
+        self.drain();
         self.regs.write(CSMODE, AUTO);
         let ticks = self.ticks_of(sckdiv, RELEASE_CLOCKS);
         self.timer.wait_ticks(ticks);
