@@ -137,6 +137,9 @@ mtd_reads mtd-after-reloads
 to_linux unbind
 awaited /dev/mtd0
 mtd_reads linux-mtd-after
+
+# Its registers for programs.
+. /module-door.sh
 check unload rmmod barewire
 # The kernel has nothing to complain about: not in this project's code, nor in the SPI core's.
 dmesg | grep -A40 'BUG:\|WARNING:\|Oops\|INFO: ' | grep -v 'Modules linked' | grep 'bw_\|spi_\|spidev\|mutex\|BUG:\|Oops' >/tmp/complaints
