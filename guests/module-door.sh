@@ -6,10 +6,11 @@ to_door() {
 	check "$1" sh -c "echo $DEVICE >$DOORS/bind"
 	if [ "$(driver)" = barewire-user ] && [ -c $DOOR ]; then pass "$1-node"; else fail "$1-node" "bound to $(driver), $(ls /dev | grep barewire)"; fi
 }
-selected() { sed -n "s/.*|$DEVICE *) out \([hilo]*\) .*/\1/p" /sys/kernel/debug/gpio | head -n 1; }
+# The levels of its chip selects by GPIO.
+selected() { sed -n "s/.*|$DEVICE *) out \([hilo]*\) .*/\1/p" /sys/kernel/debug/gpio | tr '\n' ' '; }
 # quiet NAME: nobody has it: no chip is selected, it sleeps, and its clock has the users that it had.
 quiet() {
-	if [ "$(selected)" = "$deselected" ] && [ -n "$deselected" ]; then pass "$1-deselected"; else fail "$1-deselected" "$(selected), before $deselected"; fi
+	if [ "$(selected)" = "$deselected" ]; then pass "$1-deselected"; else fail "$1-deselected" "$(selected), before $deselected"; fi
 	if [ "$(status)" = suspended ]; then pass "$1-sleeps"; else fail "$1-sleeps" "$(status)"; fi
 	if [ -n "$CLOCK" ]; then
 		if [ "$(enabled)" = 0 ]; then pass "$1-clock-off"; else fail "$1-clock-off" "$CLOCK is enabled $(enabled) times"; fi
@@ -24,11 +25,21 @@ holding() {
 	until grep -q held /tmp/held || ended $holder || [ $tries -ge 100 ]; do sleep 0.1; tries=$((tries + 1)); done
 	grep -q held /tmp/held || fail "holding-$1" "$(errors /tmp/held-errors)"
 }
+# reading BUS: the command reads the whole flash; its process is $reader.
+reading() {
+	barewire flash read /tmp/read-1 --quiet --bus "$1" 2>/tmp/err-1 &
+	reader=$!
+	tries=0
+	until grep -q $DOOR /proc/$reader/maps || ended $reader || [ $tries -ge 1000 ]; do tries=$((tries + 1)); done
+}
 rm -f /tmp/words; mkfifo /tmp/words; exec 5<>/tmp/words
 
 unbind
 to_door door-bind
 deselected=$(selected)
+case $deselected in *hi*) ;; *) fail door-lines "no line is high: $deselected" ;; esac
+# The lock of the command gets the node's rights.
+chown user $DOOR
 quiet door-unused
 check door-abi doorcheck abi $DOOR
 say "$(cat /tmp/out)"
@@ -45,7 +56,6 @@ if [ "$after" -gt "$before" ]; then pass door-interrupts; else fail door-interru
 quiet door-used
 check door-list sh -c 'barewire list | grep -e "--bus barewire:0 "'
 check door-doctor barewire doctor barewire:0
-chown user $DOOR
 check door-as-user su user -c "barewire flash id --bus barewire:0"
 refused door-mem 'barewire:N' barewire flash id --bus "$(mem native0)"
 refused door-nobody 'no such device' barewire flash id --bus barewire:9
@@ -73,13 +83,12 @@ holding share
 refused door-shared-exclusive 'another program has it\|in use' barewire flash id --bus barewire:0
 kill -9 $holder; wait $holder 2>/dev/null
 # The command, in the middle of its messages.
-barewire flash read /tmp/read-1 --quiet --bus barewire:0 2>/dev/null &
-reader=$!
-tries=0
-until grep -q $DOOR /proc/$reader/maps || ended $reader || [ $tries -ge 1000 ]; do tries=$((tries + 1)); done
-refused door-exclusive 'in use\|another program' barewire flash id --bus barewire:0
+reading barewire:0,poll-limit-us=0
+refused door-exclusive "$reader" barewire flash id --bus barewire:0
 kill -9 $reader; wait $reader 2>/dev/null
 quiet door-reader-killed
+before=$(interrupts); sleep 0.2; after=$(interrupts)
+if [ "$after" = "$before" ]; then pass door-masked; else fail door-masked "$before, $after"; fi
 read_and_compare door-after-reader barewire:0 65536
 
 # Its driver goes while a program has it, and comes again.
@@ -89,10 +98,7 @@ echo >&5
 if waited $holder 10; then pass door-unbound; else fail door-unbound "exit $?: $(errors /tmp/held-errors)"; fi
 to_door door-rebind
 check door-after-rebind barewire flash id --bus barewire:0
-barewire flash read /tmp/read-1 --quiet --bus barewire:0 2>/tmp/err-1 &
-reader=$!
-tries=0
-until grep -q $DOOR /proc/$reader/maps || ended $reader || [ $tries -ge 1000 ]; do tries=$((tries + 1)); done
+reading barewire:0
 check door-unbind-reader sh -c "echo $DEVICE >$DOORS/unbind"
 waited $reader 10
 status=$?
