@@ -109,12 +109,11 @@ impl Door {
         let mut whole = spec.clone();
         (whole.block, whole.reference_hz) = (self.block, self.info.reference_hz);
         if whole.chip_selects.iter().all(Option::is_none) {
-            whole.chip_selects = self.info.line.map(|line| pin(0, line));
-            for (number, pin) in (0..).zip(whole.chip_selects.iter_mut().flatten()) {
-                if let CsLineAt::Door { line } = &mut pin.at {
-                    *line = number;
-                }
-            }
+            let mut lines = (0..).zip(self.info.line);
+            whole.chip_selects = [(); 4].map(|()| {
+                let (number, line) = lines.next()?;
+                pin(number, line)
+            });
         }
         for place in whole.chip_selects.iter_mut().flatten() {
             if let CsLineAt::Door { line } = place.at {
@@ -294,15 +293,8 @@ mod tests {
             pin(CsLineAt::Door { line: 3 }, true),
         ];
         assert_eq!(whole.chip_selects, all);
-        let chosen = asked(
-            [3, 1]
-                .map(|line| pin(CsLineAt::Door { line }, false))
-                .into_iter()
-                .chain([None, None])
-                .collect::<Vec<_>>()
-                .try_into()
-                .expect("four"),
-        );
+        let by_number = |line| pin(CsLineAt::Door { line }, false);
+        let chosen = asked([by_number(3), by_number(1), None, None]);
         let whole = door.complete(&chosen).expect("complete");
         assert_eq!(whole.chip_selects[..2], [all[3].clone(), all[1].clone()]);
         let absent = asked([pin(CsLineAt::Door { line: 2 }, false), None, None, None]);
