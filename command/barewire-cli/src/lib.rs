@@ -108,8 +108,8 @@ Buses (--bus):
                            two-words
     ignore-clock           go on where its clock is off or unknown, or has
                            another rate than reference-hz
-    poll-limit-us=N        uio, barewire: transfers longer than N µs sleep until the
-                           interrupt; else none does
+    poll-limit-us=N        uio, barewire: transfers longer than N µs sleep until
+                           the interrupt; else none does
     exclusive[=PATH]       no other process may use it meanwhile: messages need
                            no lock; else it is shared, each message under the
                            lock in /run/lock or in shared=PATH
