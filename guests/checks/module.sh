@@ -134,6 +134,9 @@ mtd_reads mtd-after-reloads
 to_linux unbind
 awaited /dev/mtd0
 mtd_reads linux-mtd-after
+
+# Its registers for programs.
+. /module-door.sh
 check unload rmmod barewire
 no_complaints
 

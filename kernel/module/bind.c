@@ -4,7 +4,8 @@
  *
  * The C half knows the kernel; the registers are the Rust half's (barewire.h). This file binds: blocks.c knows the kinds of
  * blocks, message.c runs messages, memory.c a flash's operations, line.c drives chip selects, power.c keeps clocks, panic.c
- * ends what went wrong. um.c is for user-mode Linux alone.
+ * ends what went wrong. door_bind.c gives a controller to programs instead, and door.c is what they call. um.c is for user-mode
+ * Linux alone, which has no door: its registers are no memory.
  */
 #include <linux/amba/bus.h>
 #include <linux/io.h>
@@ -34,18 +35,11 @@ static void bw_forget(void *data)
 	kfree(host->memory);
 }
 
-static int bw_probe(struct device *dev, struct resource *where, int irq, const struct bw_kind *kind)
+/* The block with all that it needs, awake and brought up; `host` is zeroed. An error leaves it without its clock. */
+int bw_begin(struct bw_host *host, struct device *dev, struct resource *where, int irq, const struct bw_kind *kind)
 {
-	struct bw_limits limits = {};
-	struct spi_controller *ctlr;
-	struct bw_host *host;
 	int ret;
 
-	ctlr = devm_spi_alloc_master(dev, sizeof(*host));
-	if (!ctlr)
-		return -ENOMEM;
-	host = spi_controller_get_devdata(ctlr);
-	host->ctlr = ctlr;
 	host->dev = dev;
 	host->kind = kind;
 	host->irq = irq;
@@ -61,9 +55,6 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, const s
 	host->slot = kzalloc(bw_size.host, GFP_KERNEL);
 	if (!host->slot)
 		return -ENOMEM;
-	ret = bw_reserve(host, BW_TRANSFERS);
-	if (ret)
-		return ret;
 
 	host->board.context = host;
 	host->board.block = kind->block;
@@ -86,8 +77,29 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, const s
 	ret = bw_bring_up(host);
 	if (ret) {
 		dev_err(dev, "its clock has %u Hz\n", host->board.reference_hz);
-		goto clocks;
+		bw_clocks_off(host);
 	}
+	return ret;
+}
+
+static int bw_probe(struct device *dev, struct resource *where, int irq, const struct bw_kind *kind)
+{
+	struct bw_limits limits = {};
+	struct spi_controller *ctlr;
+	struct bw_host *host;
+	int ret;
+
+	ctlr = devm_spi_alloc_master(dev, sizeof(*host));
+	if (!ctlr)
+		return -ENOMEM;
+	host = spi_controller_get_devdata(ctlr);
+	host->ctlr = ctlr;
+	ret = bw_begin(host, dev, where, irq, kind);
+	if (ret)
+		return ret;
+	ret = bw_reserve(host, BW_TRANSFERS);
+	if (ret)
+		goto leave;
 	bw_limits(host->slot, &limits);
 	if (irq) {
 		ret = devm_request_irq(dev, irq, bw_interrupt, IRQF_SHARED, dev_name(dev), host);
@@ -110,6 +122,7 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, const s
 	ctlr->mem_ops = &bw_mem_ops;
 
 	bw_power_begins(host);
+	bw_idle_later(host);
 	bw_panic_knows(host);
 	ret = spi_register_controller(ctlr);
 	if (!ret)
@@ -120,7 +133,6 @@ static int bw_probe(struct device *dev, struct resource *where, int irq, const s
 	return ret;
 leave:
 	bw_leave(host->slot);
-clocks:
 	bw_clocks_off(host);
 	return ret;
 }
@@ -136,7 +148,7 @@ static void bw_remove(struct device *dev)
 	bw_power_ends(host);
 }
 
-static int bw_platform_probe(struct platform_device *pdev)
+int bw_platform_found(struct platform_device *pdev, bw_prober *probe)
 {
 	struct resource *where = platform_get_resource(pdev, IORESOURCE_MEM, 0);
 	const struct of_device_id *block = of_match_node(bw_blocks, pdev->dev.of_node);
@@ -146,7 +158,12 @@ static int bw_platform_probe(struct platform_device *pdev)
 		return dev_err_probe(&pdev->dev, -ENODEV, "no controller that this driver knows\n");
 	if (irq == -EPROBE_DEFER)
 		return irq;
-	return bw_probe(&pdev->dev, where, max(irq, 0), block->data);
+	return probe(&pdev->dev, where, max(irq, 0), block->data);
+}
+
+static int bw_platform_probe(struct platform_device *pdev)
+{
+	return bw_platform_found(pdev, bw_probe);
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
@@ -195,14 +212,22 @@ static int __init bw_module_init(void)
 	int ret;
 
 	bw_size = bw_sizes();
+	ret = bw_doors_begin();
+	if (ret)
+		return ret;
 	ret = platform_driver_register(&bw_platform);
+	if (ret)
+		goto doors;
 #ifdef CONFIG_ARM_AMBA
-	if (!ret) {
-		ret = amba_driver_register(&bw_amba);
-		if (ret)
-			platform_driver_unregister(&bw_platform);
+	ret = amba_driver_register(&bw_amba);
+	if (ret) {
+		platform_driver_unregister(&bw_platform);
+		goto doors;
 	}
 #endif
+	return 0;
+doors:
+	bw_doors_end();
 	return ret;
 }
 module_init(bw_module_init);
@@ -213,6 +238,7 @@ static void __exit bw_module_exit(void)
 	amba_driver_unregister(&bw_amba);
 #endif
 	platform_driver_unregister(&bw_platform);
+	bw_doors_end();
 }
 module_exit(bw_module_exit);
 

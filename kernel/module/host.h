@@ -19,6 +19,8 @@
 
 struct gpio_chip;
 struct gpio_desc;
+struct platform_device;
+struct resource;
 
 /* A write to a register. */
 struct bw_write {
@@ -141,6 +143,19 @@ extern struct bw_sizes bw_size;
 #define BW_FREE 0l
 #define BW_CORE 1l
 
+/* door_bind.c */
+#ifdef CONFIG_UML
+static inline int bw_doors_begin(void)
+{
+	return 0;
+}
+
+static inline void bw_doors_end(void) {}
+#else
+int bw_doors_begin(void);
+void bw_doors_end(void);
+#endif
+
 /* api.c */
 void bw_enter_shared(struct bw_host *host);
 void bw_exit_shared(struct bw_host *host);
@@ -164,6 +179,11 @@ static __always_inline bool bw_overlap(const void *a, const void *b, size_t len)
 {
 	return a < b + len && b < a + len;
 }
+/* bind.c */
+typedef int bw_prober(struct device *dev, struct resource *where, int irq, const struct bw_kind *kind);
+int bw_platform_found(struct platform_device *pdev, bw_prober *probe);
+int bw_begin(struct bw_host *host, struct device *dev, struct resource *where, int irq, const struct bw_kind *kind);
+
 /* blocks.c */
 extern const struct bw_kind bw_kinds[];
 extern const struct of_device_id bw_blocks[], bw_own[];
@@ -190,6 +210,8 @@ extern const struct spi_controller_mem_ops bw_mem_ops;
 
 /* power.c */
 extern const struct dev_pm_ops bw_pm;
+int bw_runtime_suspend(struct device *dev);
+int bw_runtime_resume(struct device *dev);
 int bw_clocks_on(struct bw_host *host);
 void bw_clocks_off(struct bw_host *host);
 int bw_bring_up(struct bw_host *host);

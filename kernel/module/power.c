@@ -56,7 +56,7 @@ int bw_bring_up(struct bw_host *host)
 	return 0;
 }
 
-static int __maybe_unused bw_runtime_suspend(struct device *dev)
+int __maybe_unused bw_runtime_suspend(struct device *dev)
 {
 	struct bw_host *host = dev_get_drvdata(dev);
 
@@ -68,7 +68,7 @@ static int __maybe_unused bw_runtime_suspend(struct device *dev)
 	return 0;
 }
 
-static int __maybe_unused bw_runtime_resume(struct device *dev)
+int __maybe_unused bw_runtime_resume(struct device *dev)
 {
 	struct bw_host *host = dev_get_drvdata(dev);
 	int ret;
@@ -130,7 +130,7 @@ void bw_idle(struct work_struct *work)
 	mutex_unlock(&host->ctlr->io_mutex);
 }
 
-/* The block is awake, with the reference that bw_idle will give back. The AMBA bus has taken one for its drivers. */
+/* The block is awake, with a reference that is to be given back: by bw_idle. The AMBA bus has taken one for its drivers. */
 void bw_power_begins(struct bw_host *host)
 {
 	pm_runtime_set_autosuspend_delay(host->dev, BW_AUTOSUSPEND_MS);
@@ -141,7 +141,6 @@ void bw_power_begins(struct bw_host *host)
 		pm_runtime_enable(host->dev);
 	}
 	host->held = true;
-	bw_idle_later(host);
 }
 
 /* Silent, its clocks off, and the reference as it was found. */

@@ -81,6 +81,14 @@ Buses (--bus):
                            BAREWIRE_QEMU_AARCH64 another qemu-system-aarch64
   spidev:/dev/spidevB.C    a node of the kernel's spidev (experimental); --cs
                            stays 0
+  barewire:N[,OPTION…]     a controller that this project's kernel module gives
+                           to programs (experimental): the kernel knows block,
+                           clock and chip selects
+    cs=LINE[+LINE…]        lineN, chip select N of the device tree; or as below;
+                           all of the device tree's unless told
+    shared[=PATH]          other processes may use it too; else none may
+    poll-limit-us=N, pipe=NAME, exclusive=PATH
+                           as below
   mem:0xADDRESS[,OPTION…]  a controller's registers in /dev/mem, or
   uio:uioN[,OPTION…]       as the first block of a UIO device (experimental);
                            its kernel driver must be unbound, and its pins still
@@ -100,8 +108,8 @@ Buses (--bus):
                            two-words
     ignore-clock           go on where its clock is off or unknown, or has
                            another rate than reference-hz
-    poll-limit-us=N        uio: transfers longer than N µs sleep until the
-                           interrupt; else none does
+    poll-limit-us=N        uio, barewire: transfers longer than N µs sleep until
+                           the interrupt; else none does
     exclusive[=PATH]       no other process may use it meanwhile: messages need
                            no lock; else it is shared, each message under the
                            lock in /run/lock or in shared=PATH

@@ -3,7 +3,7 @@
 use rustix::fs::{Access, access};
 
 use crate::map::device::{PlatformDevice, bus_number, spi_controllers};
-use crate::map::{UioMap, uio};
+use crate::map::{MapError, UioMap, door, uio};
 use crate::root::Root;
 use crate::spidev;
 
@@ -29,6 +29,15 @@ pub enum Found {
         /// Whether this user may read and write it.
         accessible: bool,
     },
+    /// A controller that the kernel module gives to programs.
+    Door {
+        /// The node, as `/dev/barewireN`.
+        path: String,
+        /// The address of its registers, by its device's name.
+        address: Option<u64>,
+        /// Why this user may not read and write it.
+        refusal: Option<MapError>,
+    },
     /// A controller of the SoC.
     Controller {
         /// Its device, and the kernel driver bound to it.
@@ -38,7 +47,7 @@ pub enum Found {
     },
 }
 
-/// Searches `root` for spidev nodes, UIO devices and SPI controllers, in this order.
+/// Searches `root` for spidev nodes, UIO devices, the kernel module's devices and SPI controllers, in this order.
 #[must_use]
 pub fn discover(root: &Root) -> Vec<Found> {
     let accessible =
@@ -55,6 +64,11 @@ pub fn discover(root: &Root) -> Vec<Found> {
             maps: uio::maps(root, node).unwrap_or_default(),
             path,
         });
+    }
+    for path in door::nodes(root) {
+        // Opening one that may be opened would take it.
+        let refusal = (!accessible(&path)).then(|| door::refusal(root, &path)).flatten();
+        found.push(Found::Door { refusal, address: door::address_of(root, &path), path });
     }
     for device in spi_controllers(root) {
         let bus = bus_number(root, &device);

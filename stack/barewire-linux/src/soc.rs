@@ -12,6 +12,9 @@ const BUSES: [&str; 2] = ["platform", "amba"];
 /// UIO's drivers: a device bound to one of these is available to us.
 pub(crate) const UIO_DRIVERS: [&str; 2] = ["uio_pdrv_genirq", "uio_dmem_genirq"];
 
+/// The kernel module's driver that gives a controller to programs.
+pub(crate) const DOOR_DRIVER: &str = "barewire-user";
+
 /// A device that was found.
 #[derive(Debug)]
 pub(crate) struct DetectedSoc {

@@ -34,6 +34,8 @@ pub(crate) fn make(place: &Place<'_>, version: &str) -> Result<PathBuf, String> 
     let _ = std::fs::remove_dir_all(&tree);
     copy_all(&of_kernel("module"), &sources)?;
     copy(&of_kernel("dkms/dkms.conf"), &sources.join("dkms.conf"))?;
+    let rules = "60-barewire-dkms.rules";
+    copy(&of_kernel("dkms").join(rules), &tree.join("usr/lib/udev/rules.d").join(rules))?;
     for machine in MACHINES {
         let log = place.work.join(format!("cargo-kernel-{}.log", machine.linux));
         let object = sources.join(machine.object());
@@ -61,12 +63,12 @@ fn control(version: &str) -> String {
     format!(
         "Package: barewire-dkms\nVersion: {version}\nArchitecture: all\n\
          Maintainer: The barewire developers <barewire@users.noreply.github.com>\n\
-         Section: kernel\nPriority: optional\nDepends: dkms\n\
+         Section: kernel\nPriority: optional\nDepends: dkms, passwd\n\
          Suggests: barewire\nHomepage: https://github.com/barewire/barewire\n\
          Description: SPI at the cost of the wire: the kernel module, built by DKMS\n \
          Drives SPI controllers (i.MX's ECSPI, BCM2835, PL022) in place of the kernel's\n \
-         drivers, for all clients in the kernel. It takes no controller unless it is bound\n \
-         to one. For Linux 6.1 and later on arm64 and armhf.\n"
+         drivers, for all clients in the kernel, or gives them to programs of the group spi\n \
+         (/dev/barewireN). It takes no controller unless it is bound to one. For Linux 6.1 and later on arm64 and armhf.\n"
     )
 }
 

@@ -44,17 +44,23 @@ pub(super) struct Built {
     pub(super) library: PathBuf,
 }
 
-/// Builds the command and its library for architectures.
-pub(super) fn cargo(dirs: &Dirs, arches: &[Arch]) -> Result<Vec<Built>, String> {
+/// Builds the command for architectures.
+pub(super) fn commands(dirs: &Dirs, arches: &[Arch]) -> Result<Vec<PathBuf>, String> {
     let (cargo, log) = (dirs.work.join("cargo"), dirs.made("log", "cargo.log")?);
     let place = Place { root: &dirs.root, cargo: &cargo, profile: "guest", config: &[], log: &log };
     let targets: Vec<_> = arches.iter().map(|arch| arch.target()).collect();
-    let commands = place.commands(&targets)?;
+    place.commands(&targets)
+}
+
+/// Builds the command and its library for architectures.
+pub(super) fn cargo(dirs: &Dirs, arches: &[Arch]) -> Result<Vec<Built>, String> {
+    let commands = commands(dirs, arches)?;
+    let (cargo, log) = (dirs.work.join("cargo"), dirs.made("log", "cargo-library.log")?);
+    let place = Place { root: &dirs.root, cargo: &cargo, profile: "guest", config: &[], log: &log };
     let linkers: Vec<_> = arches.iter().map(|arch| format!("{}gcc", arch.cross())).collect();
     let targets: Vec<_> =
         arches.iter().zip(&linkers).map(|(arch, linker)| (arch.library(), &**linker)).collect();
-    let log = dirs.made("log", "cargo-library.log")?;
-    let libraries = Place { log: &log, ..place }.libraries(&targets)?;
+    let libraries = place.libraries(&targets)?;
     let built = arches.iter().zip(commands).zip(libraries);
     Ok(built.map(|((&arch, command), library)| Built { arch, command, library }).collect())
 }
@@ -145,6 +151,8 @@ pub(super) fn device_tree(
     fs::write(&text, source).map_err(|e| format!("cannot write {}: {e}", text.display()))?;
     let mut dtc = Command::new("dtc");
     dtc.args(["-q", "-I", "dts", "-O", "dtb", "-o"]).arg(&out).arg(&text);
+    // A fragment may include another.
+    dtc.arg("-i").arg(dirs.source("dts"));
     tool::answer(&mut dtc)?;
     merged.map_or_else(|| Ok(out.clone()), |board| merge(dirs, &out, board))
 }

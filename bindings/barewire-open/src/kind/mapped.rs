@@ -51,15 +51,15 @@ pub(crate) fn open(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Box<dyn Controller + Send>, MappedBacking), OpenError> {
     let mut mapped = map(spec, tell)?;
+    let active_high = mapped.chip_selects().each_ref().map(|pin| {
+        let pin = pin.as_ref();
+        pin.is_some_and(|pin| pin.active_high)
+    });
     let guard = Guard::start(mapped.watch())?;
     let (locks, lock) = (mapped.chip_locks(), mapped.take_lock());
     let stopped = Arc::new(AtomicBool::new(false));
     let sharing = Sharing { lock, console, stopped: Arc::clone(&stopped), layers, tell };
     let controller = mapped.start_each(sharing)?;
-    let active_high = spec.chip_selects.each_ref().map(|pin| {
-        let pin = pin.as_ref();
-        pin.is_some_and(|pin| pin.active_high)
-    });
     Ok((controller, MappedBacking { guard, active_high, locks, stopped }))
 }
 

@@ -32,7 +32,7 @@ pub enum BusName {
     Qemu(QemuName),
     /// `spidev:/dev/spidevB.C`
     Spidev(SpidevName),
-    /// `uio:…` or `mem:…`: a controller's registers in this process.
+    /// `barewire:…`, `uio:…` or `mem:…`: a controller's registers in this process.
     Mapped(MapSpec),
     /// `null:`: a controller without registers, on which everything else is measured.
     Null,
@@ -45,6 +45,7 @@ const SCHEMES: &[(&str, Parse)] = &[
     ("sim", |rest| sim::parse(rest).map(BusName::Sim)),
     ("qemu", |rest| qemu::parse(rest).map(BusName::Qemu)),
     ("spidev", |rest| spidev::parse(rest).map(BusName::Spidev)),
+    ("barewire", |rest| mapped(bus_text::parse_door(rest))),
     ("uio", |rest| mapped(bus_text::parse_uio(rest))),
     ("mem", |rest| mapped(bus_text::parse_mem(rest))),
     ("null", |rest| match rest {
@@ -221,6 +222,13 @@ mod tests {
         assert!(matches!(name, BusName::Mapped(_)));
         assert_eq!(name.to_string(), "mem:0x30820000");
         assert!(parse("uio:uio0,reference-hz=60M,cs=native0").is_ok());
+        for text in ["barewire:0", "barewire:/dev/barewire0,shared"] {
+            assert_eq!(parse(text).expect("parses").to_string(), "barewire:0");
+        }
+        assert!(error("barewire:0,reference-hz=80M").contains("the kernel knows it"));
+        assert!(error("barewire:uio0").contains("write 0 or /dev/barewire0"));
+        assert!(error("barewir:0").contains("did you mean \"barewire\"?"));
+        assert!(error("mem:0x30820000,cs=line0,reference-hz=80M").contains("is for barewire:N"));
         assert!(error("mem:0x30820000,refrence-hz=80M").contains("reference-hz"));
         let text = "mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8";
         match parse(text) {
@@ -340,6 +348,8 @@ mod tests {
             "no-cs",
             "jumper=",
             "wire=",
+            "barewire",
+            "line",
             "uio",
             "mem",
             "uio0",

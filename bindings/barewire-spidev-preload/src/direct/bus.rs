@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use barewire::controller::{Controller, Limits};
 use barewire_linux::Root;
-use barewire_linux::bus_text::{parse_mem, parse_uio};
+use barewire_linux::bus_text::{parse_door, parse_mem, parse_uio};
 use barewire_linux::map::{MapSpec, Mapped, MappedUser};
 use barewire_linux::shared::{ChipLocks, ProcessShared, Recovered, SharedLock};
 
@@ -121,6 +121,7 @@ impl Drop for Turn<'_> {
 fn spec(text: &str) -> Option<MapSpec> {
     let spec = match text.split_once(':')? {
         ("mem", rest) => parse_mem(rest).ok()?,
+        ("barewire", rest) => parse_door(rest).ok()?,
         ("uio", rest) => parse_uio(rest).ok()?,
         _ => return None,
     };

@@ -23,6 +23,11 @@ pub enum BusTextError {
         /// The known name that was probably meant.
         near: Option<&'static str>,
     },
+    /// The kernel module knows it, so `barewire:N` has no such option.
+    KnownByKernel {
+        /// The option.
+        option: &'static str,
+    },
     /// The option does not accept this name.
     UnknownName {
         /// The option.
@@ -83,6 +88,9 @@ impl fmt::Display for BusTextError {
                     write!(f, "did you mean {near:?}? ")?;
                 }
                 write!(f, "(known: {})", OPTIONS.join(", "))
+            }
+            Self::KnownByKernel { option } => {
+                write!(f, "option {option}: the kernel knows it for barewire:N: leave it out")
             }
             Self::UnknownName { option, name, near, known } => {
                 write!(f, "option {option}: there is no {name:?}: ")?;

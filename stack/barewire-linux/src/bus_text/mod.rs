@@ -1,8 +1,10 @@
-//! Buses on mapped registers as text, for a command line: the part after `uio:` or `mem:`.
+//! Buses on mapped registers as text, for a command line: the part after `barewire:`, `uio:` or `mem:`.
 //!
 //! **Experimental until it has run on a board**, like the buses themselves.
 //!
 //! ```text
+//! barewire:0
+//! barewire:0,cs=line1,shared,poll-limit-us=50
 //! uio:uio0,reference-hz=80000000,cs=gpio@0x30240000.9,poll-limit-us=50
 //! mem:0x30820000,reference-hz=80M,cs=native0+gpio@0x30240000.9
 //! mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8
@@ -11,6 +13,8 @@
 //!
 //! | part | means |
 //! |---|---|
+//! | `N`, `/dev/barewireN` | a controller that the kernel module's driver `barewire-user` has. The kernel says which block and clock it has, and, without `cs`, its chip selects; it is exclusive unless told `shared` |
+//! | `lineN` | `barewire:` only: the chip select with that number in the device tree, native or a GPIO |
 //! | `uioN`, `/dev/uioN` | the UIO device; its first block is the controller |
 //! | `0xADDRESS` | the address of the controller's first register |
 //! | `controller=NAME` | the block, by its [`name`](Block::name); the default is [`Block::DEFAULT`] |
@@ -48,6 +52,9 @@ use crate::map::text::{
 };
 use crate::map::{Block, CsLineAt, CsPin, LockAt, MapSpec, Via};
 
+/// The options that `barewire:` has not.
+const KNOWN_BY_KERNEL: [&str; 4] = [CONTROLLER, REFERENCE_HZ, IGNORE_CLOCK, NODE];
+
 /// The most digits of a chip's number.
 const CHIP_DIGITS_MAX: usize = 4;
 
@@ -64,6 +71,21 @@ pub fn parse_uio(rest: &str) -> Result<MapSpec, BusTextError> {
         return Err(BusTextError::Device { text: device.to_owned(), expected });
     }
     parse_options(Via::Uio { device: name.to_owned() }, options)
+}
+
+/// Parses the text after `barewire:`.
+///
+/// # Errors
+/// Every variant of [`BusTextError`].
+pub fn parse_door(rest: &str) -> Result<MapSpec, BusTextError> {
+    let (device, options) = split(rest);
+    let name = device.strip_prefix("/dev/").unwrap_or(device);
+    let number = name.strip_prefix("barewire").unwrap_or(name);
+    if number.is_empty() || !number.bytes().all(|digit| digit.is_ascii_digit()) {
+        let expected = "a controller of the kernel module: write 0 or /dev/barewire0";
+        return Err(BusTextError::Device { text: device.to_owned(), expected });
+    }
+    parse_options(Via::Door { device: format!("barewire{number}") }, options)
 }
 
 /// Parses the text after `mem:`.
@@ -96,6 +118,11 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
             Some((key, value)) => (key, Some(value)),
             None => (part, None),
         };
+        if let (Via::Door { .. }, Some(option)) =
+            (&via, KNOWN_BY_KERNEL.into_iter().find(|&option| option == key))
+        {
+            return Err(BusTextError::KnownByKernel { option });
+        }
         let twice = match key {
             CONTROLLER => block.replace(parse_block(value.unwrap_or(""))?).is_some(),
             PIPE => pipe.replace(parse_pipe(value.unwrap_or(""))?).is_some(),
@@ -122,19 +149,22 @@ fn parse_options(via: Via, options: Option<&str>) -> Result<MapSpec, BusTextErro
     if shared.is_some() && exclusive.is_some() {
         return Err(BusTextError::SharedOrExclusive);
     }
+    let is_door = matches!(via, Via::Door { .. });
     let missing = |option, example| BusTextError::Missing { option, example };
     let spec = MapSpec {
         // The default is the block that was supported first: texts without the option mean it.
         block: block.unwrap_or(Block::DEFAULT),
         via,
         reference_hz: reference_hz
+            .or(is_door.then_some(0))
             .ok_or_else(|| missing(REFERENCE_HZ, "the block's clock, as reference-hz=80M"))?,
         chip_selects: chip_selects
+            .or(is_door.then_some([const { None }; 4]))
             .ok_or_else(|| missing(CS, "a chip select, as cs=native0 or cs=gpio@0x30240000:9"))?,
         pipe,
         ignore_clock: ignore_clock.is_some(),
         poll_limit_us,
-        exclusive: exclusive.is_some(),
+        exclusive: exclusive.is_some() || is_door && shared.is_none(),
         lock: shared.or(exclusive).unwrap_or_default(),
         unsafe_shared: unsafe_shared.is_some(),
         nodes: nodes.unwrap_or_default(),
@@ -228,7 +258,7 @@ fn parse_lines(value: &str) -> Result<[Option<CsPin>; 4], BusTextError> {
 fn parse_line(text: &str) -> Result<CsPin, BusTextError> {
     let (place, active_high) = active_high(text);
     refuse_chip_number(CS, text, place)?;
-    let at = native(place).or_else(|| bank_pin(place));
+    let at = native(place).or_else(|| numbered(text)).or_else(|| bank_pin(place));
     let at = at.or_else(|| kernel_line(place).map(CsLineAt::Kernel));
     let expected = "a chip select: write native0, gpio@0x30240000:9 for line 9 of that bank through the kernel, or gpio@0x30240000.9 for its registers; several joined by +";
     let wrong = || BusTextError::Value { option: CS, value: text.to_owned(), expected };
@@ -281,6 +311,12 @@ fn refuse_chip_number(option: &'static str, text: &str, place: &str) -> Result<(
 fn native(text: &str) -> Option<CsLineAt> {
     let channel = decimal(text.strip_prefix("native")?)?.try_into().ok()?;
     Some(CsLineAt::Native { channel })
+}
+
+/// A chip select by its number in the device tree, which has its polarity too.
+fn numbered(text: &str) -> Option<CsLineAt> {
+    let line = decimal(text.strip_prefix("line")?)?.try_into().ok()?;
+    Some(CsLineAt::Door { line })
 }
 
 fn bank_pin(text: &str) -> Option<CsLineAt> {

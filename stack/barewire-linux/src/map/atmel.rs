@@ -54,7 +54,7 @@ pub(super) const FACTS: Facts = Facts {
 };
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedAtmel {
-    let Board { reference_hz, chip_selects, poll_limit_ns, pipe } = board;
+    let Board { reference_hz, chip_selects, poll_limit_ns, pipe, .. } = board;
     let chip_selects = parts.selects.table(chip_selects);
     let peripheral_select = PeripheralSelect::Fixed;
     let config = AtmelConfig { reference_hz, chip_selects, pipe, peripheral_select, poll_limit_ns };

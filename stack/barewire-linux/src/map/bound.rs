@@ -140,8 +140,18 @@ pub fn refuse_other_block(root: &Root, address: u64, wanted: Block) -> Result<()
 /// # Errors
 /// [`MapError::Bound`], with the command that unbinds the driver.
 pub fn refuse_if_bound(root: &Root, address: u64, len: u32) -> Result<(), MapError> {
+    refuse_rivals(root, address, len, None)
+}
+
+/// [`refuse_if_bound`], but for the driver `own`.
+pub(super) fn refuse_rivals(
+    root: &Root,
+    address: u64,
+    len: u32,
+    own: Option<&str>,
+) -> Result<(), MapError> {
     for device in devices_in(root, address, len) {
-        if let Some(driver) = device.rival() {
+        if let Some(driver) = device.rival().filter(|&driver| Some(driver) != own) {
             let driver = driver.to_owned();
             return Err(MapError::Bound { device: device.into(), driver });
         }

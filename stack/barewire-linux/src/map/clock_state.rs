@@ -183,7 +183,7 @@ pub enum ClockState {
     Enabled(KernelClock),
     /// The kernel counts no user of the clock: do not access the registers.
     Disabled(KernelClock),
-    /// The bus above the UIO device keeps it on.
+    /// The bus above the UIO device keeps it on, or the kernel module.
     Held,
     /// The bus above the UIO device keeps other clocks on than the controller's: do not access the registers.
     OtherHeld,

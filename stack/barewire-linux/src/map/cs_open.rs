@@ -1,7 +1,7 @@
 //! Requests, maps and holds what a controller's chip selects need.
 //!
 //! # Ordering
-//! 1. Request: lines of the kernel are requested first, by one request per chip.
+//! 1. Request: lines of the kernel are requested first, by one request per chip. Those of the kernel module's device need no request.
 //! 2. Hold: each bank whose registers will be written is mapped, then its lines are [held](hold).
 //!    Nothing is held of a bank that is `unsafe-shared`. Nor of one with set and clear registers, unless the bus is
 //!    exclusive: the kernel gives a line to one process only, and several may use the chip. There a
@@ -13,6 +13,7 @@ use barewire::controller::gpio::PinAt;
 
 use super::MapError;
 use super::cs::{Direct, Selects};
+use super::door::DoorLines;
 use super::facts::Facts;
 use super::spec::{CsLineAt, MapSpec};
 use crate::gpio::{CsFault, GpioChip, GpioError, Kernel, Lines, OpenChip, hold};
@@ -26,6 +27,7 @@ impl Selects {
         root: &Root,
         kernel: &dyn Kernel,
         spec: &MapSpec,
+        door: Option<DoorLines>,
         mut map: impl FnMut(u64) -> Result<MappedRegisters, MapError>,
     ) -> Result<Self, MapError> {
         let facts = spec.block.facts();
@@ -33,7 +35,8 @@ impl Selects {
         // Step 1: request the kernel's lines.
         let chips = Chips::open(root, kernel, spec)?;
         chips.refuse_both_ways(root, kernel, spec, facts)?;
-        let lines = chips.request()?;
+        let mut lines = chips.request()?;
+        let by_door = lines.len();
         // Step 2: map and hold each bank.
         let ours = !spec.unsafe_shared && (spec.exclusive || facts.written_whole);
         let mut direct: Vec<Direct> = Vec::new();
@@ -74,8 +77,15 @@ impl Selects {
                     let (chip, bit) = chips.place_of(&line.chip, line.offset);
                     PinAt { bank: (direct.len() + chip) as u8, bit }
                 }
+                Some(CsLineAt::Door { line }) => PinAt {
+                    bank: (direct.len() + by_door) as u8,
+                    bit: door.as_ref().map_or(0, |door| door.place_of(*line)),
+                },
                 Some(CsLineAt::Native { .. }) | None => PinAt::default(),
             };
+        }
+        if let Some(door) = door.filter(|door| !door.is_empty()) {
+            lines.push(Box::new(door));
         }
         Ok(Self { direct, kernel: lines, pins, fault: CsFault::default() })
     }

@@ -12,6 +12,7 @@ use crate::gpio::GpioError;
 use crate::rights::{Group, Remedy};
 use crate::root::Root;
 use crate::shared::{BusUser, SharedError, UserNames};
+use crate::soc;
 
 /// Why a device-tree node is not the one wanted. Its path is in all but the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,25 @@ pub enum MapError {
         claimed_by: Vec<String>,
         /// The bus to use instead.
         remedy: Option<String>,
+    },
+    /// Another program has the kernel module's device.
+    Taken {
+        /// The node.
+        path: String,
+    },
+    /// The kernel module's device has a block that this version does not know.
+    UnknownBlock {
+        /// The node.
+        path: String,
+        /// The block's name.
+        name: String,
+    },
+    /// The page of the registers has another block's too, which the kernel module gives to no program.
+    SharedPage {
+        /// The node.
+        path: String,
+        /// Bytes of a page.
+        page: usize,
     },
     /// A kernel driver is bound to the controller.
     Bound {
@@ -273,6 +293,10 @@ impl MapError {
     fn is_memory(path: &str) -> bool {
         path == "/dev/mem"
     }
+
+    fn is_door(path: &str) -> bool {
+        path.starts_with("/dev/barewire")
+    }
 }
 
 impl fmt::Display for MapError {
@@ -282,6 +306,12 @@ impl fmt::Display for MapError {
                 f,
                 "{path}: this kernel has none (CONFIG_DEVMEM is off): map the controller through UIO"
             ),
+            Self::NoSuchDevice { path, present } if present.is_empty() && Self::is_door(path) => {
+                write!(
+                    f,
+                    "{path}: no controller is bound to the kernel module's driver barewire-user: `barewire doctor` says how"
+                )
+            }
             Self::NoSuchDevice { path, present } if present.is_empty() => write!(
                 f,
                 "{path}: there is no UIO device on this machine: give the controller to UIO by a device-tree overlay and load uio_pdrv_genirq with of_id=generic-uio"
@@ -292,6 +322,8 @@ impl fmt::Display for MapError {
             Self::NoPermission { path, group } => {
                 let (matches, wanted) = if Self::is_memory(path) {
                     ("KERNEL==\"mem\"", "kmem")
+                } else if Self::is_door(path) {
+                    ("SUBSYSTEM==\"barewire\"", "spi")
                 } else {
                     ("SUBSYSTEM==\"uio\"", "uio")
                 };
@@ -320,6 +352,23 @@ impl fmt::Display for MapError {
             Self::NotPermitted { path, what } => write!(
                 f,
                 "{path} may not be {what}: the kernel forbids it to this process (a container, a security module?)"
+            ),
+            Self::Taken { path } => write!(
+                f,
+                "{path}: another program has it: end that program, or let both open it with `shared`"
+            ),
+            Self::UnknownBlock { path, name } => write!(
+                f,
+                "{path} is of a block {name:?}, which this version does not know: take the version that came with the kernel module"
+            ),
+            Self::SharedPage { path, page } => write!(
+                f,
+                "{path} may not be mapped: its page of {page} bytes has another block's registers too, which the kernel's log names (dmesg); use spidev"
+            ),
+            Self::Bound { device, driver } if driver == soc::DOOR_DRIVER => write!(
+                f,
+                "the controller at {:#x} is the kernel module's, which gives it to programs: use it as barewire:N (`barewire list` has the number)",
+                device.address
             ),
             Self::Bound { device, driver } => write!(
                 f,
@@ -461,6 +510,10 @@ impl fmt::Display for MapError {
             Self::NoSuchMap { path, index, count } => {
                 write!(f, "{path} has no map {index}: it has {count}, counted from 0")
             }
+            Self::NoInterrupt { path } if Self::is_door(path) => write!(
+                f,
+                "{path} has no interrupt to wait for: its node has none, or another driver shares the line (dmesg); leave poll-limit-us out"
+            ),
             Self::NoInterrupt { path } => write!(
                 f,
                 "{path} has no interrupt that can be waited for: give its device-tree node `interrupts` and let uio_pdrv_genirq drive it, or poll"
@@ -494,6 +547,8 @@ mod tests {
             ("/dev/uio0", Errno::NOENT, "of_id=generic-uio"),
             ("/dev/uio0", Errno::ACCESS, "SUBSYSTEM==\"uio\", GROUP=\"uio\""),
             ("/dev/uio0", Errno::PERM, "container"),
+            ("/dev/barewire0", Errno::NOENT, "barewire-user"),
+            ("/dev/barewire0", Errno::ACCESS, "SUBSYSTEM==\"barewire\", GROUP=\"spi\""),
             ("/dev/uio0", Errno::MFILE, "could not be opened"),
         ];
         for (path, errno, remedy) in cases {

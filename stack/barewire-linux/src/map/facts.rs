@@ -71,6 +71,8 @@ pub(super) struct Board {
     pub(super) chip_selects: [CsLine; 4],
     pub(super) poll_limit_ns: u32,
     pub(super) pipe: Pipe,
+    /// McSPI: MOSI is on SPIDAT\[0\].
+    pub(super) d0_sends: bool,
 }
 
 /// The parts of a controller.

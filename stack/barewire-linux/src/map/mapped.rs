@@ -8,7 +8,8 @@
 //! README, on taking a controller from the kernel and on pins.
 //!
 //! # Ordering
-//! 1. Check the specification; nothing is opened for an invalid one.
+//! 1. Check the specification; nothing is opened for an invalid one. The kernel module's device is asked what it is
+//!    ([`Via::Door`]), and the whole checked; steps 2 and 3 are then the kernel's.
 //! 2. Refuse a controller to which a kernel driver is bound, with the command that unbinds it. Also
 //!    refuse a controller that is another of the supported blocks according to the device tree, and
 //!    an address of `/dev/mem`, of the controller or of a GPIO bank, that is not the first of an enabled node of its kind
@@ -16,7 +17,7 @@
 //! 3. Examine its clock, by all evidence of [`clock`]. Refuse a clock that is off, because the
 //!    first access would hang the machine; a clock of unknown state; and a clock whose rate is not
 //!    the specification's. Each can be overridden ([`MapSpec::ignore_clock`]).
-//! 4. Open the lock between processes: beside others, or alone. From here on other openers see this one. Refuse a
+//! 4. Open the lock between processes: beside others, or alone; then take the kernel module's device. From here on other openers see this one. Refuse a
 //!    controller that a process has mapped without the lock, as far as `/proc` shows it.
 //! 5. Map only the pages needed: the block's, and those of the GPIO bank.
 //! 6. Request chip selects through the kernel, and hold lines of banks whose registers will be
@@ -67,13 +68,15 @@ use super::block::Block;
 use super::bound::Kind;
 use super::clock::{self, Clock, ClockState, Family};
 use super::cs::Selects;
+use super::door::{Claim, Door};
 use super::facts::{Board, Parts};
 use super::stranger::Search;
 use super::text::text;
-use super::{DevMem, LockAt, MapError, MapSpec, MappedInterrupt, Uio, Via, Watch, bound};
+use super::{CsPin, DevMem, LockAt, MapError, MapSpec, MappedInterrupt, Uio, Via, Watch, bound};
 use crate::gpio::{CharacterDevices, Kernel};
 use crate::root::Root;
 use crate::shared::{ChipLocks, SharedLock};
+use crate::soc::DOOR_DRIVER;
 use crate::sys::MappedRegisters;
 
 /// The map of a UIO device that is the controller: its node's first `reg`.
@@ -84,6 +87,7 @@ const UIO_CONTROLLER: u32 = 0;
 pub struct Mapped {
     pub(super) block: Block,
     pub(super) board: Board,
+    chip_selects: [Option<CsPin>; 4],
     address: u64,
     pub(super) parts: Parts,
     clock: Clock,
@@ -119,6 +123,8 @@ impl FirstRead<'_> {
 
 /// The file through which registers are mapped.
 enum Access {
+    /// The kernel module's device, and no other.
+    Door(Claim),
     /// A UIO device; `/dev/mem` too, if it is of use and may be opened.
     Uio(Uio, Option<DevMem>),
     Memory(DevMem),
@@ -167,6 +173,7 @@ impl Mapped {
     /// * [`MapError::Lock`] if the lock cannot be opened, another process holds the bus exclusively, or
     ///   this one wants it exclusively and others use it.
     /// * [`MapError::Stranger`] if a process uses the controller without the lock.
+    /// * [`MapError::Taken`], [`MapError::SharedPage`], [`MapError::UnknownBlock`] of the kernel module's device.
     /// * Other errors of [`Uio`] and [`DevMem`].
     pub fn open(root: &Root, spec: &MapSpec) -> Result<Self, MapError> {
         Self::open_with(root, spec, &CharacterDevices)
@@ -198,8 +205,17 @@ impl Mapped {
     ) -> Result<Self, MapError> {
         // Step 1: check the specification.
         spec.check().map_err(MapError::Spec)?;
+        let door = match &spec.via {
+            Via::Door { device } => Some(Door::ask(root, device)?),
+            _ => None,
+        };
+        let completed = door.as_ref().map(|door| door.complete(spec)).transpose();
+        let completed = completed.map_err(MapError::Spec)?;
+        let spec = completed.as_ref().unwrap_or(spec);
         let facts = spec.block.facts();
+        let own = door.is_some().then_some(DOOR_DRIVER);
         let (uio, address) = match &spec.via {
+            Via::Door { .. } => (None, door.as_ref().map_or(0, Door::registers_at)),
             Via::Uio { device } => {
                 let uio = Uio::open(root, device)?;
                 let address = uio.registers_at(UIO_CONTROLLER)?;
@@ -210,6 +226,8 @@ impl Mapped {
         // Step 2: refuse other devices first. A mistyped address may be a watchdog's, and no user
         // should be told to unbind that.
         match &uio {
+            // The module is bound to it.
+            None if door.is_some() => {}
             Some(_) => bound::refuse_other_block(root, address, spec.block)?,
             None => {
                 let wrong = bound::refuse_wrong_address(root, spec, address, Kind::Spi);
@@ -217,34 +235,54 @@ impl Mapped {
                 wrong.map_err(|error| at_base(error, spec, right))?;
             }
         }
-        bound::refuse_if_bound(root, address, facts.registers_len)?;
-        let watch = Watch::new(root, address, facts.registers_len);
+        bound::refuse_rivals(root, address, facts.registers_len, own)?;
+        let watch = Watch::new(root, address, facts.registers_len).beside(own);
         // Step 3: examine the clock. UIO does not need `/dev/mem`, but with it more is known.
-        let access = match uio {
-            None => Access::Memory(DevMem::open(root)?),
-            Some(uio) => {
+        let access = match (uio, &door) {
+            (None, None) => Some(Access::Memory(DevMem::open(root)?)),
+            (Some(uio), _) => {
                 let gate = Family::detect(root).and_then(|family| family.gate(address));
-                Access::Uio(uio, gate.and_then(|_| DevMem::open(root).ok()))
+                Some(Access::Uio(uio, gate.and_then(|_| DevMem::open(root).ok())))
             }
+            // Taken below, behind the lock.
+            (None, Some(_)) => None,
         };
-        let clock = look_at_clock(root, spec, address, &access)?;
+        let clock = match &access {
+            Some(access) => look_at_clock(root, spec, address, access)?,
+            None => Clock { state: ClockState::Held, rate: None },
+        };
         // Step 4: open the lock. If UIO has the controller too, its users may open the same one.
-        let uio_path = match &access {
-            Access::Uio(uio, _) => Some(uio.path().to_owned()),
-            Access::Memory(_) => Uio::find(root, address),
+        let path = match (&access, &door) {
+            (_, Some(door)) => Some(door.path().to_owned()),
+            (Some(Access::Uio(uio, _)), _) => Some(uio.path().to_owned()),
+            _ => Uio::find(root, address),
         };
-        let device = uio_path.as_deref().unwrap_or("/dev/mem");
+        let device = path.as_deref().unwrap_or("/dev/mem");
         let (lock, chips) = open_lock(root, spec, address, device)?;
-        let search = searches.then(|| Search::new(root, address, uio_path.clone(), &lock));
+        let access = match (access, &door) {
+            (Some(access), _) => access,
+            (None, Some(door)) => Access::Door(door.claim(root, spec)?),
+            (None, None) => unreachable!("one of the two is there"),
+        };
+        // The kernel gives a door to one program alone.
+        let searches = searches && !(door.is_some() && spec.exclusive);
+        let search = searches.then(|| Search::new(root, address, path.clone(), &lock));
         search.as_ref().map_or(Ok(()), Search::refuse)?;
         // Step 5: map the pages needed.
         let registers = match &access {
+            Access::Door(claim) => claim.map(facts.registers_len)?,
             Access::Uio(uio, _) => uio.map(UIO_CONTROLLER, facts.registers_len)?,
             Access::Memory(memory) => memory.map_controller(address, facts.registers_len)?,
         };
         // Step 6, and the banks' pages: request and hold lines.
-        let selects = Selects::open(root, kernel, spec, |at| map_bank(root, spec, &access, at))?;
+        let lines = match &access {
+            Access::Door(claim) => Some(claim.lines(&spec.chip_selects)),
+            _ => None,
+        };
+        let map = |at| map_bank(root, spec, &access, at);
+        let selects = Selects::open(root, kernel, spec, lines, map)?;
         let interrupt = match access {
+            Access::Door(claim) if spec.poll_limit_us.is_some() => claim.interrupt()?,
             Access::Uio(uio, _) if spec.poll_limit_us.is_some() => MappedInterrupt::of(uio)?,
             _ => MappedInterrupt::none(),
         };
@@ -253,11 +291,14 @@ impl Mapped {
             "the GPIO bank of a chip select is shared without protection (unsafe-shared): a write of the kernel to any other pin of it puts the chip select back to what it was when the kernel started".to_owned()
         });
         let watch = watch.searching(search).locked_by(lock.lock_file().map_err(MapError::Lock)?);
-        let (block, board) = (spec.block, spec.board());
+        let mut board = spec.board();
+        board.d0_sends = door.is_some_and(|door| door.d0_sends());
+        let (block, chip_selects) = (spec.block, spec.chip_selects.clone());
         let (watched, lock) = (Cell::new(false), Some(lock));
         Ok(Self {
             block,
             board,
+            chip_selects,
             address,
             parts,
             clock,
@@ -296,6 +337,12 @@ impl Mapped {
     #[must_use]
     pub fn silent_watch(&self) -> Watch {
         self.watch.clone()
+    }
+
+    /// Its chip selects, by number: the specification's, or those that the kernel told.
+    #[must_use]
+    pub fn chip_selects(&self) -> &[Option<CsPin>; 4] {
+        &self.chip_selects
     }
 
     /// The state of the controller's clock.
@@ -353,6 +400,7 @@ fn look_at_clock(
     access: &Access,
 ) -> Result<Clock, MapError> {
     let (memory, uio) = match access {
+        Access::Door(_) => (None, None),
         Access::Uio(uio, memory) => (memory.as_ref(), uio.path().strip_prefix("/dev/")),
         Access::Memory(memory) => (Some(memory), None),
     };
@@ -410,6 +458,7 @@ fn map_bank(
     let len = spec.block.facts().bank_len;
     let uio = match access {
         Access::Memory(memory) => return map_bank_in(root, spec, memory, address, len),
+        Access::Door(_) => return map_bank_in(root, spec, &DevMem::open(root)?, address, len),
         Access::Uio(uio, _) => uio,
     };
     if let Some(map) = uio.maps().iter().find(|map| map.registers_at() == address) {

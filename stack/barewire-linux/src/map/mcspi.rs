@@ -57,9 +57,9 @@ pub(super) const FACTS: Facts = Facts {
 };
 
 pub(super) fn start(parts: Parts, board: Board) -> MappedMcspi {
-    let Board { reference_hz, chip_selects, poll_limit_ns, .. } = board;
+    let Board { reference_hz, chip_selects, poll_limit_ns, d0_sends, .. } = board;
     let chip_selects = parts.selects.table(chip_selects);
-    let config = McspiConfig { reference_hz, chip_selects, d0_sends: false, poll_limit_ns };
+    let config = McspiConfig { reference_hz, chip_selects, d0_sends, poll_limit_ns };
     let gpio = parts.selects.start(|bank, _| OmapGpio::new(bank.known()));
     Mcspi::new(parts.registers.known(), gpio, Monotonic::new(), config)
         .with_interrupt(parts.interrupt)

@@ -10,8 +10,9 @@
 //! |---|---|---|
 //! | [`Uio`] | a device-tree node that UIO drives; permission for `/dev/uioN` | registers and the interrupt |
 //! | [`DevMem`] | `/dev/mem`, `CAP_SYS_RAWIO` | registers |
+//! | [`Via::Door`] | the controller bound to this project's kernel module; permission for `/dev/barewireN` | registers, the interrupt, GPIO chip selects; its clock runs |
 //!
-//! Both map only the pages that contain a block, and both refuse a controller to which a kernel
+//! The first two map only the pages that contain a block, and both refuse a controller to which a kernel
 //! driver is bound ([`bound`]): two drivers on one FIFO lose words. Nothing prevents the kernel's
 //! driver from being bound later; a [`Watch`] notices it. Once that driver is unbound, the kernel
 //! has no user of the controller's clock, and a gated block does not answer: an access ends in a
@@ -63,6 +64,7 @@ mod cs;
 mod cs_open;
 pub(crate) mod device;
 mod devmem;
+pub(crate) mod door;
 pub mod dw_ssi;
 pub mod ecspi;
 mod error;

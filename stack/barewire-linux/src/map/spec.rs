@@ -18,6 +18,12 @@ pub enum Via {
         /// Its node, as `uio0` or `/dev/uio0`.
         device: String,
     },
+    /// The kernel module's driver `barewire-user`, which says what the controller is: [`MapSpec::block`],
+    /// [`MapSpec::reference_hz`], and the chip selects if there are none.
+    Door {
+        /// Its node, as `barewire0`.
+        device: String,
+    },
     /// `/dev/mem`.
     DevMem {
         /// The address of the controller's registers.
@@ -58,6 +64,12 @@ pub enum CsLineAt {
     },
     /// A GPIO line driven through the kernel, of any GPIO chip.
     Kernel(GpioLine),
+    /// A chip select of the device tree, by its number: a native line, or a GPIO that the kernel module drives. For
+    /// [`Via::Door`] only.
+    Door {
+        /// The number, from 0.
+        line: u8,
+    },
 }
 
 /// The location of the lock between the processes that use a controller.
@@ -138,6 +150,13 @@ pub enum SpecError {
         /// The other.
         second: usize,
     },
+    /// The device tree has no such chip select.
+    NoSuchSelect {
+        /// The number asked for.
+        line: u8,
+    },
+    /// A chip select by its number in the device tree is for `/dev/barewireN`.
+    NotByNumber,
     /// Registers of GPIO banks should be shared, but drive no chip select.
     NoBankToShare,
     /// The reference clock is 0 Hz.
@@ -187,6 +206,13 @@ impl fmt::Display for SpecError {
             Self::SameLine { first, second } => {
                 write!(f, "chip selects {first} and {second} are the same line: name each line once")
             }
+            Self::NoSuchSelect { line } => write!(
+                f,
+                "the controller's device-tree node has no chip select {line}: neither a GPIO in cs-gpios nor a chip there; leave cs out for those that it has"
+            ),
+            Self::NotByNumber => f.write_str(
+                "line0 is a chip select of the device tree, which the kernel module drives: it is for barewire:N; write native0 or gpio@0xBANK:PIN",
+            ),
             Self::NoBankToShare => f.write_str(
                 "unsafe-shared is for chip selects by a bank's registers (gpio@0xBANK.PIN), and there is none: leave it out",
             ),
@@ -259,20 +285,27 @@ impl MapSpec {
     /// # Errors
     /// Every variant of [`SpecError`].
     pub fn check(&self) -> Result<(), SpecError> {
+        if let Some(us) = self.poll_limit_us.filter(|&us| us > Self::POLL_LIMIT_US_MAX) {
+            return Err(SpecError::PollLimit { us });
+        }
+        if self.is_incomplete() {
+            return self.check_same();
+        }
         if self.reference_hz == 0 {
             return Err(SpecError::ReferenceHzZero);
         }
         if self.pipe.is_some() && !self.block.facts().has_pipe {
             return Err(SpecError::Pipe { block: self.block });
         }
-        match (self.poll_limit_us, &self.via) {
-            (Some(_), Via::DevMem { .. }) => return Err(SpecError::NoInterrupt),
-            (Some(us), _) if us > Self::POLL_LIMIT_US_MAX => {
-                return Err(SpecError::PollLimit { us });
-            }
-            _ => {}
+        if self.poll_limit_us.is_some() && matches!(self.via, Via::DevMem { .. }) {
+            return Err(SpecError::NoInterrupt);
         }
         self.check_lines()
+    }
+
+    /// Whether the kernel is still to be asked what the controller is.
+    fn is_incomplete(&self) -> bool {
+        matches!(self.via, Via::Door { .. }) && self.reference_hz == 0
     }
 
     fn check_lines(&self) -> Result<(), SpecError> {
@@ -287,7 +320,10 @@ impl MapSpec {
                 CsLineAt::Gpio { bit, .. } if bit >= facts.bank_pins => {
                     return Err(SpecError::Pin { bit, last: facts.bank_pins - 1 });
                 }
-                CsLineAt::Gpio { .. } | CsLineAt::Kernel(_) => {}
+                CsLineAt::Door { .. } if !matches!(self.via, Via::Door { .. }) => {
+                    return Err(SpecError::NotByNumber);
+                }
+                CsLineAt::Gpio { .. } | CsLineAt::Kernel(_) | CsLineAt::Door { .. } => {}
             }
         }
         self.check_same()?;
@@ -395,15 +431,19 @@ impl MapSpec {
             chip_selects,
             poll_limit_ns: self.poll_limit_us.map_or(ALWAYS_POLL, |us| us * 1_000),
             pipe: self.pipe.unwrap_or(Pipe::WaitDataRead),
+            d0_sends: false,
         }
     }
 }
 
-/// The bus's text without its options: `uio:uio0`, `mem:0x30820000`.
+/// The bus's text without its options: `uio:uio0`, `barewire:0`, `mem:0x30820000`.
 impl fmt::Display for MapSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.via {
             Via::Uio { device } => write!(f, "uio:{device}"),
+            Via::Door { device } => {
+                write!(f, "barewire:{}", device.strip_prefix("barewire").unwrap_or(device))
+            }
             Via::DevMem { address } => write!(f, "mem:{address:#x}"),
         }
     }

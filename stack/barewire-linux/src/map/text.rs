@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use barewire::controller::atmel::Pipe;
 
-use super::{Block, CsLineAt, CsPin, LockAt, MapSpec};
+use super::{Block, CsLineAt, CsPin, LockAt, MapSpec, Via};
 use crate::gpio::GpioChip;
 
 pub(crate) const CONTROLLER: &str = "controller";
@@ -38,12 +38,14 @@ pub(crate) const PIPES: [(&str, Pipe); 3] = [
     ("two-words", Pipe::TwoWords),
 ];
 
-/// The bus as text for a command line, beginning with `mem:` or `uio:`, with every option that
+/// The bus as text for a command line, beginning with `mem:`, `uio:` or `barewire:`, with every option that
 /// differs from its default. Gaps between chip selects are closed, because the text cannot express
 /// them.
 #[must_use]
 pub fn text(spec: &MapSpec) -> String {
     let mut text = spec.to_string();
+    // What the kernel says is no part of the text.
+    let is_door = matches!(spec.via, Via::Door { .. });
     let mut option = |name: &str, value: &str| {
         text.push(',');
         text.push_str(name);
@@ -52,12 +54,16 @@ pub fn text(spec: &MapSpec) -> String {
             text.push_str(value);
         }
     };
-    if spec.block != Block::DEFAULT {
+    if spec.block != Block::DEFAULT && !is_door {
         option(CONTROLLER, spec.block.name());
     }
-    option(REFERENCE_HZ, &hertz(spec.reference_hz));
+    if !is_door {
+        option(REFERENCE_HZ, &hertz(spec.reference_hz));
+    }
     let lines: Vec<String> = spec.chip_selects.iter().flatten().map(line).collect();
-    option(CS, &lines.join("+"));
+    if !lines.is_empty() {
+        option(CS, &lines.join("+"));
+    }
     if let Some(pipe) = spec.pipe {
         if let Some((name, _)) = PIPES.iter().find(|(_, other)| *other == pipe) {
             option(PIPE, name);
@@ -71,7 +77,7 @@ pub fn text(spec: &MapSpec) -> String {
     }
     let key = if spec.exclusive { EXCLUSIVE } else { SHARED };
     match &spec.lock {
-        LockAt::Default if !spec.exclusive => {}
+        LockAt::Default if spec.exclusive == is_door => {}
         LockAt::Default => option(key, ""),
         LockAt::File(path) => option(key, &path.display().to_string()),
     }
@@ -97,6 +103,8 @@ fn hertz(hz: u32) -> String {
 fn line(pin: &CsPin) -> String {
     let mut text = match &pin.at {
         CsLineAt::Native { channel } => format!("native{channel}"),
+        // With the polarity that the device tree has.
+        CsLineAt::Door { line } => return format!("line{line}"),
         CsLineAt::Gpio { address, bit } => format!("gpio@{address:#x}.{bit}"),
         CsLineAt::Kernel(line) => match &line.chip {
             GpioChip::At(address) => format!("gpio@{address:#x}:{}", line.offset),
@@ -112,7 +120,7 @@ fn line(pin: &CsPin) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bus_text::{parse_mem, parse_uio};
+    use crate::bus_text::{parse_door, parse_mem, parse_uio};
 
     #[test]
     fn what_is_written_reads_as_what_it_was() {
@@ -122,11 +130,16 @@ mod tests {
             "mem:0x3f203000,controller=bcm2835,reference-hz=400M,cs=native0,node=i2s@7e203000+none",
             "mem:0xf0004000,controller=atmel,reference-hz=66666666,cs=native3,pipe=one-word,exclusive",
             "mem:0x30820000,reference-hz=80M,cs=native0,exclusive=/run/x",
+            "barewire:0",
+            "barewire:3,cs=line1+native0+gpio@pca9535:3:high,poll-limit-us=5,shared",
+            "barewire:0,pipe=one-word,shared=/run/x",
+            "barewire:0,exclusive=/run/x",
             "uio:uio0,reference-hz=24M,cs=gpio@pca9535:3+gpio@0x30240000:40,poll-limit-us=0",
             "uio:uio12,controller=bcm2835,reference-hz=400M,cs=gpio@0x3f200000.8,ignore-clock,poll-limit-us=5,shared=/run/x,unsafe-shared",
         ] {
             let read = |bus: &str| match bus.split_once(':') {
                 Some(("mem", rest)) => parse_mem(rest),
+                Some(("barewire", rest)) => parse_door(rest),
                 Some((_, rest)) => parse_uio(rest),
                 None => unreachable!("all have a kind"),
             };

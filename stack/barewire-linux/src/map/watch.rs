@@ -42,6 +42,8 @@ pub struct Watch {
     fault: CsFault,
     search: Option<Search>,
     lock: Option<LockFile>,
+    /// The kernel's driver that is to be bound.
+    own: Option<&'static str>,
 }
 
 impl Watch {
@@ -69,7 +71,13 @@ impl Watch {
             fault: CsFault::default(),
             search: None,
             lock: None,
+            own: None,
         }
+    }
+
+    /// Takes the driver `own` for what gives the controller to this process, and its absence for the end.
+    pub(super) fn beside(self, own: Option<&'static str>) -> Self {
+        Self { own, ..self }
     }
 
     /// Watches the lock's file too.
@@ -107,7 +115,7 @@ impl Watch {
     pub fn final_check(&self) -> Result<(), MapError> {
         self.still_ours()?;
         let mut now = devices_in(&self.root, self.address, self.len).into_iter();
-        match now.find_map(|device| Some((device.rival()?.to_owned(), device))) {
+        match now.find_map(|device| Some((self.rival(&device)?.to_owned(), device))) {
             Some((driver, device)) => {
                 Err(MapError::TakenBack { device: device.into(), driver: Some(driver) })
             }
@@ -115,13 +123,18 @@ impl Watch {
         }
     }
 
+    fn rival<'d>(&self, device: &'d PlatformDevice) -> Option<&'d str> {
+        device.rival().filter(|&driver| Some(driver) != self.own)
+    }
+
     fn look(&self, device: &PlatformDevice, begun: Option<SystemTime>) -> Result<(), MapError> {
         let directory = device.directory();
         let driver = self.root.link_name(format!("{directory}/driver"));
         let now = PlatformDevice { driver, ..device.clone() };
         let modified = fs::metadata(self.root.path(&directory)).and_then(|it| it.modified()).ok();
-        let rival = now.rival().map(str::to_owned);
-        if rival.is_none() && (begun.is_none() || modified == begun) {
+        let rival = self.rival(&now).map(str::to_owned);
+        let is_gone = self.own.is_some() && self.own != now.driver.as_deref();
+        if rival.is_none() && !is_gone && (begun.is_none() || modified == begun) {
             return Ok(());
         }
         Err(MapError::TakenBack { device: now.into(), driver: rival })

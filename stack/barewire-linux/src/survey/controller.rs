@@ -10,6 +10,7 @@ use crate::map::Block;
 use crate::map::Uio;
 use crate::map::clock::{self, Clock};
 use crate::map::device::{PlatformDevice, bus_number, devices_in, spi_controllers};
+use crate::map::door;
 use crate::node;
 use crate::root::{Root, number};
 use crate::spidev;
@@ -54,6 +55,8 @@ pub struct Controller {
     /// Other devices with registers in the same pages. A mapping covers whole pages, so a user who
     /// may map the controller can drive them too.
     pub neighbours: Vec<String>,
+    /// The kernel module's device, if its driver `barewire-user` has the controller.
+    pub door: Option<Access>,
     /// The UIO device with its registers.
     pub uio: Option<UioNode>,
     /// Processes that have its registers mapped, by UIO or `/dev/mem`, as far as can be seen.
@@ -150,8 +153,13 @@ impl Controller {
                 .unwrap_or_default(),
             neighbours: base.map(|_| neighbours(root, &device)).unwrap_or_default(),
             mapped_by: base
-                .map(|_| mapped_by(mappings, device.range(), uio.as_ref()))
+                .map(|address| {
+                    let node = uio.as_ref().map(|uio| uio.access.path.clone());
+                    let node = node.or_else(|| door::at(root, address));
+                    mapped_by(mappings, device.range(), node.as_deref())
+                })
                 .unwrap_or_default(),
+            door: base.and_then(|address| door_at(root, address)),
             uio,
             device,
         }
@@ -208,6 +216,11 @@ impl Pins {
         }
         if owned.is_empty() { Self::None } else { Self::Owned(owned) }
     }
+}
+
+fn door_at(root: &Root, address: u64) -> Option<Access> {
+    let path = door::at(root, address)?;
+    Some(Access::of(root, &path).unwrap_or(Access { path, allowed: false, group: None }))
 }
 
 impl UioNode {
@@ -297,19 +310,19 @@ fn mappings(root: &Root) -> Vec<(u32, String)> {
 fn mapped_by(
     mappings: &[(u32, String)],
     (first, last): (u64, u64),
-    uio: Option<&UioNode>,
+    node: Option<&str>,
 ) -> Vec<u32> {
-    let maps = mappings.iter().filter(|(_, line)| maps_range(line, first, last, uio));
+    let maps = mappings.iter().filter(|(_, line)| maps_range(line, first, last, node));
     let mut processes: Vec<u32> = maps.map(|(process, _)| *process).collect();
     processes.dedup();
     processes
 }
 
-/// Whether a line of `/proc/PID/maps` maps the range of `/dev/mem`, or the UIO device.
-fn maps_range(line: &str, first: u64, last: u64, uio: Option<&UioNode>) -> bool {
+/// Whether a line of `/proc/PID/maps` maps the range of `/dev/mem`, or the node of the controller alone.
+fn maps_range(line: &str, first: u64, last: u64, node: Option<&str>) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [range, _, offset, _, _, path] = words[..] else { return false };
-    if uio.is_some_and(|uio| uio.access.path == path) {
+    if node == Some(path) {
         return true;
     }
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -331,10 +344,8 @@ mod tests {
         assert!(maps_range(line, 0x3082_0000, 0x3082_ffff, None));
         assert!(!maps_range(line, 0x3083_0000, 0x3083_ffff, None));
         assert!(!maps_range("ffff9000-ffffa000 rw-p 00000000 00:00 0", 0, u64::MAX, None));
-        let access = Access { path: "/dev/uio0".into(), allowed: true, group: None };
-        let uio = UioNode { access, keeps_clock: false, events: None };
         let line = "ffff9000-ffffa000 rw-s 00000000 00:05 9 /dev/uio0";
-        assert!(maps_range(line, 0x3082_0000, 0x3082_ffff, Some(&uio)));
+        assert!(maps_range(line, 0x3082_0000, 0x3082_ffff, Some("/dev/uio0")));
         assert!(!maps_range(line, 0x3082_0000, 0x3082_ffff, None));
     }
 }

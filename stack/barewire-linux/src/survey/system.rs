@@ -1,5 +1,6 @@
 //! The board and its kernel: their names and versions, and which of the kernel's drivers are there.
 
+use crate::map::door;
 use crate::release;
 use crate::root::Root;
 
@@ -20,6 +21,10 @@ pub struct Machine {
     pub uio: Driver,
     /// The devices that it has. Its parameter `of_id`, the `compatible` that it takes, cannot be read.
     pub uio_devices: Vec<String>,
+    /// This project's kernel module.
+    pub module: Driver,
+    /// The devices that it gives to programs, as `barewire0`.
+    pub doors: Vec<String>,
     /// The driver of `/dev/spidevB.C`.
     pub spidev: Driver,
     /// Bytes of spidev's buffers, if the driver is there.
@@ -86,6 +91,8 @@ impl Machine {
             iomem_relaxed: text("/proc/cmdline").split_whitespace().any(|it| it == "iomem=relaxed"),
             uio: Driver::of(root, UIO_DRIVER, "uio_pdrv_genirq"),
             uio_devices: uio_devices(root),
+            module: Driver::of(root, "/sys/module/barewire", "barewire"),
+            doors: root.names(door::CLASS),
             spidev: Driver::of(root, "/sys/bus/spi/drivers/spidev", "spidev"),
             bufsiz: bufsiz.and_then(|text| crate::root::number(&text)),
             debugfs: !root.names("/sys/kernel/debug").is_empty(),

@@ -17,8 +17,9 @@ pub(super) fn programs(dirs: &Dirs, arch: Arch) -> Result<Files, String> {
         ("bin/spibench".into(), build::marked(dirs, arch, "spibench")?),
         ("module-lib.sh".into(), dirs.source("module-lib.sh")),
         ("module-api.sh".into(), dirs.source("module-api.sh")),
+        ("module-door.sh".into(), dirs.source("module-door.sh")),
     ];
-    for source in ["spimessage.c", "spichecks.c", "mtdpart.c", abi] {
+    for source in ["spimessage.c", "spichecks.c", "mtdpart.c", "doorcheck.c", abi] {
         let source = dirs.source(source);
         let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let out = dirs.made(&format!("static-{}", arch.linux()), &name)?;

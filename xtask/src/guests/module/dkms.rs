@@ -54,11 +54,15 @@ pub(super) fn module(
     if !installed.is_file() {
         return Err(format!("DKMS built no module for {}: {}", kernel.version, log.display()));
     }
+    let rule = root.path.join("usr/lib/udev/rules.d/60-barewire-dkms.rules");
+    if !rule.is_file() {
+        return Err("the package has no rule for udev".into());
+    }
     fs::copy(&installed, &kept).map_err(|e| format!("cannot write {}: {e}", kept.display()))?;
     root.is_licensed(&kept)?;
     root.dpkg(&["--purge"], Path::new("barewire-dkms"), &log)?;
     let sources = root.path.join("usr/src");
-    for left in [&installed, &root.path.join("var/lib/dkms").join(MODULE)] {
+    for left in [&installed, &rule, &root.path.join("var/lib/dkms").join(MODULE)] {
         if left.exists() {
             return Err(format!("the removed package left {}", left.display()));
         }

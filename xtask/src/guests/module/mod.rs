@@ -16,6 +16,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::board::{Arch, Flavour};
 use super::boot::Files;
+use super::build::commands;
 use super::{Job, Results, choice, guest_needs, table};
 use crate::check::{Check, Verdict, is_blessing};
 use crate::child::Task;
@@ -23,7 +24,7 @@ use crate::context::{self, Context, Outcome, Stop};
 
 use crate::needs::{self, Need};
 use crate::report::End;
-use crate::static_build::{KERNEL_ARM64, KERNEL_ARMHF};
+use crate::static_build::{ARM64, ARMHF, KERNEL_ARM64, KERNEL_ARMHF};
 use crate::step::{Lane, Step};
 use counts::{Kind, Pairs};
 
@@ -38,8 +39,13 @@ pub(crate) const STEP: Step = Step {
     about: "the kernel module in place of Linux's drivers",
     lane: Lane::Apart,
     minutes: 9,
-    needs: guest_needs![Need::Target(KERNEL_ARM64), Need::Target(KERNEL_ARMHF)],
-    paths: &["kernel/", "stack/barewire/", "guests/", "xtask/src/guests/"],
+    needs: guest_needs![
+        Need::Target(KERNEL_ARM64),
+        Need::Target(KERNEL_ARMHF),
+        Need::Target(ARM64),
+        Need::Target(ARMHF),
+    ],
+    paths: &["kernel/", "stack/", "guests/", "xtask/src/guests/"],
     run: step,
 };
 
@@ -159,7 +165,12 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
         let of = |&arch: &Arch| -> Result<_, String> {
             Ok((arch, build::rust(dirs, arch, PROVOKE)?, build::programs(dirs, arch)?))
         };
-        let arches = arches.iter().map(of).collect::<Result<_, _>>()?;
+        let mut arches = arches.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+        say("building the command");
+        let targets: Vec<Arch> = arches.iter().map(|&(arch, ..)| arch).collect();
+        for ((_, _, files), command) in arches.iter_mut().zip(commands(dirs, &targets)?) {
+            files.push(("bin/barewire".into(), command));
+        }
         Ok(Built { package: dkms::packed(dirs)?, arches })
     };
     let (dirs, mut results) = super::boots(

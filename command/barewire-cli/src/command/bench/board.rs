@@ -19,7 +19,7 @@ use barewire::chip::spi_nor::SpiNor;
 use barewire::controller::Controller;
 use barewire::spi::{Mode, Settings, Transfer};
 use barewire_linux::Monotonic;
-use barewire_linux::map::{CsLineAt, MapSpec, MappedUser};
+use barewire_linux::map::{CsLineAt, CsPin, MapSpec, MappedUser};
 use barewire_linux::shared::{ProcessShared, SharedLock};
 use barewire_linux::spidev::Spidev;
 use serde::Serialize;
@@ -320,13 +320,13 @@ fn time_sync<C: Controller>(
 
 fn time_mapped(spec: &MapSpec, options: &Options) -> Result<Report, Failure> {
     let mut report = Report::of(spec.to_string(), options.rounds);
-    let line = spec.chip_selects.get(usize::from(options.cs)).and_then(Option::as_ref);
+    let mut mapped = barewire_open::map(spec, &mut |text| note!("{text}"))?;
+    let line = mapped.chip_selects().get(usize::from(options.cs)).and_then(Option::as_ref);
     let active_high = line.is_some_and(|line| line.active_high);
     let mode = if active_high { Mode::CS_HIGH } else { Mode::default() };
     let settings = Settings::new(options.cs, options.speed_hz).with_mode(mode);
-    let by_kernel = line.is_some_and(|line| matches!(line.at, CsLineAt::Kernel(_)));
-    let syscalls = if by_kernel { 2 } else { 0 };
-    let mut mapped = barewire_open::map(spec, &mut |text| note!("{text}"))?;
+    let is_called = |line: &CsPin| matches!(line.at, CsLineAt::Kernel(_) | CsLineAt::Door { .. });
+    let syscalls = if line.is_some_and(is_called) { 2 } else { 0 };
     let lock = mapped.take_lock();
     let is_shared = lock.is_some();
     let watch = mapped.silent_watch();

@@ -82,7 +82,9 @@ fn of_clock(controller: &Controller, clock: &Clock) -> Finding {
         None => "rate unknown".into(),
     };
     let keeps = controller.uio.as_ref().is_some_and(|uio| uio.keeps_clock);
+    let keeps_door = controller.door.is_some();
     let (level, state) = match &clock.state {
+        _ if keeps_door => (Level::Ok, "on while a program has it open".to_owned()),
         _ if keeps => (Level::Ok, "on while the UIO device is open".to_owned()),
         ClockState::Always => (Level::Ok, "never switched off".to_owned()),
         ClockState::Unknown if controller.device.rival().is_some() => {

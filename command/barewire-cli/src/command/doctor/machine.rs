@@ -11,7 +11,12 @@ const SLOW_WAKE_US: u64 = 50;
 
 pub(super) fn findings(survey: &Survey, config: Option<&str>) -> Vec<Finding> {
     let Survey { machine, rights, processor, .. } = survey;
-    let mut findings = vec![spidev(machine), uio(machine, config), memory(machine, rights, config)];
+    let mut findings = vec![
+        spidev(machine),
+        module(machine),
+        uio(machine, config),
+        memory(machine, rights, config),
+    ];
     findings.extend(debugfs(machine, rights));
     findings.push(real_time(rights, processor));
     findings.extend(governors(processor));
@@ -35,6 +40,34 @@ fn spidev(machine: &Machine) -> Finding {
         (Driver::Missing, _) => {
             Finding::new(Level::Note, about, "not in this kernel (CONFIG_SPI_SPIDEV)")
         }
+    }
+}
+
+fn module(machine: &Machine) -> Finding {
+    let about = "kernel module";
+    match machine.module {
+        Driver::Loaded if !machine.doors.is_empty() => {
+            let doors: Vec<String> =
+                machine.doors.iter().map(|name| format!("/dev/{name}")).collect();
+            let text = format!("barewire gives {} to programs", doors.join(", "));
+            Finding::new(Level::Ok, about, text)
+        }
+        Driver::Loaded => Finding::new(Level::Ok, about, "barewire is loaded"),
+        Driver::Module => Finding::new(
+            Level::Ok,
+            about,
+            "barewire is there and not loaded: it can give controllers to programs, without UIO and without an overlay",
+        ),
+        Driver::Missing => Finding::new(
+            Level::Note,
+            about,
+            "barewire is not installed: it gives controllers to programs, without UIO and without an overlay (docs/kernel.md)",
+        )
+        .with(
+            Step::new("install it, with the kernel's headers (`cargo xtask dist dkms` makes the package)")
+                .run("apt install ./barewire-dkms_*_all.deb linux-headers-$(uname -r)")
+                .undone_by("apt remove barewire-dkms"),
+        ),
     }
 }
 

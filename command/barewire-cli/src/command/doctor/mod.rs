@@ -17,9 +17,9 @@ mod registers;
 mod report;
 mod spidev;
 
-use barewire_linux::bus_text::{parse_mem, parse_uio};
+use barewire_linux::bus_text::{parse_door, parse_mem, parse_uio};
 use barewire_linux::map::{MapSpec, Via};
-use barewire_linux::survey::{Controller, Survey};
+use barewire_linux::survey::{Access, Controller, Survey};
 use barewire_linux::{Root, bus_text};
 
 pub(crate) use facts::waits;
@@ -154,8 +154,12 @@ impl Report {
                         || closed && number.is_some() && controller.kernel_bus == number
                 });
             }
-            "mem" | "uio" => {
-                let parsed = if kind == "mem" { parse_mem(rest) } else { parse_uio(rest) };
+            "mem" | "uio" | "barewire" => {
+                let parsed = match kind {
+                    "mem" => parse_mem(rest),
+                    "uio" => parse_uio(rest),
+                    _ => parse_door(rest),
+                };
                 let spec = parsed.map_err(|error| Failure::Usage(error.to_string()))?;
                 let name = place(survey, &spec);
                 report.keep(|controller, way| way.kind == kind && name == Some(&controller.name));
@@ -163,7 +167,7 @@ impl Report {
             }
             _ => {
                 return Err(Failure::Usage(format!(
-                    "{bus} is no bus: write spidev:/dev/spidevB.C, uio:uioN, mem:0xADDRESS, or none to see all"
+                    "{bus} is no bus: write spidev:/dev/spidevB.C, barewire:N, uio:uioN, mem:0xADDRESS, or none to see all"
                 )));
             }
         }
@@ -203,6 +207,10 @@ impl Report {
                     "{address:#x} is how the manual's bus numbers it; the processor sees it at {:#x}",
                     found.device.address
                 ));
+            }
+            // The kernel says all of it.
+            if let Via::Door { .. } = spec.via {
+                continue;
             }
             if found.block().is_some_and(|block| block != spec.block) {
                 problem(format!(
@@ -245,6 +253,10 @@ fn place<'s>(survey: &'s Survey, spec: &MapSpec) -> Option<&'s String> {
             let wanted = device.strip_prefix("/dev/").unwrap_or(device);
             controller.uio.as_ref().is_some_and(|uio| uio.name() == wanted)
         }
+        Via::Door { device } => {
+            let is_it = |door: &Access| door.path.strip_prefix("/dev/") == Some(device);
+            controller.door.as_ref().is_some_and(is_it)
+        }
         Via::DevMem { address } => {
             controller.device.address == *address || controller.bus_address == Some(*address)
         }
@@ -255,7 +267,10 @@ fn place<'s>(survey: &'s Survey, spec: &MapSpec) -> Option<&'s String> {
 impl report::Controller {
     fn of(survey: &Survey, controller: &Controller) -> Self {
         let mut ways = spidev::ways(&survey.machine, controller);
-        ways.extend(registers::ways(survey, controller));
+        let (doors, others): (Vec<_>, Vec<_>) =
+            registers::ways(survey, controller).into_iter().partition(|way| way.kind == "barewire");
+        ways.splice(0..0, doors);
+        ways.extend(others);
         lines::close(controller, &mut ways);
         refused::close(controller, &mut ways);
         Self {

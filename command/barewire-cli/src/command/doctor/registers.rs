@@ -1,4 +1,4 @@
-//! The ways to a controller's registers: UIO, and `/dev/mem` where nothing stops its clock.
+//! The ways to a controller's registers: this project's kernel module, UIO, and `/dev/mem` where nothing stops its clock.
 //!
 //! No command that is printed here unbinds a driver while a chip on the bus has one: its flash,
 //! network or regulator would go with it. None writes a clock's register.
@@ -8,7 +8,7 @@ use barewire_linux::gpio::{GpioChip, GpioLine};
 use barewire_linux::map::clock::ClockState;
 use barewire_linux::map::{Block, CsLineAt, CsPin, MapSpec, Via};
 use barewire_linux::survey::{
-    Capability, Controller, Driver, Machine, Rights, Select, SelectAt, Survey, UioNode,
+    Access, Capability, Controller, Driver, Machine, Rights, Select, SelectAt, Survey, UioNode,
 };
 
 use super::board::Board;
@@ -22,15 +22,91 @@ pub(super) fn ways(survey: &Survey, controller: &Controller) -> Vec<Way> {
         return Vec::new();
     };
     let Survey { machine, rights, .. } = survey;
+    if let Some(node) = &controller.door {
+        return vec![by_door(controller, node)];
+    }
     let uio = match &controller.uio {
         Some(node) => by_uio(controller, block, node, rights),
         None => by_overlay(machine, controller),
     };
     let mut ways = vec![uio];
+    if machine.module != Driver::Missing && controller.uio.is_none() {
+        ways.insert(0, to_door(machine, controller));
+    }
     if controller.uio.is_none() {
         ways.push(by_memory(machine, controller, block, rights));
     }
     ways
+}
+
+/// The kernel module has it, and gives it to programs.
+fn by_door(controller: &Controller, node: &Access) -> Way {
+    let mut way = Way::new("barewire");
+    let number = node.path.trim_start_matches("/dev/barewire");
+    name_door(&mut way, controller, number);
+    if !controller.neighbours.is_empty() {
+        way.obstacles.push(shared_page(controller));
+    }
+    if !node.allowed {
+        way.steps.push(permission(node, "SUBSYSTEM==\"barewire\"", "spi"));
+    }
+    way.ready = way.obstacles.is_empty() && way.steps.is_empty();
+    way
+}
+
+/// Where the module is there and has not got the controller.
+fn to_door(machine: &Machine, controller: &Controller) -> Way {
+    let mut way = Way::new("barewire");
+    way.obstacles.extend(rivals(controller));
+    if !controller.neighbours.is_empty() {
+        way.obstacles.push(shared_page(controller));
+    }
+    let free = |number: &u32| !machine.doors.contains(&format!("barewire{number}"));
+    name_door(&mut way, controller, &(0..).find(free).unwrap_or(0).to_string());
+    if !way.is_reachable() {
+        return way;
+    }
+    if machine.module == Driver::Module {
+        let load = Step::new("load this project's kernel module");
+        way.steps.push(load.run("modprobe barewire").undone_by("modprobe -r barewire"));
+    }
+    let (name, bus) = (&controller.device.name, controller.device.bus);
+    let own = format!("/sys/bus/{bus}/devices/{name}/driver_override");
+    let driver = controller.device.rival();
+    let mut step = Step::new(match driver {
+        Some(driver) => format!(
+            "take the controller from {driver}, whose spidev nodes go until then, for the module, which keeps its clock and pins"
+        ),
+        None => "give the controller to the module, which keeps its clock and pins".to_owned(),
+    });
+    if let Some(driver) = driver {
+        step = step.run(controller.device.unbind_command(driver));
+    }
+    step = step
+        .run(format!("echo barewire-user > {own}"))
+        .run(format!("echo {name} > /sys/bus/{bus}/drivers/barewire-user/bind"))
+        .undone_by(format!("echo {name} > /sys/bus/{bus}/drivers/barewire-user/unbind"))
+        .undone_by(format!("echo > {own}"));
+    if let Some(driver) = driver {
+        step = step.undone_by(format!("echo {name} > /sys/bus/{bus}/drivers/{driver}/bind"));
+    }
+    way.steps.push(step);
+    way
+}
+
+fn shared_page(controller: &Controller) -> String {
+    format!(
+        "its page also has the registers of {}, so the module gives it to no program",
+        controller.neighbours.join(", ")
+    )
+}
+
+fn name_door(way: &mut Way, controller: &Controller, number: &str) {
+    let bus = format!("barewire:{number}");
+    for child in &controller.children {
+        way.tries.extend(tries(&bus, child, child.chip_select.into()));
+    }
+    way.bus = Some(bus);
 }
 
 fn by_uio(controller: &Controller, block: Block, node: &UioNode, rights: &Rights) -> Way {

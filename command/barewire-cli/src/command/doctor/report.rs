@@ -75,7 +75,7 @@ pub(super) struct Step {
 /// A way to a bus.
 #[derive(Debug, Serialize)]
 pub(super) struct Way {
-    /// `spidev`, `uio` or `mem`.
+    /// `barewire`, `spidev`, `uio` or `mem`.
     pub(super) kind: &'static str,
     /// For `--bus`; `None` where a part of it is not known yet.
     pub(super) bus: Option<String>,

@@ -67,6 +67,7 @@ impl Tree {
     }
 }
 
+mod door;
 mod others;
 mod refused;
 

@@ -15,6 +15,7 @@ use crate::command::doctor;
 pub(super) struct Machine {
     spidev: Vec<Node>,
     uio: Vec<UioNode>,
+    doors: Vec<Door>,
     controllers: Vec<Controller>,
     /// Buses that can be used now.
     ready: Vec<String>,
@@ -47,6 +48,16 @@ struct Map {
     size: u64,
 }
 
+/// A controller that the kernel module gives to programs.
+#[derive(Serialize)]
+struct Door {
+    path: String,
+    bus: String,
+    base: Option<u64>,
+    accessible: bool,
+    remedy: Option<String>,
+}
+
 /// A controller of the SoC.
 #[derive(Serialize)]
 struct Controller {
@@ -63,7 +74,8 @@ impl Machine {
     /// The buses found under `root`.
     pub(super) fn of(root: &Root) -> Self {
         let (ready, refused) = doctor::ready_and_refused(root);
-        let mut machine = Self { spidev: vec![], uio: vec![], controllers: vec![], ready };
+        let mut machine =
+            Self { spidev: vec![], uio: vec![], doors: vec![], controllers: vec![], ready };
         for found in discover(root) {
             machine.add(root, found);
         }
@@ -89,6 +101,13 @@ impl Machine {
                     .collect(),
                 remedy: remedy(accessible, || Uio::open(root, &path).err()),
                 accessible,
+                path,
+            }),
+            Found::Door { path, address, refusal } => self.doors.push(Door {
+                bus: format!("barewire:{}", path.trim_start_matches("/dev/barewire")),
+                base: address,
+                accessible: refusal.is_none(),
+                remedy: refusal.map(|error| error.to_string()),
                 path,
             }),
             Found::Controller { device, bus } => self.controllers.push(Controller {
@@ -120,6 +139,10 @@ impl Machine {
                 .map(|Map { base, size, .. }| format!("{size:#x} bytes at {base:#x}"))
                 .collect();
             row(path, &format!("  {name}: {}", maps.join(", ")), remedy);
+        }
+        for Door { path, bus, base, remedy, .. } in &self.doors {
+            let at = base.map(|base| format!(" ({base:#x})")).unwrap_or_default();
+            row(path, &format!("  --bus {bus}{at}"), remedy);
         }
         for Controller { name, base, block, driver, kernel_bus } in &self.controllers {
             let driver = match driver {

@@ -39,7 +39,8 @@ impl Direct {
         session: &Session,
         chip: &Chip,
     ) -> Result<Option<Self>, Failure> {
-        let is_mapped = ["mem:", "uio:"].iter().any(|scheme| map.bus.starts_with(scheme));
+        let is_mapped =
+            ["mem:", "uio:", "barewire:"].iter().any(|scheme| map.bus.starts_with(scheme));
         // Without a lock, this process is the only user.
         if !is_mapped || session.open.chip_locks().is_none() {
             return Ok(None);

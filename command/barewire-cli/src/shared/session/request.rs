@@ -20,7 +20,7 @@ pub(crate) const VCD_LIMIT: usize = 2_000_000;
 /// Which bus, how fast, and how to report.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct BusArgs {
-    /// The bus: sim:BOARD, qemu:BOARD, spidev:/dev/spidevB.C, uio:… or mem:…, and options; `barewire list` names
+    /// The bus: sim:BOARD, qemu:BOARD, spidev:/dev/spidevB.C, barewire:N, uio:… or mem:…, and options; `barewire list` names
     /// them, `barewire --help` the options
     #[arg(long, value_name = "BUS", env = "BAREWIRE_BUS")]
     pub(crate) bus: String,

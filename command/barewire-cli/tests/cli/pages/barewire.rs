@@ -16,7 +16,7 @@ const LEFT_OUT: [(&str, &str); 3] = [
     ("flash\n…", "flash\nread\n--bus\nsim:imx8mp\n--length\n64K\npart.bin"),
     ("--bus\n…", "--bus\nsim:imx8mp"),
 ];
-const BUSES: [&str; 6] = ["sim:", "null:", "qemu:", "spidev:", "mem:", "uio:"];
+const BUSES: [&str; 7] = ["sim:", "null:", "qemu:", "spidev:", "barewire:", "mem:", "uio:"];
 /// Commands that need a machine, end by Ctrl-C alone, or take minutes.
 const NOT_RUN: &str = "run, serve, doctor, restore, bench, iommu, can bridge, lab fit, lab gain --trace, lab report, lab sweep --path";
 /// Options whose numbers on the pages take long to run, and the number used here instead.
