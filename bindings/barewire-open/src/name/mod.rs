@@ -317,6 +317,7 @@ mod tests {
             "protect",
             "fault",
             "seed",
+            "costs",
             "jitter-ns",
             "xch",
             "dry",
