@@ -13,6 +13,7 @@ use barewire_linux::survey::{Child, Controller, Survey};
 use serde::Serialize;
 
 use super::doctor::{held, waits};
+use super::measure::JOURNAL;
 use crate::shared::failure::Failure;
 use crate::shared::output;
 
@@ -43,6 +44,7 @@ struct Action {
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let actions = restore(&Root::system(), args);
+    forget(&Root::system(), args, &actions);
     if args.json {
         output::json(&actions)?;
     } else {
@@ -52,6 +54,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match failed.is_empty() {
         true => Ok(()),
         false => Err(Failure::Failed(failed.join("; "))),
+    }
+}
+
+/// Removes what a measurement left behind that was killed, once all is given back.
+fn forget(root: &Root, args: &Args, actions: &[Action]) {
+    if !args.dry_run && actions.iter().all(|action| action.problem.is_none()) {
+        let _ = fs::remove_file(root.path(JOURNAL));
     }
 }
 
@@ -144,22 +153,29 @@ impl fmt::Display for DriverlessDevice<'_> {
 }
 
 /// A line written to a file of sysfs.
-struct Write {
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
     text: String,
     path: String,
 }
 
 impl Write {
-    fn new(text: &str, path: String) -> Self {
+    pub(crate) fn new(text: &str, path: String) -> Self {
         Self { text: text.to_owned(), path }
     }
 
-    fn command(&self) -> String {
+    /// The file.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The same as a command of a shell.
+    pub(crate) fn command(&self) -> String {
         let space = if self.text.is_empty() { "" } else { " " };
         format!("echo{space}{} > {}", self.text, self.path)
     }
 
-    fn run(&self, root: &Root) -> Result<(), String> {
+    pub(crate) fn run(&self, root: &Root) -> Result<(), String> {
         let written = fs::write(root.path(&self.path), format!("{}\n", self.text));
         written.map_err(|error| format!("cannot write {}: {error}", self.path))
     }

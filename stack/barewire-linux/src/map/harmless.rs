@@ -10,15 +10,15 @@ use super::mapped::Mapped;
 use crate::sys::MappedRegisters;
 
 /// A register's name in the manual and its offset in bytes.
-pub type At = (&'static str, u32);
+type At = (&'static str, u32);
 
 /// A read and a write of a block that have no effect while the block is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Harmless {
-    /// A register that may be read at any time.
-    pub read: At,
+    /// A register that may be read at any time: its name in the manual, and its offset in bytes.
+    pub read: (&'static str, u32),
     /// The register to write.
-    pub write: At,
+    pub write: (&'static str, u32),
     /// What is written there; `None` is what was read there.
     pub value: Option<u32>,
 }

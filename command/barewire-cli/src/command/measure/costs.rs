@@ -1,0 +1,94 @@
+//! Costs from figures.
+//!
+//! # How it works
+//! A cost is the value at which the simulated procedure takes as long as the measured one. The simulated board charges an
+//! access its cost and the instructions around it, a wake-up its cost and a switch; so a figure is not its cost, but one
+//! nanosecond more of the cost makes one more of the figure. Hence, one cost after the other:
+//! 1. Simulate the figure at the costs found so far.
+//! 2. Move its cost by what the measured one is longer. The ends of its range are moved to the ends of the measured one.
+
+use barewire_lab::measured::{MeasuredCost, Quantiles};
+use barewire_sim::profile::{CostFile, CostLevel, FileCost, Profile};
+
+use super::rounds::{Collected, Effort};
+use super::simulated::{Part, Simulated};
+use crate::shared::failure::Failure;
+
+/// A cost and the figure that shows it. An earlier one is part of a later one's figure.
+const COSTS: [(&str, &str, Part); 11] = [
+    ("register_read_ps", "register-read", Part::Registers),
+    ("register_write_ps", "register-write", Part::Registers),
+    ("write_ack_ps", "register-write-barrier", Part::Registers),
+    ("gpio_read_ps", "gpio-read", Part::Registers),
+    ("gpio_write_ps", "gpio-write", Part::Registers),
+    ("timer_read_ps", "timer-read", Part::Registers),
+    ("futex_call_ps", "futex-call", Part::Threads),
+    ("wake_call_ps", "wake-call", Part::Threads),
+    ("wake_ps", "wake", Part::Threads),
+    ("context_switch_ps", "hand-over", Part::Threads),
+    ("irq_thread_ps", "irq-wake", Part::Interrupt),
+];
+
+const PS_PER_NS: f64 = 1e3;
+
+/// The costs that the figures show, and the profile with them.
+pub(super) fn of(
+    figures: &[(&'static str, Quantiles)],
+    simulated: &Simulated,
+    base: &Profile,
+    provenance: &str,
+    missed: &mut Collected,
+) -> Result<(Vec<MeasuredCost>, Profile), Failure> {
+    let simulated = simulated.predicting();
+    let (mut costs, mut profile) = (Vec::new(), base.clone());
+    for (name, figure, part) in COSTS {
+        let Some((_, ns)) = figures.iter().find(|(id, _)| *id == figure) else { continue };
+        // 1.
+        let there = simulated.with(profile.clone()).run(&[part], Effort::SIMULATED)?;
+        let Some(now_ns) = median(&there, figure) else { continue };
+        let sources = profile.sources();
+        let Some(source) = sources.iter().find(|source| source.field == name) else { continue };
+        let before_ps = source.figure.at(CostLevel::Used) as f64;
+        // 2.
+        let moved = |ns: f64| (before_ps + (ns - now_ns) * PS_PER_NS).round();
+        let value = moved(ns.median);
+        if value < 1.0 {
+            let what = "is shorter than what the simulator charges around it: no cost is made of it";
+            missed.miss(name, format!("{figure} {what}"));
+            continue;
+        }
+        let [low, high] = [moved(ns.low).max(1.0), moved(ns.high)];
+        costs.push(MeasuredCost {
+            name,
+            unit: source.unit,
+            value,
+            low,
+            high,
+            assumed: before_ps,
+            figure,
+            source: provenance.to_owned(),
+        });
+        profile = file(&costs, base, provenance).profile(base).map_err(Failure::Failed)?;
+    }
+    Ok((costs, profile))
+}
+
+/// The median of a figure of a run.
+pub(super) fn median(collected: &Collected, id: &str) -> Option<f64> {
+    let (_, rounds) = collected.figures.iter().find(|(one, _)| *one == id)?;
+    Some(Quantiles::of(rounds.clone())?.median)
+}
+
+fn file(costs: &[MeasuredCost], base: &Profile, provenance: &str) -> CostFile {
+    let row = |cost: &MeasuredCost| FileCost {
+        name: cost.name.into(),
+        value: cost.value,
+        low: cost.low,
+        high: cost.high,
+    };
+    CostFile {
+        profile: Some(base.name.into()),
+        provenance: Some(provenance.into()),
+        cost: costs.iter().map(row).collect(),
+    }
+}
