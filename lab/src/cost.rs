@@ -545,7 +545,10 @@ mod tests {
         let costs = Costs::fitted().with_board(file.clone()).expect("its own");
         let profile = costs.profile(&Profile::IMX8MP);
         assert_eq!(profile.register_read_ps.value, 300_000);
-        assert_eq!(costs.at(CostLevel::High).profile(&Profile::IMX8MP).register_read_ps.value, 600_000);
+        assert_eq!(
+            costs.at(CostLevel::High).profile(&Profile::IMX8MP).register_read_ps.value,
+            600_000
+        );
         assert_eq!(profile.gpio_read_ps, Costs::fitted().profile(&Profile::IMX8MP).gpio_read_ps);
         assert_eq!(costs.profile(&Profile::RPI3), Costs::fitted().profile(&Profile::RPI3));
         assert_eq!((costs.get("wake-other"), costs.board()), (7e3, Some("imx8mp")));

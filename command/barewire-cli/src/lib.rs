@@ -17,8 +17,8 @@ use barewire_linux::map::Block;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use command::{
-    adc, bench, board, bound, can, completions, demo, doctor, flash, iommu, lab, list, man, measure, regs,
-    restore, run, selftest, serve, xfer,
+    adc, bench, board, bound, can, completions, demo, doctor, flash, iommu, lab, list, man,
+    measure, regs, restore, run, selftest, serve, xfer,
 };
 use shared::failure::Failure;
 use shared::interrupt;

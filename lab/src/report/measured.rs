@@ -28,7 +28,8 @@ fn range(band: Band) -> String {
 
 /// A chart of figures that share a scale: for each the predicted bar, and the measured one below it.
 fn chart(id: &str, label: &str, figures: &[&MeasuredFigure]) -> String {
-    let ends = |figure: &&MeasuredFigure| [figure.ns.high, figure.predicted.map_or(0.0, |p| p.high)];
+    let ends =
+        |figure: &&MeasuredFigure| [figure.ns.high, figure.predicted.map_or(0.0, |p| p.high)];
     let top = figures.iter().flat_map(ends).fold(0.0, f64::max);
     let (unit, size) = shown_in("ns", top);
     let mut svg = Svg::new(id, label, WIDTH);
@@ -43,7 +44,8 @@ fn chart(id: &str, label: &str, figures: &[&MeasuredFigure]) -> String {
         y += 16.0;
         let ns = &figure.ns;
         let measured = Band { used: ns.median, low: ns.low, high: ns.high };
-        let bars = [("replayed", "predicted", figure.predicted), ("barewire", "measured", Some(measured))];
+        let bars =
+            [("replayed", "predicted", figure.predicted), ("barewire", "measured", Some(measured))];
         for (class, name, band) in bars {
             let Some(Band { used, low, high }) = band else { continue };
             let told = number(used / size);
@@ -134,8 +136,12 @@ pub fn measured_html(measured: &Measured) -> String {
     if !measured.complete {
         html += "<p class=\"worth\"><strong>Stopped in the middle.</strong> What is missing is listed below.</p>\n";
     }
-    html += "</header>\n<p class=\"key\"><i class=\"replayed\"></i>predicted<i class=\"barewire\"></i>";
-    let _ = writeln!(html, "{name}; whiskers: all lowest to all highest costs, and 5 to 95 % of the rounds</p>");
+    html +=
+        "</header>\n<p class=\"key\"><i class=\"replayed\"></i>predicted<i class=\"barewire\"></i>";
+    let _ = writeln!(
+        html,
+        "{name}; whiskers: all lowest to all highest costs, and 5 to 95 % of the rounds</p>"
+    );
     let mut groups: BTreeMap<(Condition, &str), Vec<&MeasuredFigure>> = BTreeMap::new();
     for figure in &measured.figures {
         groups.entry((figure.condition, group(&figure.id))).or_default().push(figure);
@@ -165,7 +171,9 @@ pub fn measured_html(measured: &Measured) -> String {
 
 fn list<'a>(html: &mut String, head: &str, items: impl Iterator<Item = (&'a String, &'a String)>) {
     let items: Vec<String> = items
-        .map(|(name, text)| format!("<li><strong>{}</strong>: {}</li>\n", escaped(name), escaped(text)))
+        .map(|(name, text)| {
+            format!("<li><strong>{}</strong>: {}</li>\n", escaped(name), escaped(text))
+        })
         .collect();
     if !items.is_empty() {
         let _ = writeln!(html, "<h2>{head}</h2>\n<ul>{}</ul>", items.concat());

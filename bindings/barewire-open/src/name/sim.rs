@@ -136,7 +136,14 @@ impl SimOptions {
             }
             _ => None,
         });
-        board.into_iter().chain(flash).chain(costs).chain(signals).chain(picture).chain(of_board).collect()
+        board
+            .into_iter()
+            .chain(flash)
+            .chain(costs)
+            .chain(signals)
+            .chain(picture)
+            .chain(of_board)
+            .collect()
     }
 
     /// How the blocks behave where their manuals leave it open.

@@ -43,7 +43,11 @@ pub(super) const FACTS: Facts = Facts {
     first_read: ("Config_reg0", 0x00),
     bank_first_read: ("DIRM_0", 0x204),
     harmless: Harmless::new(("Config_reg0", 0x00), ("Intrpt_dis_reg0", 0x0c), 0),
-    bank_harmless: Harmless::new(("DIRM_0", 0x204), ("MASK_DATA_0_LSW of no pin", 0x000), 0xffff_0000),
+    bank_harmless: Harmless::new(
+        ("DIRM_0", 0x204),
+        ("MASK_DATA_0_LSW of no pin", 0x000),
+        0xffff_0000,
+    ),
     linux_driver: "cdns-spi",
     linux_selects: LinuxSelects { default: 4, reads_num_cs: true, native: 3 },
     native_lines: 3,

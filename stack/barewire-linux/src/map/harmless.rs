@@ -61,7 +61,9 @@ mod tests {
     fn accesses_are_within_their_block() {
         for block in Block::ALL {
             let facts = block.facts();
-            for (harmless, len) in block.harmless().into_iter().zip([facts.registers_len, facts.bank_len]) {
+            for (harmless, len) in
+                block.harmless().into_iter().zip([facts.registers_len, facts.bank_len])
+            {
                 for (name, offset) in [harmless.read, harmless.write] {
                     assert!(offset % 4 == 0 && offset < len, "{block}: {name} at {offset:#x}");
                 }

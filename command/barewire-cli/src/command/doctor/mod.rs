@@ -99,7 +99,8 @@ pub(crate) fn ready_and_refused(root: &Root) -> (Vec<String>, Vec<String>) {
 /// What is found of the machine, and of one of its controllers, each as its subject and a text.
 pub(crate) fn found(survey: &Survey, controller: Option<&Controller>) -> Vec<(String, String)> {
     let of_controller = controller.map(|it| facts::findings(&survey.machine, it));
-    let all = machine::findings(survey, None).into_iter().chain(of_controller.into_iter().flatten());
+    let all =
+        machine::findings(survey, None).into_iter().chain(of_controller.into_iter().flatten());
     all.map(|finding| (finding.about, finding.text)).collect()
 }
 

@@ -90,7 +90,11 @@ impl<'c> Bindings<'c> {
     ///
     /// # Errors
     /// An earlier measurement did not give back what it took.
-    pub(super) fn of(root: Root, controller: &'c Controller, chip_select: u8) -> Result<Self, Failure> {
+    pub(super) fn of(
+        root: Root,
+        controller: &'c Controller,
+        chip_select: u8,
+    ) -> Result<Self, Failure> {
         if root.path(JOURNAL).exists() {
             return Err(Failure::Failed(format!(
                 "{JOURNAL} is there: a measurement was killed and drivers may not be as they were. `barewire restore` gives them \
@@ -146,11 +150,16 @@ impl<'c> Bindings<'c> {
         if chip.driver.as_deref() == Some("spidev") {
             return Ok(node);
         }
-        if let Some(busy) = chip.uses.iter().find(|it| it.class != "mtd" || !it.used_by.is_empty()) {
-            return Err(format!("{} of the chip is in use: leave it, or end its use first", busy.name));
+        if let Some(busy) = chip.uses.iter().find(|it| it.class != "mtd" || !it.used_by.is_empty())
+        {
+            return Err(format!(
+                "{} of the chip is in use: leave it, or end its use first",
+                busy.name
+            ));
         }
         let directory = format!("/sys/bus/spi/devices/{device}");
-        let spidev = |file: &str| Write::new(&device, format!("/sys/bus/spi/drivers/spidev/{file}"));
+        let spidev =
+            |file: &str| Write::new(&device, format!("/sys/bus/spi/drivers/spidev/{file}"));
         if !self.root.path("/sys/bus/spi/drivers/spidev").exists() {
             return Err("spidev is not loaded: `modprobe spidev`".into());
         }
@@ -182,7 +191,11 @@ impl<'c> Bindings<'c> {
         let Some(driver) = &device.driver else { return Ok(()) };
         for chip in self.controller.devices() {
             if let Some(busy) = chip.uses.iter().find(|it| !it.used_by.is_empty()) {
-                return Err(format!("{} is in use ({}): end its use first", busy.name, busy.used_by.join(", ")));
+                return Err(format!(
+                    "{} is in use ({}): end its use first",
+                    busy.name,
+                    busy.used_by.join(", ")
+                ));
             }
         }
         let mut undo = vec![Undo::Always(Write::new(
@@ -199,7 +212,8 @@ impl<'c> Bindings<'c> {
                 Undo::Always(Write::new(name, "/sys/bus/spi/drivers_probe".into())),
             ]);
         }
-        let unbind = Write::new(&device.name, format!("/sys/bus/{}/drivers/{driver}/unbind", device.bus));
+        let unbind =
+            Write::new(&device.name, format!("/sys/bus/{}/drivers/{driver}/unbind", device.bus));
         self.step(undo, &[unbind])
     }
 
@@ -213,10 +227,18 @@ impl<'c> Bindings<'c> {
         }
         let undo = std::mem::take(&mut self.undo);
         undo.iter().try_for_each(|step| step.run(&self.root))?;
-        awaited(&self.root, &self.controller_directory(), self.controller.device.driver.as_deref())?;
+        awaited(
+            &self.root,
+            &self.controller_directory(),
+            self.controller.device.driver.as_deref(),
+        )?;
         for chip in self.controller.devices() {
             if let Some(device) = &chip.device {
-                awaited(&self.root, &format!("/sys/bus/spi/devices/{device}"), chip.driver.as_deref())?;
+                awaited(
+                    &self.root,
+                    &format!("/sys/bus/spi/devices/{device}"),
+                    chip.driver.as_deref(),
+                )?;
             }
         }
         match fs::remove_file(self.root.path(JOURNAL)) {

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use barewire::spi::{Mode, Settings, Transfer};
+use barewire::spi::{Error, Mode, Settings, Transfer};
 use barewire::time::Timer as _;
 use barewire_conformance::{Clock, Options, run_watched};
 use barewire_lab::measured::Selftest;
 use barewire_linux::Monotonic;
 use barewire_linux::map::{MapSpec, Via};
 use barewire_open::name::{BusName, SpidevName};
-use barewire_open::{Console, LocalBus, OpenOptions};
+use barewire_open::{Console, Layers, LocalBus, OpenOptions};
 
 use super::messages::{self, Answers, Asked, LENGTHS, SPIDEV};
 use super::registers;
@@ -31,7 +31,9 @@ pub(super) struct OnThisMachine {
 /// Opens a bus for its messages. What else it says is for people.
 fn open(name: &BusName, hushed: bool) -> Result<LocalBus, Failure> {
     let console = Console { tell: |text| note!("{text}"), flow: interrupt::flow };
-    let options = OpenOptions { console: Some(console), ..OpenOptions::default() };
+    // After Ctrl-C messages fail: the loopback suite has no other way to be stopped.
+    let layers = Layers { stop: Some(interrupt::asked), ..Layers::default() };
+    let options = OpenOptions { console: Some(console), layers, ..OpenOptions::default() };
     let mut tell = |text: &str| {
         if !hushed {
             note!("{text}");
@@ -41,6 +43,11 @@ fn open(name: &BusName, hushed: bool) -> Result<LocalBus, Failure> {
 }
 
 impl OnThisMachine {
+    /// Opens the bus, so that one that cannot be had is an error before anything is measured.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        Ok(open(&self.name, false)?.close()?)
+    }
+
     fn now_ps(&self) -> u64 {
         let ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         ns.saturating_mul(1_000)
@@ -53,7 +60,7 @@ impl OnThisMachine {
         effort: Effort,
         collected: &mut Collected,
     ) -> Result<(), Failure> {
-        let mut mapped = barewire_open::map(spec, &mut |text| note!("{text}"))?;
+        let mut mapped = barewire_open::map(spec, &mut |_| ())?;
         let [controller, bank] = spec.block.harmless();
         let now = || self.now_ps();
         let with = (&now as &dyn Fn() -> u64, effort);
@@ -62,7 +69,8 @@ impl OnThisMachine {
         match gpio {
             Some(gpio) => registers::time(gpio, bank, &registers::BANK, with, collected),
             None => {
-                let why = "no chip select of the bus is a GPIO register of its own (gpio@0xADDRESS.BIT)";
+                let why =
+                    "no chip select of the bus is a GPIO register of its own (gpio@0xADDRESS.BIT)";
                 collected.miss("gpio-read", why);
                 Ok(())
             }
@@ -81,7 +89,11 @@ impl OnThisMachine {
     }
 
     /// Messages on the bus.
-    pub(super) fn messages(&self, effort: Effort, collected: &mut Collected) -> Result<(), Failure> {
+    pub(super) fn messages(
+        &self,
+        effort: Effort,
+        collected: &mut Collected,
+    ) -> Result<(), Failure> {
         let mut bus = open(&self.name, true)?;
         let now = || self.now_ps();
         let asked = self.asked(&bus);
@@ -143,6 +155,11 @@ impl OnThisMachine {
         let bus = open(&self.name, true)?;
         selftest(&bus, self.answers, self.chip_select, self.speed_hz, effort)
     }
+}
+
+/// Whether a controller cannot loop back by itself: then there is no suite without a wire, which is no failure.
+pub(super) fn without_loopback(failure: &Failure) -> bool {
+    *failure == Failure::from(Error::NoLoopback)
 }
 
 /// The loopback suite: over the wire if there is one, else inside the controller, and no chip hears it.

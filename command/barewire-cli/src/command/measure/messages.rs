@@ -64,8 +64,7 @@ impl Answers {
 pub(super) type Timed = (usize, &'static str);
 
 /// Those of a bus of barewire's.
-pub(super) const LENGTHS: [Timed; 3] =
-    [(4, "message-4"), (64, "message-64"), (256, "message-256")];
+pub(super) const LENGTHS: [Timed; 3] = [(4, "message-4"), (64, "message-64"), (256, "message-256")];
 /// Those of the kernel's spidev.
 pub(super) const SPIDEV: [Timed; 2] = [(4, "spidev-4"), (64, "spidev-64")];
 
@@ -83,7 +82,11 @@ pub(super) struct Asked<'b> {
 }
 
 impl Asked<'_> {
-    fn device(&self, speed_hz: u32, selects: bool) -> Result<Device<'_, dyn Controller + '_>, Failure> {
+    fn device(
+        &self,
+        speed_hz: u32,
+        selects: bool,
+    ) -> Result<Device<'_, dyn Controller + '_>, Failure> {
         let mode = match self.answers != Answers::Nobody && selects {
             true => self.bus.mode(self.chip_select),
             false => Mode::NO_CS,
@@ -113,7 +116,8 @@ impl Asked<'_> {
             self.answers.check(&tx, &rx)?;
             let (first, mut rx) = (rx, vec![0; len]);
             let mut message = [Transfer::exchange(&tx, &mut rx)];
-            collected.time(id, now, each, || Ok(device.sync(black_box(&mut message)).map(drop)?))?;
+            collected
+                .time(id, now, each, || Ok(device.sync(black_box(&mut message)).map(drop)?))?;
             if self.answers != Answers::Nobody && rx != first {
                 return Err(Failure::Failed(format!(
                     "{id}: the answer changed: {:02x?}, then {:02x?}",
@@ -135,11 +139,13 @@ impl Asked<'_> {
         let each = (effort.rounds, effort.calls);
         let device = self.device(self.speed_hz, true)?;
         let mut prepared = device.prepare(tx)?;
-        let selected = timed(now, each.0, each.1, || Ok(black_box(&mut prepared).run().map(drop)?))?;
+        let selected =
+            timed(now, each.0, each.1, || Ok(black_box(&mut prepared).run().map(drop)?))?;
         if self.answers != Answers::Nobody {
             let device = self.device(self.speed_hz, false)?;
             let mut alone = device.prepare(tx)?;
-            let without = timed(now, each.0, each.1, || Ok(black_box(&mut alone).run().map(drop)?))?;
+            let without =
+                timed(now, each.0, each.1, || Ok(black_box(&mut alone).run().map(drop)?))?;
             let pairs = selected.iter().zip(&without);
             collected.add("message-select", pairs.map(|(with, without)| with - without).collect());
         }

@@ -16,16 +16,16 @@ use barewire_linux::Root;
 use barewire_linux::map::{MapSpec, Via};
 use barewire_linux::survey::{Controller, Survey};
 use barewire_open::name::BusName;
-use barewire_open::{Fitting, LocalBus, OpenOptions};
+use barewire_open::{Fitting, Layers, LocalBus, OpenOptions};
 use barewire_sim::model::can::BitTimes;
 
+use super::super::doctor;
 use super::bindings::Bindings;
 use super::load::Load;
 use super::machine::{self, OnThisMachine};
 use super::messages::Answers;
 use super::rounds::{Collected, Effort};
 use super::simulated::{Part, Simulated};
-use super::super::doctor;
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
 use crate::shared::progress::Progress;
@@ -110,6 +110,9 @@ impl<'p> Procedure<'p> {
                 self.done.stopped = true;
                 self.collected(condition).miss(&told, "stopped in it");
             }
+            Err(failure) if machine::without_loopback(&failure) => {
+                self.collected(condition).miss(&told, failure.to_string());
+            }
             Err(failure) => {
                 self.collected(condition).miss(&told, failure.to_string());
                 self.done.failures.push(format!("{told}: {failure}"));
@@ -147,7 +150,8 @@ impl<'p> Procedure<'p> {
                 Answers::Loopback => Fitting::Jumpers,
                 Answers::Nobody => Fitting::Nothing,
             };
-            let options = OpenOptions { fitted, ..OpenOptions::default() };
+            let layers = Layers { stop: Some(interrupt::asked), ..Layers::default() };
+            let options = OpenOptions { fitted, layers, ..OpenOptions::default() };
             let name = BusName::Sim(simulated.options.clone());
             let bus = LocalBus::open_with(&name, options, &mut |_| ())?;
             let Simulated { answers, chip_select, speed_hz, .. } = *simulated;
@@ -161,19 +165,23 @@ impl<'p> Procedure<'p> {
     }
 
     /// A node of spidev: no registers.
-    pub(super) fn spidev(mut self, bus: &OnThisMachine) -> Done {
+    ///
+    /// # Errors
+    /// The node cannot be opened.
+    pub(super) fn spidev(mut self, bus: &OnThisMachine) -> Result<Done, Failure> {
+        bus.check()?;
         self.done.idle.miss("registers", "the kernel has them: name a mem: or uio: bus");
         self.under_both(|this, condition, effort| {
             this.part("threads", condition, |collected| bus.threads(effort, collected));
             this.part("messages", condition, |collected| bus.messages(effort, collected));
         });
-        self.done
+        Ok(self.done)
     }
 
     /// A controller that is mapped.
     ///
     /// # Errors
-    /// The controller cannot be taken from the kernel's driver, or not given back.
+    /// The controller cannot be taken from the kernel's driver, cannot be mapped, or not given back.
     pub(super) fn mapped(mut self, bus: &OnThisMachine, spec: &MapSpec) -> Result<Done, Failure> {
         let controller = doctor::controller_of(self.survey, spec);
         let mut bindings =
@@ -189,6 +197,8 @@ impl<'p> Procedure<'p> {
                 self.done.idle.miss("spidev", what);
             }
         }
+
+        bus.check()?;
         self.under_both(|this, condition, effort| {
             this.part("registers", condition, |collected| bus.registers(spec, effort, collected));
             this.part("threads", condition, |collected| bus.threads(effort, collected));
@@ -210,7 +220,11 @@ impl<'p> Procedure<'p> {
     }
 
     /// The kernel's spidev, and the chip given back.
-    fn kernel_s(&mut self, bus: &OnThisMachine, bindings: &mut Bindings<'_>) -> Result<(), Failure> {
+    fn kernel_s(
+        &mut self,
+        bus: &OnThisMachine,
+        bindings: &mut Bindings<'_>,
+    ) -> Result<(), Failure> {
         if bus.answers == Answers::Nobody {
             let why = "the kernel selects a chip: say --flash or --loopback";
             self.done.idle.miss("spidev", why);

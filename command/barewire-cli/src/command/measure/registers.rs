@@ -18,11 +18,8 @@ pub(super) struct Ids {
 }
 
 /// Of the controller.
-pub(super) const CONTROLLER: Ids = Ids {
-    read: "register-read",
-    write: "register-write",
-    barrier: Some("register-write-barrier"),
-};
+pub(super) const CONTROLLER: Ids =
+    Ids { read: "register-read", write: "register-write", barrier: Some("register-write-barrier") };
 /// Of the GPIO bank.
 pub(super) const BANK: Ids = Ids { read: "gpio-read", write: "gpio-write", barrier: None };
 

@@ -108,7 +108,13 @@ impl Simulated {
         };
         let [controller, bank] = block.harmless();
         let with = (&now as &dyn Fn() -> u64, effort);
-        registers::time(&mut board.controller(), controller, &registers::CONTROLLER, with, collected)?;
+        registers::time(
+            &mut board.controller(),
+            controller,
+            &registers::CONTROLLER,
+            with,
+            collected,
+        )?;
         if let (true, Some(mut gpio)) = (self.has_bank, board.gpio(0)) {
             registers::time(&mut gpio, bank, &registers::BANK, with, collected)?;
         }

@@ -17,7 +17,7 @@ pub(super) fn text(measured: &Measured) -> String {
     };
     let _ = writeln!(
         text,
-        "\n{:<23}{:<6}{:>28}{:>28}{:>12}",
+        "\n{:<23}{:<6}{:>36}{:>36}{:>12}",
         "ns",
         "beside",
         format!("predicted, {}", measured.profile),
@@ -32,7 +32,7 @@ pub(super) fn text(measured: &Measured) -> String {
         let predicted = figure.predicted.map_or("-".into(), |it| range([it.used, it.low, it.high]));
         let _ = writeln!(
             text,
-            "{:<23}{:<6}{predicted:>28}{:>28}{:>12}",
+            "{:<23}{:<6}{predicted:>36}{:>36}{:>12}",
             figure.id,
             figure.condition.name(),
             range([ns.median, ns.low, ns.high]),

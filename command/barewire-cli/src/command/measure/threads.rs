@@ -94,11 +94,7 @@ fn player(turn: &AtomicU32, me: u32, platform: &dyn Platform, times: usize) {
 }
 
 /// A wait call that finds the word changed.
-fn futex_calls(
-    platform: &dyn Platform,
-    now: Now<'_>,
-    effort: Effort,
-) -> Result<Vec<f64>, Failure> {
+fn futex_calls(platform: &dyn Platform, now: Now<'_>, effort: Effort) -> Result<Vec<f64>, Failure> {
     let word = AtomicU32::new(1);
     timed(now, effort.rounds, effort.calls, || {
         platform.wait((&word).into(), 0);
@@ -133,7 +129,8 @@ pub(super) fn on_this_machine(
             }
         };
         let [calls, wakes] = thread::scope(|scope| {
-            let asleep = processors::spawn_on(scope, &second, 0, |_| sleeper(&shared, &FUTEX, now))?;
+            let asleep =
+                processors::spawn_on(scope, &second, 0, |_| sleeper(&shared, &FUTEX, now))?;
             let awake = processors::spawn_on(scope, &first, 0, |_| {
                 waker(&shared, &FUTEX, now, &pause, effort.waits)
             });
