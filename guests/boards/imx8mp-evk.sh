@@ -13,3 +13,5 @@ BESIDE_ADDRESS=30840000 BESIDE_CLOCK=ecspi3_root_clk UNCLOCKED_ADDRESS=30820000
 HAND="ecspi 0x30820000 0x30240000 9"
 PROGRAMS_ARE_COUNTED=1
 WRONG="disabled-ecspi3:30840000 interrupts:38800000 clocks:30380000 hole:30fe0000 memory:48000000"
+# The simulated board beside which it is measured.
+MEASURED=imx8mp
