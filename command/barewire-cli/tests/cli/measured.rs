@@ -9,6 +9,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::command::{barewire, interrupted, run, works_for};
+use super::lab::{browser, chart, opened};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -25,15 +26,19 @@ fn measured(bus: &str, options: &[&str], out: &Path) -> Value {
 
 fn costs(measured: &Value) -> BTreeMap<String, f64> {
     let rows = measured["costs"].as_array().expect("costs").iter();
-    rows.map(|row| (row["name"].as_str().expect("a name").into(), row["value"].as_f64().expect("a value")))
-        .collect()
+    rows.map(|row| {
+        (row["name"].as_str().expect("a name").into(), row["value"].as_f64().expect("a value"))
+    })
+    .collect()
 }
 
 #[test]
 fn the_costs_that_come_out_are_those_that_went_in() {
     let dir = tempfile::tempdir().expect("a directory");
     let (out, file) = (dir.path().join("out"), dir.path().join("in.json"));
-    for board in ["imx8mp", "rpi3", "rpi5", "beaglebone", "zynq", "highbank", "sama5d36", "unleashed"] {
+    for board in
+        ["imx8mp", "rpi3", "rpi5", "beaglebone", "zynq", "highbank", "sama5d36", "unleashed"]
+    {
         let bus = format!("sim:{board}");
         let own = costs(&measured(&bus, &[], &out));
         assert_eq!(own.len(), 11, "{board}: {own:?}");
@@ -52,11 +57,16 @@ fn the_costs_that_come_out_are_those_that_went_in() {
         let found = costs(&all);
         for (name, &value) in &given {
             let apart = (found[*name] - value).abs();
-            assert!(apart <= 2.0 + 1e-3 * value, "{board} {name}: {value} in, {} out", found[*name]);
+            assert!(
+                apart <= 2.0 + 1e-3 * value,
+                "{board} {name}: {value} in, {} out",
+                found[*name]
+            );
         }
         // And with them the simulated board takes what was measured, also in figures that no cost is made of.
         for figure in all["figures"].as_array().expect("figures") {
-            let [here, again] = ["median", "with_costs"].map(|key| figure[key].as_f64().expect("a time"));
+            let [here, again] =
+                ["median", "with_costs"].map(|key| figure[key].as_f64().expect("a time"));
             assert!((again / here - 1.0).abs() < 2e-3, "{board}: {figure}");
         }
     }
@@ -75,23 +85,32 @@ fn the_result_says_what_it_is_and_both_takers_take_it() {
     let read = &all["figures"][0];
     assert_eq!(read["id"], "register-read");
     // Jitter of up to 100 ns at 448.5 ns: a range, within it.
-    let [low, median, high] = ["low", "median", "high"].map(|key| read[key].as_f64().expect("a time"));
-    assert!(448.5 < low && low < high && high < 548.5 && (480.0..520.0).contains(&median), "{read}");
+    let [low, median, high] =
+        ["low", "median", "high"].map(|key| read[key].as_f64().expect("a time"));
+    assert!(
+        448.5 < low && low < high && high < 548.5 && (480.0..520.0).contains(&median),
+        "{read}"
+    );
     assert_eq!(read["predicted"]["used"], 448.5);
     let cost = &all["costs"][0];
     assert_eq!((&cost["name"], &cost["assumed"]), (&json!("register_read_ps"), &json!(446_000.0)));
-    assert!(cost["low"].as_f64() < cost["value"].as_f64() && cost["source"] == all["provenance"], "{cost}");
+    assert!(
+        cost["low"].as_f64() < cost["value"].as_f64() && cost["source"] == all["provenance"],
+        "{cost}"
+    );
 
     let file = out.join("measured.json");
     let bus = format!("sim:imx8mp,costs={}", text(&file));
-    let [with, without] = [&*bus, "sim:imx8mp"].map(|bus| run(&["xfer", "--bus", bus, "--json", "9f000000"]).ok().last_json());
+    let [with, without] = [&*bus, "sim:imx8mp"]
+        .map(|bus| run(&["xfer", "--bus", bus, "--json", "9f000000"]).ok().last_json());
     assert!(with["virtual_ns"].as_u64() > without["virtual_ns"].as_u64(), "{with} {without}");
     assert!(with["profile"].as_str().is_some_and(|name| name.contains("measured.json")), "{with}");
     run(&["xfer", "--bus", &bus.replace("imx8mp", "rpi3"), "9f"]).fails(2, "those of imx8mp");
 
     let mine = dir.path().join("mine.toml");
     run(&["lab", "new", text(&mine), "--board", "imx8mp", "--kernel", "6.1"]).ok();
-    let gain = |more: &[&str]| run(&[&["lab", "gain", text(&mine), "--json"], more].concat()).ok().json();
+    let gain =
+        |more: &[&str]| run(&[&["lab", "gain", text(&mine), "--json"], more].concat()).ok().json();
     let today = |gain: &Value| gain["messages"][0]["today_us"]["used"].as_f64().expect("a time");
     assert!(today(&gain(&["--costs", text(&file)])) > 1.2 * today(&gain(&[])));
     run(&["lab", "run", text(&mine), "--costs", text(&file)]).ok();
@@ -114,7 +133,8 @@ fn what_is_wrong_is_told_before_anything_is_measured() {
     assert!(!out.exists(), "nothing was measured");
     let file = dir.path().join("file");
     fs::write(&file, "").expect("written");
-    run(&["measure", "--board", "sim:rpi3", "--out", text(&file)]).fails(1, "cannot make the directory");
+    run(&["measure", "--board", "sim:rpi3", "--out", text(&file)])
+        .fails(1, "cannot make the directory");
     run(&["measure", "--board", "sim:rpi3", "--out", "/proc"]).fails(1, "/proc/measured.json");
     // A host without SPI: what is missing, and what to do.
     if run(&["list"]).ok().text().contains("spidev:/dev/") {
@@ -133,6 +153,27 @@ fn a_part_that_fails_is_missing_and_the_others_are_there() {
     let text = fs::read_to_string(dir.path().join("measured.json")).expect("the file");
     let all: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(costs(&all).len(), 11);
+}
+
+#[test]
+fn the_page_opens_in_a_browser_with_predicted_beside_measured() {
+    let Some(browser) = browser() else {
+        println!("SKIPPED: no browser is installed (Debian: apt-get install chromium)");
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let out = dir.path().join("out");
+    measured("sim:rpi3", &["--flash"], &out);
+    let (dom, console) = opened(browser, &out.join("measured.html"), &dir.path().join("profile"));
+    assert!(console.is_empty(), "{console:?}");
+    for group in ["registers", "threads", "messages"] {
+        let chart = chart(&dom, &format!("measured-idle-{group}"));
+        for class in ["replayed", "barewire"] {
+            let bars = chart.matches(&format!("<rect class=\"{class}\"")).count();
+            assert!(bars >= 4, "{group}: {bars} {class}");
+        }
+    }
+    assert!(dom.contains("Not a board's time:"), "{dom}");
 }
 
 /// One that works for a long time.

@@ -257,3 +257,89 @@ impl Drop for Bindings<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use barewire_linux::survey::Survey;
+
+    use super::*;
+
+    /// A controller with the kernel's driver, and a flash chip with its own.
+    fn tree() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |path: &str| dir.path().join(path);
+        for path in [
+            "run",
+            "dev",
+            "sys/bus/platform/devices/30830000.spi/spi_master/spi1",
+            "sys/bus/platform/drivers/spi_imx",
+            "sys/bus/spi/devices/spi1.0",
+            "sys/bus/spi/drivers/spi-nor",
+            "sys/bus/spi/drivers/spidev",
+            "proc/device-tree/spi@30830000/flash@0",
+        ] {
+            fs::create_dir_all(at(path)).expect("a directory");
+        }
+        let link = |target: &str, path: &str| symlink(target, at(path)).expect("a link");
+        link("../../drivers/spi_imx", "sys/bus/platform/devices/30830000.spi/driver");
+        link("../../drivers/spi-nor", "sys/bus/spi/devices/spi1.0/driver");
+        fs::write(at("dev/spidev1.0"), "").expect("a node");
+        fs::write(at("sys/bus/spi/devices/spi1.0/driver_override"), "(null)\n").expect("a file");
+        let root = Root::at(dir.path());
+        (dir, root)
+    }
+
+    fn read(root: &Root, path: &str) -> Option<String> {
+        fs::read_to_string(root.path(path)).ok()
+    }
+
+    #[test]
+    fn what_is_taken_is_given_back_and_until_then_a_file_says_how() {
+        let (_dir, root) = tree();
+        let survey = Survey::of(&root);
+        let controller = survey.controllers.first().expect("a controller");
+        let mut bindings = Bindings::of(root.clone(), controller, 0).expect("nothing is taken");
+        assert!(bindings.are_the_kernel_s());
+        assert_eq!(read(&root, JOURNAL), None);
+        bindings.take_controller().expect("taken");
+        let unbound = read(&root, "/sys/bus/platform/drivers/spi_imx/unbind");
+        assert_eq!(unbound.as_deref(), Some("30830000.spi\n"));
+        let journal = read(&root, JOURNAL).expect("the file");
+        assert!(
+            journal.contains("\necho 30830000.spi > /sys/bus/platform/drivers_probe\n"),
+            "{journal}"
+        );
+        // The links of this tree stay, so the drivers are as before.
+        drop(bindings);
+        let probed = read(&root, "/sys/bus/platform/drivers_probe");
+        assert_eq!((probed.as_deref(), read(&root, JOURNAL)), (Some("30830000.spi\n"), None));
+    }
+
+    #[test]
+    fn after_a_kill_the_file_is_there_and_the_next_measurement_is_refused() {
+        let (_dir, root) = tree();
+        let survey = Survey::of(&root);
+        let controller = survey.controllers.first().expect("a controller");
+        let mut bindings = Bindings::of(root.clone(), controller, 0).expect("nothing is taken");
+        bindings.take_controller().expect("taken");
+        std::mem::forget(bindings);
+        let refused = Bindings::of(root.clone(), controller, 0).expect_err("one was killed");
+        assert!(refused.to_string().contains("barewire restore"), "{refused}");
+        assert!(read(&root, JOURNAL).is_some_and(|text| text.contains("drivers_probe")));
+        assert_eq!(read(&root, "/sys/bus/platform/drivers_probe"), None);
+    }
+
+    #[test]
+    fn nothing_is_taken_if_the_file_cannot_be_written() {
+        let (dir, root) = tree();
+        fs::remove_dir(dir.path().join("run")).expect("removed");
+        let survey = Survey::of(&root);
+        let controller = survey.controllers.first().expect("a controller");
+        let mut bindings = Bindings::of(root.clone(), controller, 0).expect("nothing is taken");
+        let refused = bindings.take_controller().expect_err("no file");
+        assert!(refused.contains("so nothing is taken"), "{refused}");
+        assert_eq!(read(&root, "/sys/bus/platform/drivers/spi_imx/unbind"), None);
+    }
+}
