@@ -97,7 +97,7 @@ impl<'c> Bindings<'c> {
     ) -> Result<Self, Failure> {
         if root.path(JOURNAL).exists() {
             return Err(Failure::Failed(format!(
-                "{JOURNAL} is there: a measurement was killed and drivers may not be as they were. `barewire restore` gives them \
+                "{JOURNAL} is there: a measurement runs, or was killed and drivers are not as they were. `barewire restore` gives them \
                  back and removes the file; or `sh {JOURNAL}`, and remove it"
             )));
         }
