@@ -50,6 +50,7 @@ use super::doctor;
 use crate::shared::bus_name::{self, BusName};
 use crate::shared::failure::Failure;
 use crate::shared::files::{NamedFile, Output};
+use crate::shared::interrupt;
 use crate::shared::output::{self, note};
 use crate::shared::text::number;
 
@@ -199,6 +200,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             return Err(failure);
         }
     };
+    // The result is made of what there is.
+    interrupt::acknowledge();
     let (stopped, failures) = (done.stopped, done.failures.clone());
     let about =
         About { args, bus, name: &name, root: &root, survey: &survey, simulated: &simulated };

@@ -136,7 +136,7 @@ impl<'p> Procedure<'p> {
 
     /// A simulated board: nothing is beside it.
     pub(super) fn simulated(mut self, simulated: &Simulated) -> Done {
-        let effort = Effort { rounds: 10, waits: 10, ..Effort::SIMULATED };
+        let effort = Effort { rounds: 10, ..Effort::SIMULATED };
         let names = ["registers", "threads", "interrupt", "messages"];
         for (name, part) in names.into_iter().zip(Part::ALL) {
             self.part(name, Condition::Idle, |collected| {
