@@ -57,11 +57,10 @@ fn the_costs_that_come_out_are_those_that_went_in() {
         let found = costs(&all);
         for (name, &value) in &given {
             let apart = (found[*name] - value).abs();
-            assert!(
-                apart <= 2.0 + 1e-3 * value,
-                "{board} {name}: {value} in, {} out",
-                found[*name]
-            );
+            // A message that sleeps ends at a tick of the driver's timer, 125 ns on the i.MX 8M.
+            let tick = if *name == "irq_thread_ps" { 125e3 } else { 2.0 };
+            let out = found[*name];
+            assert!(apart <= tick + 1e-3 * value, "{board} {name}: {value} in, {out} out");
         }
         // And with them the simulated board takes what was measured, also in figures that no cost is made of.
         for figure in all["figures"].as_array().expect("figures") {

@@ -2,10 +2,11 @@
 //!
 //! # How it works
 //! A cost is the value at which the simulated procedure takes as long as the measured one. The simulated board charges an
-//! access its cost and the instructions around it, a wake-up its cost and a switch; so a figure is not its cost, but one
-//! nanosecond more of the cost makes about one more of the figure. Hence, one cost after the other:
-//! 1. Simulate the figure at the costs found so far.
-//! 2. Move its cost by what the measured one is longer. The ends of its range are moved to the ends of the measured one.
+//! access its cost and the instructions around it, a wake-up its cost and a switch, and a message without a FIFO sleeps for
+//! several interrupts; so a figure is not its cost. Hence, one cost after the other:
+//! 1. Simulate the figure at the costs found so far, and with this cost a tenth higher: how much longer that makes it.
+//! 2. Move the cost by what makes up for the measured one's being longer. The ends of its range are moved to the ends of the
+//!    measured one.
 //!
 //! [`PASSES`] passes, since a cost also has a small part in other figures: at the ends of a row of turns, in the polls of a message.
 
@@ -49,18 +50,32 @@ pub(super) fn of(
     for pass in 0..PASSES {
         for (name, figure, part) in COSTS {
             let Some((_, ns)) = figures.iter().find(|(id, _)| *id == figure) else { continue };
-            // 1.
-            let there = simulated.with(profile.clone()).run(&[part], Effort::SIMULATED)?;
-            let Some(there_ns) = median(&there, figure) else { continue };
-            let figure_of = |profile: &Profile| {
-                profile.sources().into_iter().find(|source| source.field == name)
-            };
+            let figure_of =
+                |of: &Profile| of.sources().into_iter().find(|source| source.field == name);
             let (Some(before), Some(assumed)) = (figure_of(&profile), figure_of(base)) else {
                 continue;
             };
+            // 1.
+            let simulate = |profile: &Profile| {
+                let ran = simulated.with(profile.clone()).run(&[part], Effort::SIMULATED)?;
+                Ok::<_, Failure>(median(&ran, figure))
+            };
+            let before_ps = before.figure.value as f64;
+            let more_ps = (before_ps / 10.0).max(1e3).round();
+            let higher = row(name, [before_ps + more_ps; 3]);
+            let higher = of_rows(vec![higher], base, provenance).profile(&profile);
+            let (Some(there_ns), Some(higher_ns)) =
+                (simulate(&profile)?, simulate(&higher.map_err(Failure::Failed)?)?)
+            else {
+                continue;
+            };
+            // A figure in steps, as of a timer's ticks, may not move at all.
+            let slope = match (higher_ns - there_ns) * PS_PER_NS / more_ps {
+                slope if slope > 0.5 => slope,
+                _ => 1.0,
+            };
             // 2.
-            let moved =
-                |ns: f64| (before.figure.value as f64 + (ns - there_ns) * PS_PER_NS).round();
+            let moved = |ns: f64| (before_ps + (ns - there_ns) * PS_PER_NS / slope).round();
             let value = moved(ns.median);
             costs.retain(|cost| cost.name != name);
             if value < 1.0 {
@@ -95,16 +110,15 @@ pub(super) fn median(collected: &Collected, id: &str) -> Option<f64> {
     Some(Quantiles::of(rounds.clone())?.median)
 }
 
+fn row(name: &str, [low, value, high]: [f64; 3]) -> FileCost {
+    FileCost { name: name.into(), value, low, high }
+}
+
+fn of_rows(cost: Vec<FileCost>, base: &Profile, provenance: &str) -> CostFile {
+    CostFile { profile: Some(base.name.into()), provenance: Some(provenance.into()), cost }
+}
+
 fn file(costs: &[MeasuredCost], base: &Profile, provenance: &str) -> CostFile {
-    let row = |cost: &MeasuredCost| FileCost {
-        name: cost.name.into(),
-        value: cost.value,
-        low: cost.low,
-        high: cost.high,
-    };
-    CostFile {
-        profile: Some(base.name.into()),
-        provenance: Some(provenance.into()),
-        cost: costs.iter().map(row).collect(),
-    }
+    let rows = costs.iter().map(|cost| row(cost.name, [cost.low, cost.value, cost.high]));
+    of_rows(rows.collect(), base, provenance)
 }
