@@ -107,7 +107,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "command/barewire-cli/src/shared/",
         line: "barewire-cli/shared: session > costs, files, interrupt, real_time > \
-               output > failure, no_bus, processors, progress, text > beside",
+               output > failure, no_bus, processors, progress, sysfs, text > beside",
     },
 ];
 

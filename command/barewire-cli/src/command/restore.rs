@@ -13,9 +13,9 @@ use barewire_linux::survey::{Child, Controller, Survey};
 use serde::Serialize;
 
 use super::doctor::{held, waits};
-use super::measure::JOURNAL;
 use crate::shared::failure::Failure;
 use crate::shared::output;
+use crate::shared::sysfs::{JOURNAL, Write};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -149,35 +149,6 @@ impl fmt::Display for DriverlessDevice<'_> {
                 "`modprobe \"$(cat {directory}/modalias)\"` loads the kernel's driver for it; if that is loaded, `dmesg` says why it failed"
             ),
         }
-    }
-}
-
-/// A line written to a file of sysfs.
-#[derive(Clone, Debug)]
-pub(crate) struct Write {
-    text: String,
-    path: String,
-}
-
-impl Write {
-    pub(crate) fn new(text: &str, path: String) -> Self {
-        Self { text: text.to_owned(), path }
-    }
-
-    /// The file.
-    pub(crate) fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// The same as a command of a shell.
-    pub(crate) fn command(&self) -> String {
-        let space = if self.text.is_empty() { "" } else { " " };
-        format!("echo{space}{} > {}", self.text, self.path)
-    }
-
-    pub(crate) fn run(&self, root: &Root) -> Result<(), String> {
-        let written = fs::write(root.path(&self.path), format!("{}\n", self.text));
-        written.map_err(|error| format!("cannot write {}: {error}", self.path))
     }
 }
 

@@ -12,12 +12,9 @@ use std::time::{Duration, Instant};
 use barewire_linux::Root;
 use barewire_linux::survey::{Child, Controller};
 
-use super::super::restore::Write;
 use crate::shared::failure::Failure;
 use crate::shared::output::note;
-
-/// Says how to restore the drivers, while they are not as they were.
-pub(crate) const JOURNAL: &str = "/run/barewire-measure.restore";
+use crate::shared::sysfs::{JOURNAL, Write};
 
 /// How long a driver may take to be bound.
 const BOUND_WITHIN: Duration = Duration::from_secs(5);

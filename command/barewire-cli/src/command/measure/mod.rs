@@ -39,7 +39,6 @@ use barewire_linux::survey::Survey;
 use barewire_open::name::{FileUse, SimOptions};
 use barewire_sim::profile::{CostLevel, Profile};
 
-pub(crate) use bindings::JOURNAL;
 use machine::OnThisMachine;
 use messages::Answers;
 use procedure::{Done, Procedure};
