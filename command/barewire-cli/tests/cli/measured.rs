@@ -53,7 +53,7 @@ fn the_costs_that_come_out_are_those_that_went_in() {
         let rows: Vec<Value> = given.iter().map(row).collect();
         fs::write(&file, json!({"profile": board, "costs": rows}).to_string()).expect("written");
         let bus = format!("sim:{board},costs={}", text(&file));
-        let all = measured(&bus, &["--loopback"], &out);
+        let all = measured(&bus, &[], &out);
         let found = costs(&all);
         for (name, &value) in &given {
             let apart = (found[*name] - value).abs();
