@@ -54,7 +54,8 @@ use crate::shared::output::{self, note};
 use crate::shared::text::number;
 
 const AFTER_HELP: &str = "\
-DIR gets measured.json, which is a file of costs too, and measured.html. Nothing leaves the machine.
+DIR gets measured.html, and measured.json, which is a file of costs too: the lab's --costs FILE and
+sim:BOARD,costs=FILE take it. Nothing leaves the machine.
 
 Without --flash and --loopback no chip is selected: messages go to nobody. With a mem: bus whose
 controller the kernel's driver has, root gets spidev's times beside; then the controller is taken from
@@ -66,8 +67,7 @@ An emulator's time is no board's: where the machine shows that it is one, the fi
 Examples:
   barewire measure --board sim:imx8mp --flash --quick -o measured
   barewire measure --board mem:0x3f204000,controller=bcm2835,reference-hz=400M,cs=native0 --loopback
-  barewire lab gain mine.toml --costs measured/measured.json
-  barewire adc stream --bus sim:rpi3,costs=measured/measured.json";
+  barewire lab gain mine.toml --costs measured/measured.json";
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = AFTER_HELP)]
