@@ -15,3 +15,5 @@ PROGRAMS_ARE_COUNTED=1
 WRONG="disabled-ecspi3:30840000 interrupts:38800000 clocks:30380000 hole:30fe0000 memory:48000000"
 # In whose page another block has registers, in imx8mp-evk-crowded.dtsi alone.
 [ -e /sys/bus/platform/devices/30840000.spi ] && CROWDED=30840000.spi
+# The simulated board beside which it is measured.
+MEASURED=imx8mp

@@ -126,3 +126,65 @@ until grep -q 'serprog at' /tmp/err3 || [ $tries -ge 100 ]; do sleep 0.1; tries=
 bind
 waited $server 20
 names_driver serve-rebind-noticed $?
+
+# Measured, with the chip and the controller taken from the kernel's drivers and given back. Times are QEMU's, and the
+# files say so.
+JOURNAL=/run/barewire-measure.restore
+drivers() {
+	for it in /sys/bus/spi/devices/* "/sys/bus/$DRIVER_BUS/devices/$DEVICE"; do
+		echo "${it##*/}: $(readlink "$it/driver" | sed 's/.*\///') $(cat "$it/driver_override")"
+	done
+}
+# measuring NAME SIGNAL [option…]: measures until the controller is taken, and sends the signal.
+measuring() {
+	name=$1 signal=$2; shift 2
+	rm -rf /tmp/measured-$name
+	barewire measure --board "$REGISTERS" --flash -o /tmp/measured-$name "$@" >/tmp/out 2>/tmp/err &
+	measurer=$!
+	until grep -qs drivers_probe $JOURNAL && [ ! -e "/sys/bus/$DRIVER_BUS/devices/$DEVICE/driver" ] || ended $measurer; do sleep 0.05; done
+	if ended $measurer; then fail "$name-met" "it ended before: $(errors /tmp/err)"; fi
+	sleep 0.3
+	kill -$signal $measurer
+	waited $measurer 60
+	status=$?
+}
+if [ -n "$MEASURED" ]; then
+	bound; awaited /dev/mtd0
+	drivers >/tmp/before
+	begun=$(cut -d . -f 1 /proc/uptime)
+	check measure barewire measure --board "$REGISTERS" --flash --quick -o /tmp/measured
+	say "MEASURE took $(($(cut -d . -f 1 /proc/uptime) - begun)) s"
+	cat /tmp/out
+	drivers >/tmp/after
+	same measure-gives-back /tmp/before /tmp/after
+	for it in '"origin": "emulated"' '"complete": true' '"id": "register-read"' '"id": "gpio-write"' '"id": "spidev-4"' '"condition": "load"'; do
+		check "measure-has-$(echo "$it" | sed 's/.*"\(.*\)".*/\1/; s/.*: //')" grep -q "$it" /tmp/measured/measured.json
+	done
+	check measure-page grep -q 'id="measured-idle-registers"' /tmp/measured/measured.html
+	# What the simulator makes of it.
+	check measure-costs-for-sim barewire xfer --bus "sim:$MEASURED,costs=/tmp/measured/measured.json" 9f000000
+	(cd /tmp && barewire lab new mine.toml --board $MEASURED --kernel 6.1 >/dev/null)
+	check measure-costs-for-gain barewire lab gain /tmp/mine.toml --costs /tmp/measured/measured.json
+
+	measuring measure-interrupt INT
+	if [ $status = 130 ]; then pass measure-interrupt; else fail measure-interrupt "exit $status: $(errors /tmp/err)"; fi
+	drivers >/tmp/after
+	same measure-interrupt-gives-back /tmp/before /tmp/after
+	check measure-interrupt-says-so grep -q '"complete": false' /tmp/measured-measure-interrupt/measured.json
+	if [ -e $JOURNAL ]; then fail measure-interrupt-forgets "$JOURNAL is there"; else pass measure-interrupt-forgets; fi
+
+	# Killed, it leaves a file that says what to do, twice: by the command, and by the file itself.
+	measuring measure-kill KILL
+	refused measure-refused-after-kill 'barewire restore' barewire measure --board "$REGISTERS" --quick -o /tmp/no
+	check measure-restore barewire restore
+	drivers >/tmp/after
+	same measure-restored /tmp/before /tmp/after
+	if [ -e $JOURNAL ]; then fail measure-restore-forgets "$JOURNAL is there"; else pass measure-restore-forgets; fi
+	measuring measure-kill-again KILL
+	cat $JOURNAL
+	check measure-journal sh -e $JOURNAL
+	awaited /dev/mtd0
+	drivers >/tmp/after
+	same measure-journal-restores /tmp/before /tmp/after
+	rm -f $JOURNAL
+fi

@@ -28,6 +28,11 @@ else
 	read_and_compare overlay-read-1m "$bus" 1048576
 	read_and_compare overlay-interrupt-read "$bus,poll-limit-us=0" 65536
 	check overlay-interrupts-counted test "$(cat /sys/class/uio/uio0/event)" -gt 0
+	# Times are QEMU's, and it says so.
+	check overlay-measure barewire measure --board "$bus" --flash --quick -o /tmp/measured
+	cat /tmp/out
+	check overlay-measure-emulated grep -q '"origin": "emulated"' /tmp/measured/measured.json
+	check overlay-measure-interrupt grep -q '"irq-wake"' /tmp/measured/measured.json
 	# The examples' rate is not every board's: one that is wrong is refused with both.
 	wrong=$(echo "$bus" | sed 's/reference-hz=[0-9]*M/reference-hz=24M/')
 	refused overlay-rate-refused 24000000 barewire flash id --bus "$wrong"

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use barewire_sim::profile::{CostLevel, Profile};
+use barewire_sim::profile::{CostFile, CostLevel, Profile};
 use serde::{Deserialize, Serialize};
 
 use crate::band::median;
@@ -210,9 +210,12 @@ pub fn fitted_text(
     text
 }
 
-/// All costs, by name.
+/// All costs, by name; the names asked for; and a board's own costs from a file, which no factor scales.
 #[derive(Clone, Debug)]
-pub struct Costs(BTreeMap<String, Cost>, RefCell<BTreeSet<String>>);
+pub struct Costs(BTreeMap<String, Cost>, RefCell<BTreeSet<String>>, Option<CostFile>);
+
+/// The cost that is the same as `wake_ps` of a profile, in nanoseconds.
+const WAKE_OTHER: &str = "wake-other";
 
 impl Costs {
     /// The costs of the file, before any fit.
@@ -222,7 +225,8 @@ impl Costs {
     #[must_use]
     pub fn assumed() -> Self {
         let File { cost } = toml::from_str(COSTS).expect("costs.toml");
-        Self(cost.into_iter().map(|cost| (cost.name.clone(), cost)).collect(), RefCell::default())
+        let costs = cost.into_iter().map(|cost| (cost.name.clone(), cost)).collect();
+        Self(costs, RefCell::default(), None)
     }
 
     /// The costs of the file, fitted to the fit set.
@@ -297,6 +301,33 @@ impl Costs {
         Ok(self)
     }
 
+    /// The same, with costs of a board in the places of its profile's, and of what this table's factors make of those. A
+    /// measured `wake_ps` is `wake-other` here.
+    ///
+    /// # Errors
+    /// If the file has a cost that is no profile's, or does not say which profile's they are.
+    pub fn with_board(mut self, file: CostFile) -> Result<Self, String> {
+        let Some(name) = &file.profile else {
+            return Err("it has costs of a board, and no `profile` says of which".into());
+        };
+        let Some(of) = Profile::named(name) else {
+            return Err(barewire_sim::near::unknown("profile", name, &Profile::names()));
+        };
+        file.profile(of)?;
+        if let Some(wake) = file.cost.iter().find(|cost| cost.name == "wake_ps") {
+            let [value, low, high] = [wake.value, wake.low, wake.high].map(|ps| ps / 1e3);
+            self.apply(&[FittedValue { name: WAKE_OTHER.into(), value, low, high }]);
+        }
+        self.2 = Some(file);
+        Ok(self)
+    }
+
+    /// The profile whose costs a file replaces; none if no file does.
+    #[must_use]
+    pub fn board(&self) -> Option<&str> {
+        self.2.as_ref()?.profile.as_deref()
+    }
+
     /// Moves costs. One that has no range is left as it is: it was counted after a fit had moved it.
     ///
     /// # Panics
@@ -320,7 +351,7 @@ impl Costs {
     /// The same costs, none of them marked as asked for.
     #[must_use]
     pub fn fresh(&self) -> Self {
-        Self(self.0.clone(), RefCell::default())
+        Self(self.0.clone(), RefCell::default(), self.2.clone())
     }
 
     /// All of them, by name.
@@ -391,6 +422,13 @@ impl Costs {
             };
             cost.value = end.unwrap_or(cost.value);
         }
+        for cost in costs.2.iter_mut().flat_map(|file| &mut file.cost) {
+            cost.value = match level {
+                CostLevel::Low => cost.low,
+                CostLevel::Used => cost.value,
+                CostLevel::High => cost.high,
+            };
+        }
         costs
     }
 
@@ -416,12 +454,20 @@ impl Costs {
             scale(&mut figure.value, registers);
         }
         scale(&mut profile.irq_thread_ps.value, self.get("interrupts"));
-        profile
+        match &self.2 {
+            // A board's own costs are not scaled.
+            Some(file) if file.profile.as_deref() == Some(of.name) => {
+                file.profile(&profile).expect("its costs were looked at")
+            }
+            _ => profile,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use barewire_sim::profile::FileCost;
+
     use super::*;
 
     #[test]
@@ -484,6 +530,30 @@ mod tests {
         let [rpi3, rpi5] = [&Profile::RPI3, &Profile::RPI5].map(|of| Costs::fitted().profile(of));
         assert_eq!(rpi5.register_read_ps, Profile::RPI5.register_read_ps);
         assert_ne!(rpi3.register_read_ps, Profile::RPI3.register_read_ps);
+    }
+
+    #[test]
+    fn a_board_s_own_costs_are_not_scaled_and_reach_no_other_board() {
+        let row = |name: &str, value: f64| FileCost {
+            name: name.into(),
+            value,
+            low: value / 2.0,
+            high: value * 2.0,
+        };
+        let cost = vec![row("register_read_ps", 300e3), row("wake_ps", 7e6)];
+        let file = CostFile { profile: Some("imx8mp".into()), provenance: None, cost };
+        let costs = Costs::fitted().with_board(file.clone()).expect("its own");
+        let profile = costs.profile(&Profile::IMX8MP);
+        assert_eq!(profile.register_read_ps.value, 300_000);
+        assert_eq!(
+            costs.at(CostLevel::High).profile(&Profile::IMX8MP).register_read_ps.value,
+            600_000
+        );
+        assert_eq!(profile.gpio_read_ps, Costs::fitted().profile(&Profile::IMX8MP).gpio_read_ps);
+        assert_eq!(costs.profile(&Profile::RPI3), Costs::fitted().profile(&Profile::RPI3));
+        assert_eq!((costs.get("wake-other"), costs.board()), (7e3, Some("imx8mp")));
+        let nobody = CostFile { profile: None, ..file };
+        assert!(Costs::fitted().with_board(nobody).is_err_and(|why| why.contains("profile")));
     }
 
     #[test]

@@ -71,6 +71,12 @@ impl Lab {
         }
     }
 
+    /// The profile whose costs a file replaces; none if no file does.
+    #[must_use]
+    pub fn board(&self) -> Option<&str> {
+        self.costs.board()
+    }
+
     /// Adds an experiment, as text. Its figures that are not among the published ones need `published` and `unit`; they
     /// are replayed and not scored.
     ///

@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod lab;
 mod limits;
 pub mod machine;
+pub mod measured;
 mod memo;
 pub mod messages;
 pub mod ours;

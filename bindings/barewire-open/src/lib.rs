@@ -48,6 +48,7 @@
 
 mod any_bus;
 mod confined;
+pub mod costs;
 mod display;
 mod error;
 pub mod files;

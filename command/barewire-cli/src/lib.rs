@@ -17,8 +17,8 @@ use barewire_linux::map::Block;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use command::{
-    adc, bench, board, bound, can, completions, demo, doctor, flash, iommu, lab, list, man, regs,
-    restore, run, selftest, serve, xfer,
+    adc, bench, board, bound, can, completions, demo, doctor, flash, iommu, lab, list, man,
+    measure, regs, restore, run, selftest, serve, xfer,
 };
 use shared::failure::Failure;
 use shared::interrupt;
@@ -64,6 +64,8 @@ Buses (--bus):
     jitter-ns=N            register accesses take up to N ns longer, at random
     seed=N                 of that randomness: the same seed gives the same
                            trace
+    costs=FILE             costs in the places of the board's own, as
+                           `barewire measure` writes them
     done=read-only|needed  rpi3: DONE as in the manual, or to be written after
                            every transfer
     input-level=lost|kept  highbank: whether a level written to a pin that is an
@@ -147,6 +149,7 @@ Examples:
   barewire run --map /dev/spidev0.0=sim:rpi3,cs=1 -- flashrom -p linux_spi:dev=/dev/spidev0.0 -r chip.bin
   barewire serve --serprog 127.0.0.1:3333 --bus sim:rpi3,flash=chip.bin
   barewire selftest --bus sim:imx8mp --fault bit-flip --fault-seed 7  (must fail)
+  barewire measure --board sim:imx8mp --flash --quick -o measured
   barewire bound examples/canecho.toml --bus sim:imx8mp --schedules 100000
   barewire lab explain jander-rfc-cs2clk-A
   barewire lab sweep --path spidev-4.4 --board rpi3 --delay 0..12us
@@ -221,6 +224,8 @@ enum Command {
     Selftest(selftest::Args),
     /// Time the bus paths on this machine, without any wire, or with --board those to a chip
     Bench(bench::Args),
+    /// Measure what this board's registers, wake-ups and messages take, beside what was predicted, and make costs of it
+    Measure(measure::Args),
     /// Bound the worst time from call to return of each task that shares a bus, and say what shortens it
     Bound(bound::Args),
     /// Say where the page tables' verbs are
@@ -254,6 +259,7 @@ impl Command {
             Command::Serve(args) => serve::run(args),
             Command::Selftest(args) => selftest::run(args),
             Command::Bench(args) => bench::run(args),
+            Command::Measure(args) => measure::run(args),
             Command::Iommu(_) => iommu::run(),
             Command::Lab(verb) => lab::run(verb),
             Command::Completions(args) => completions::run(args, Cli::command()),

@@ -8,15 +8,18 @@
 //! | `chart` | bars with whiskers, stacked steps, lines over a parameter, the score |
 //! | `own` | experiments of users |
 //! | `gain` | what measures save, a page of its own |
+//! | `measured` | what `barewire measure` found, a page of its own |
 //! | `timeline` | one occurrence of a figure, lane by lane |
 //! | `svg`, `style` | rectangles, lines, text; colours for light and dark |
 //! | `threads` | the source threads, by name |
 //!
-//! Published figures are called published; what barewire's simulator says is called simulated, never measured.
+//! Published figures are called published; what barewire's simulator says is called simulated, never measured. Only the page of
+//! `measured` has measured figures.
 
 mod chart;
 mod gain;
 mod html;
+mod measured;
 mod own;
 mod style;
 mod svg;
@@ -29,6 +32,7 @@ mod timeline;
 pub use chart::{exact, number, shown_in};
 pub use gain::gain_html;
 pub use html::{Page, html};
+pub use measured::measured_html;
 pub use own::OwnOnPage;
 pub use timeline::lanes;
 

@@ -77,7 +77,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "lab/src/",
         line: "barewire-lab: report > lab > gain, held_out > fit, limits, messages, predict, sweep > ours > replay > outcome, workload > \
-               experiment > own > kernel, score, walk > machine, rules > regime > cost, figure, trace > \
+               experiment > own > kernel, score, walk > machine, rules > regime > cost, figure, measured, trace > \
                band, error, memo",
     },
     Layers {
@@ -88,7 +88,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "bindings/barewire-open/src/",
         line: "barewire-open: any_bus, local_bus > kind, options > sim_board > display, first_read, wiring > confined, flash_file, \
-               layers, name, out_file, owned_message, waiting > files, number > error",
+               layers, name, out_file, owned_message, waiting > costs > files, number > error",
     },
     Layers {
         folder: "bindings/c/src/",
@@ -107,7 +107,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "command/barewire-cli/src/shared/",
         line: "barewire-cli/shared: session > costs, files, interrupt, real_time > \
-               output > failure, no_bus, processors, progress, text > beside",
+               output > failure, no_bus, processors, progress, sysfs, text > beside",
     },
 ];
 

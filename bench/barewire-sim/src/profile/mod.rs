@@ -19,12 +19,15 @@
 //! time), interconnect load.
 
 mod calxeda;
+mod cost_file;
 mod imx;
 mod rpi;
 mod sam;
 mod sifive;
 mod ti;
 mod zynq;
+
+pub use cost_file::{CostFile, FileCost};
 
 use crate::chip::{PS_PER_S, Ps};
 use crate::engine::Costs;
@@ -253,6 +256,31 @@ impl Profile {
             row("interrupt_latency_ps", "ps", self.interrupt_latency_ps),
             row("interrupt_exit_ps", "ps", self.interrupt_exit_ps),
         ]
+    }
+
+    /// The figure of a field of [`Profile::sources`]; `None` if there is no such field.
+    fn figure_mut(&mut self, field: &str) -> Option<&mut Figure> {
+        Some(match field {
+            "cpu_hz" => &mut self.cpu_hz,
+            "ipc_milli" => &mut self.ipc_milli,
+            "register_read_ps" => &mut self.register_read_ps,
+            "register_write_ps" => &mut self.register_write_ps,
+            "gpio_read_ps" => &mut self.gpio_read_ps,
+            "gpio_write_ps" => &mut self.gpio_write_ps,
+            "write_ack_ps" => &mut self.write_ack_ps,
+            "instructions_per_access" => &mut self.instructions_per_access,
+            "timer_read_ps" => &mut self.timer_read_ps,
+            "timer_frequency_hz" => &mut self.timer_frequency_hz,
+            "reference_hz" => &mut self.reference_hz,
+            "context_switch_ps" => &mut self.context_switch_ps,
+            "wake_ps" => &mut self.wake_ps,
+            "wake_call_ps" => &mut self.wake_call_ps,
+            "futex_call_ps" => &mut self.futex_call_ps,
+            "irq_thread_ps" => &mut self.irq_thread_ps,
+            "interrupt_latency_ps" => &mut self.interrupt_latency_ps,
+            "interrupt_exit_ps" => &mut self.interrupt_exit_ps,
+            _ => return None,
+        })
     }
 
     /// A copy of the board with every figure at one end of its range: times at `level`, rates at

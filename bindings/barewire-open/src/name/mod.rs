@@ -325,6 +325,7 @@ mod tests {
             "protect",
             "fault",
             "seed",
+            "costs",
             "jitter-ns",
             "xch",
             "dry",

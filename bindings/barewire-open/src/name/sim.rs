@@ -14,12 +14,12 @@ use barewire_sim::model::gpio::pl061::{self, InputLevel};
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::model::nor::{NorFaults, Part};
 use barewire_sim::model::signal::SignalSpec;
-use barewire_sim::profile::CostLevel;
+use barewire_sim::profile::{CostLevel, Profile};
 use barewire_sim::{BoardOptions, BoardSpec, Faults};
 
 use super::{OledOptions, WiringOptions, oled, read_options, wiring};
 use crate::files::NamedFile;
-use crate::{near, number};
+use crate::{costs, near, number};
 
 /// A simulated board as asked for.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct SimOptions {
     pub jitter_ns: u64,
     /// The seed of that randomness.
     pub seed: u64,
+    /// A file of costs in the places of the board's own, and what the profile is with them.
+    pub cost_file: Option<(PathBuf, Box<Profile>)>,
     /// Which costs it charges. The name does not say.
     pub costs: CostLevel,
     /// What happens with the files that it names. The name does not say.
@@ -72,13 +74,19 @@ impl SimOptions {
     /// Options of the board that differ from its defaults.
     pub fn board_options(&self) -> BoardOptions {
         BoardOptions {
-            profile: Some(self.board.profile.at(self.costs)),
+            profile: Some(self.profile().at(self.costs)),
             faults: Faults { timing_corrupts: self.faults.timing_corrupts },
             jitter_ps: self.jitter_ns.saturating_mul(PS_PER_NS),
             seed: self.seed,
             blocks: self.block_options(),
             ..BoardOptions::default()
         }
+    }
+
+    /// The costs, at all levels: the board's own, with those of a file in their places.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        self.cost_file.as_ref().map_or(&self.board.profile, |(_, profile)| &**profile)
     }
 
     /// The file that keeps what is written to the flash: the one asked for, else the board's; `None` if there is none.
@@ -108,6 +116,7 @@ impl SimOptions {
     /// The files that its options name.
     pub(crate) fn files(&self) -> Vec<NamedFile<'_>> {
         let flash = self.flash.iter().map(|path| NamedFile { by: "flash=", path: path.as_path() });
+        let costs = self.cost_file.iter().map(|(path, _)| NamedFile { by: "costs=", path });
         let name = self.board.name;
         let board = is_file(name).then(|| NamedFile { by: "sim:", path: Path::new(name) });
         let signals = self.inputs.iter().filter_map(|(_, signal)| match signal {
@@ -127,7 +136,14 @@ impl SimOptions {
             }
             _ => None,
         });
-        board.into_iter().chain(flash).chain(signals).chain(picture).chain(of_board).collect()
+        board
+            .into_iter()
+            .chain(flash)
+            .chain(costs)
+            .chain(signals)
+            .chain(picture)
+            .chain(of_board)
+            .collect()
     }
 
     /// How the blocks behave where their manuals leave it open.
@@ -163,7 +179,7 @@ const JITTER_MAX_NS: u64 = 1_000_000;
 /// As long as the longest jitter.
 const START_DELAY_MAX_NS: u64 = JITTER_MAX_NS;
 
-const OPTIONS: [&str; 18] = [
+const OPTIONS: [&str; 19] = [
     "flash",
     "flash-part",
     "protect",
@@ -176,6 +192,7 @@ const OPTIONS: [&str; 18] = [
     "fault",
     "jitter-ns",
     "seed",
+    "costs",
     "xch",
     "tc",
     "dry",
@@ -250,6 +267,7 @@ pub(crate) fn parse(text: &str) -> Result<SimOptions, String> {
         faults: SimFaults::default(),
         jitter_ns: 0,
         seed: 0,
+        cost_file: None,
         costs: CostLevel::Used,
         file_use: FileUse::default(),
         done: Done::default(),
@@ -290,6 +308,7 @@ impl SimOptions {
             "fault" => value.split('+').try_for_each(|fault| self.faults.add(fault))?,
             "jitter-ns" => self.jitter_ns = at_most(value, JITTER_MAX_NS)?,
             "seed" => self.seed = number::bytes(value)?,
+            "costs" => self.cost_file = Some(cost_file(value, self.board)?),
             "done" => {
                 self.has(key, "BCM2835's SPI0", *self.board.kind == bcm2835::KIND)?;
                 self.done = match value {
@@ -341,6 +360,17 @@ impl SimOptions {
             Err(format!("{key} is about {block}, which {} has not", self.board.name))
         }
     }
+}
+
+/// The costs in a file, for a board. The profile's name tells of the file.
+fn cost_file(path: &str, board: &BoardSpec) -> Result<(PathBuf, Box<Profile>), String> {
+    if path.is_empty() {
+        return Err("name a file: costs=FILE".into());
+    }
+    let file = costs::read(Path::new(path))?;
+    let profile = file.profile(&board.profile).map_err(|why| format!("{path}: {why}"))?;
+    let name = format!("{} with the costs of {path}", profile.name);
+    Ok((path.into(), Box::new(Profile { name: Box::leak(name.into_boxed_str()), ..profile })))
 }
 
 /// A flash chip by its name.

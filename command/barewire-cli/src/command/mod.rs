@@ -14,6 +14,7 @@ pub(crate) mod iommu;
 pub(crate) mod lab;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod measure;
 pub(crate) mod regs;
 pub(crate) mod restore;
 pub(crate) mod run;

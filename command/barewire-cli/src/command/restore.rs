@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::doctor::{held, waits};
 use crate::shared::failure::Failure;
 use crate::shared::output;
+use crate::shared::sysfs::{JOURNAL, Write};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -43,6 +44,7 @@ struct Action {
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let actions = restore(&Root::system(), args);
+    forget(&Root::system(), args, &actions);
     if args.json {
         output::json(&actions)?;
     } else {
@@ -52,6 +54,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match failed.is_empty() {
         true => Ok(()),
         false => Err(Failure::Failed(failed.join("; "))),
+    }
+}
+
+/// Removes what a measurement left behind that was killed, once all is given back.
+fn forget(root: &Root, args: &Args, actions: &[Action]) {
+    if !args.dry_run && actions.iter().all(|action| action.problem.is_none()) {
+        let _ = fs::remove_file(root.path(JOURNAL));
     }
 }
 
@@ -140,28 +149,6 @@ impl fmt::Display for DriverlessDevice<'_> {
                 "`modprobe \"$(cat {directory}/modalias)\"` loads the kernel's driver for it; if that is loaded, `dmesg` says why it failed"
             ),
         }
-    }
-}
-
-/// A line written to a file of sysfs.
-struct Write {
-    text: String,
-    path: String,
-}
-
-impl Write {
-    fn new(text: &str, path: String) -> Self {
-        Self { text: text.to_owned(), path }
-    }
-
-    fn command(&self) -> String {
-        let space = if self.text.is_empty() { "" } else { " " };
-        format!("echo{space}{} > {}", self.text, self.path)
-    }
-
-    fn run(&self, root: &Root) -> Result<(), String> {
-        let written = fs::write(root.path(&self.path), format!("{}\n", self.text));
-        written.map_err(|error| format!("cannot write {}: {error}", self.path))
     }
 }
 

@@ -24,6 +24,11 @@ pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
+/// Begins anew: what was asked is done, and the command has more to do, which another Ctrl-C stops.
+pub(crate) fn acknowledge() {
+    ASKED.store(false, Ordering::Relaxed);
+}
+
 /// The answer of an observer: stop after Ctrl-C.
 pub(crate) fn flow() -> ControlFlow<()> {
     if asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

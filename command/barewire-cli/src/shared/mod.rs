@@ -15,6 +15,7 @@
 //! | [`progress`] | a progress bar |
 //! | [`processors`] | pins threads to processors |
 //! | [`real_time`] | priority, processor and locked memory of a command |
+//! | [`sysfs`] | lines for the kernel's files, which bind drivers |
 
 pub(crate) mod beside;
 pub(crate) mod costs;
@@ -27,6 +28,7 @@ pub(crate) mod processors;
 pub(crate) mod progress;
 pub(crate) mod real_time;
 pub(crate) mod session;
+pub(crate) mod sysfs;
 pub(crate) mod text;
 
 pub(crate) use barewire_open::name as bus_name;

@@ -373,7 +373,7 @@ fn an_experiment_is_never_overwritten() {
 }
 
 /// A browser that is installed.
-fn browser() -> Option<&'static str> {
+pub(super) fn browser() -> Option<&'static str> {
     let is_there = |name: &&str| {
         let dirs = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&dirs).any(|dir: PathBuf| dir.join(name).is_file())
@@ -382,7 +382,7 @@ fn browser() -> Option<&'static str> {
 }
 
 /// The page as the browser has it, and what the page's console said.
-fn opened(browser: &str, page: &Path, profile: &Path) -> (String, Vec<String>) {
+pub(super) fn opened(browser: &str, page: &Path, profile: &Path) -> (String, Vec<String>) {
     let ran = Command::new(browser)
         .args([
             "--headless=new",
@@ -455,7 +455,7 @@ fn the_page_opens_in_a_browser_with_all_its_charts() {
 
 /// The chart with this id, from its tag to its end.
 #[track_caller]
-fn chart<'d>(dom: &'d str, id: &str) -> &'d str {
+pub(super) fn chart<'d>(dom: &'d str, id: &str) -> &'d str {
     let at = dom.find(&format!("class=\"chart\" id=\"{id}\""));
     let at = at.unwrap_or_else(|| panic!("there is no chart {id}"));
     let end = dom[at..].find("</svg>").unwrap_or_else(|| panic!("the chart {id} has no end"));

@@ -17,6 +17,7 @@ mod lab_gain;
 mod lab_own;
 mod loses_nothing;
 mod measure;
+mod measured;
 mod outputs;
 mod pages;
 #[path = "../program/mod.rs"]

@@ -15,6 +15,7 @@ use barewire::reg::MmioBlock;
 use super::MappedInterrupt;
 use super::cs::CsGpio;
 use super::facts::{Board, Facts, LinuxSelects, Parts};
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -39,6 +40,8 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: BANK_LEN,
     first_read: ("SPI_MR", 0x04),
     bank_first_read: ("PIO_OSR", 0x18),
+    harmless: Harmless::new(("SPI_MR", 0x04), ("SPI_IDR", 0x18), 0),
+    bank_harmless: Harmless::new(("PIO_OSR", 0x18), ("PIO_SODR", 0x30), 0),
     linux_driver: "atmel_spi",
     linux_selects: LinuxSelects { default: 4, reads_num_cs: false, native: 4 },
     native_lines: 4,

@@ -22,6 +22,7 @@ use barewire::reg::{MmioBlock, Registers};
 use super::MappedInterrupt;
 use super::cs::CsGpio;
 use super::facts::{Board, Facts, LinuxSelects, Parts};
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -45,6 +46,8 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: BANK_LEN,
     first_read: ("CS", 0x00),
     bank_first_read: ("GPFSEL0", 0x00),
+    harmless: Harmless::rewriting(("CS", 0x00), ("DLEN", 0x0c)),
+    bank_harmless: Harmless::new(("GPFSEL0", 0x00), ("GPSET0", 0x1c), 0),
     linux_driver: "spi-bcm2835",
     linux_selects: LinuxSelects { default: 3, reads_num_cs: false, native: 2 },
     native_lines: 2,

@@ -8,6 +8,7 @@
 use std::fmt;
 
 use super::facts::{Facts, LinuxSelects};
+use super::harmless::Harmless;
 
 /// Hands the rows of the table to the macro `$make`, which makes from them what differs by block.
 ///
@@ -81,6 +82,13 @@ impl Block {
         self.facts().native_lines
     }
 
+    /// Accesses without an effect of the controller, and of the GPIO block of its family.
+    #[must_use]
+    pub fn harmless(self) -> [Harmless; 2] {
+        let facts = self.facts();
+        [facts.harmless, facts.bank_harmless]
+    }
+
     /// The chip selects of Linux's driver.
     pub(crate) fn linux_selects(self) -> LinuxSelects {
         self.facts().linux_selects
@@ -149,6 +157,12 @@ mod tests {
             }
             assert!(facts.first_read.1 < facts.registers_len, "{block}: {:?}", facts.first_read);
             assert!(facts.bank_first_read.1 < facts.bank_len, "{block}");
+            let lens = [facts.registers_len, facts.bank_len];
+            for (harmless, len) in block.harmless().into_iter().zip(lens) {
+                for (name, offset) in [harmless.read, harmless.write] {
+                    assert!(offset % 4 == 0 && offset < len, "{block}: {name} at {offset:#x}");
+                }
+            }
             assert!((1..=32).contains(&facts.bank_pins), "{block}");
             assert!(facts.linux_selects.native >= facts.native_lines, "{block}");
             assert!(!facts.linux_driver.is_empty() && !facts.machines.is_empty(), "{block}");

@@ -18,6 +18,7 @@ use barewire::reg::MmioBlock;
 use super::MappedInterrupt;
 use super::cs::CsGpio;
 use super::facts::{Board, Facts, LinuxSelects, Parts};
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -41,6 +42,12 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: BANK_LEN,
     first_read: ("Config_reg0", 0x00),
     bank_first_read: ("DIRM_0", 0x204),
+    harmless: Harmless::new(("Config_reg0", 0x00), ("Intrpt_dis_reg0", 0x0c), 0),
+    bank_harmless: Harmless::new(
+        ("DIRM_0", 0x204),
+        ("MASK_DATA_0_LSW of no pin", 0x000),
+        0xffff_0000,
+    ),
     linux_driver: "cdns-spi",
     linux_selects: LinuxSelects { default: 4, reads_num_cs: true, native: 3 },
     native_lines: 3,

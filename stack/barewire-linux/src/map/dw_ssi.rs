@@ -23,6 +23,7 @@ use barewire::reg::MmioBlock;
 use super::MappedInterrupt;
 use super::cs::CsGpio;
 use super::facts::{Board, Facts, LinuxSelects, Parts};
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -48,6 +49,8 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: BANK_LEN,
     first_read: ("SSI_VERSION_ID", 0x5c),
     bank_first_read: ("GPIO0_CTRL", 0x04),
+    harmless: Harmless::rewriting(("SR", 0x28), ("IMR", 0x2c)),
+    bank_harmless: Harmless::new(("GPIO0_CTRL", 0x04), ("RIO_OUT_SET", 0x1_2000), 0),
     linux_driver: "dw_spi_mmio",
     linux_selects: LinuxSelects { default: 16, reads_num_cs: true, native: 16 },
     native_lines: NATIVE_LINES,

@@ -14,6 +14,7 @@ use barewire::reg::MmioBlock;
 use super::MappedInterrupt;
 use super::cs::CsGpio;
 use super::facts::{Board, Facts, LinuxSelects, Parts};
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -37,6 +38,8 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: BANK_LEN,
     first_read: ("STATREG", 0x18),
     bank_first_read: ("GPIO_GDIR", 0x04),
+    harmless: Harmless::new(("STATREG", 0x18), ("STATREG", 0x18), 0),
+    bank_harmless: Harmless::new(("GPIO_GDIR", 0x04), ("GPIO_ISR", 0x18), 0),
     linux_driver: "spi_imx",
     linux_selects: LinuxSelects { default: 3, reads_num_cs: true, native: 4 },
     native_lines: 4,

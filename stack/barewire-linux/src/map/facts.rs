@@ -6,6 +6,7 @@ use barewire::controller::atmel::Pipe;
 
 use super::MappedInterrupt;
 use super::cs::Selects;
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 
 /// The facts of a block that hold on every board.
@@ -22,6 +23,10 @@ pub(super) struct Facts {
     pub(super) first_read: (&'static str, u32),
     /// Such a register of a GPIO bank.
     pub(super) bank_first_read: (&'static str, u32),
+    /// Accesses of the controller that have no effect, to time them.
+    pub(super) harmless: Harmless,
+    /// The same of a GPIO bank.
+    pub(super) bank_harmless: Harmless,
     /// Linux's driver.
     pub(super) linux_driver: &'static str,
     /// The chip selects that Linux's driver makes of a device-tree node.

@@ -325,6 +325,13 @@ impl Mapped {
         std::iter::once(own).chain(banks).collect()
     }
 
+    /// The controller's registers, and those of the first GPIO bank that it writes itself: to time
+    /// [`Harmless`](super::Harmless) accesses before [`Mapped::start`].
+    #[must_use]
+    pub fn to_time(&mut self) -> (&mut MappedRegisters, Option<&mut MappedRegisters>) {
+        (&mut self.parts.registers, self.parts.selects.registers())
+    }
+
     /// A watch that notices whether a kernel driver was bound to the controller while it is in use
     /// here.
     #[must_use]

@@ -18,6 +18,7 @@ use barewire::reg::MmioBlock;
 use super::MappedInterrupt;
 use super::cs::CsGpio;
 use super::facts::{Board, Facts, LinuxSelects, Parts};
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -41,6 +42,8 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: BANK_LEN,
     first_read: ("MCSPI_MODULCTRL", 0x128),
     bank_first_read: ("GPIO_OE", 0x134),
+    harmless: Harmless::new(("MCSPI_MODULCTRL", 0x128), ("MCSPI_IRQSTATUS", 0x118), 0),
+    bank_harmless: Harmless::new(("GPIO_OE", 0x134), ("GPIO_SETDATAOUT", 0x194), 0),
     linux_driver: "omap2_mcspi",
     // It reads `ti,spi-num-cs`.
     linux_selects: LinuxSelects { default: 4, reads_num_cs: false, native: 4 },

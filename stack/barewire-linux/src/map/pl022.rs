@@ -15,6 +15,7 @@ use barewire::reg::MmioBlock;
 use super::MappedInterrupt;
 use super::cs::CsGpio;
 use super::facts::{Board, Facts, LinuxSelects, Parts};
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -38,6 +39,8 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: BANK_LEN,
     first_read: ("SSPSR", 0x0c),
     bank_first_read: ("GPIODIR", 0x400),
+    harmless: Harmless::new(("SSPSR", 0x0c), ("SSPICR", 0x20), 0),
+    bank_harmless: Harmless::new(("GPIODIR", 0x400), ("GPIODATA of no pin", 0x000), 0),
     linux_driver: "ssp-pl022",
     linux_selects: LinuxSelects { default: 1, reads_num_cs: true, native: 1 },
     native_lines: 1,

@@ -17,6 +17,7 @@ use barewire::reg::MmioBlock;
 use super::MappedInterrupt;
 use super::cs::CsGpio;
 use super::facts::{Board, Facts, LinuxSelects, Parts};
+use super::harmless::Harmless;
 use crate::sys::MappedRegisters;
 use crate::timer::Monotonic;
 
@@ -40,6 +41,8 @@ pub(super) const FACTS: Facts = Facts {
     bank_len: BANK_LEN,
     first_read: ("sckdiv", 0x00),
     bank_first_read: ("output_en", 0x08),
+    harmless: Harmless::rewriting(("sckdiv", 0x00), ("ie", 0x70)),
+    bank_harmless: Harmless::rewriting(("output_en", 0x08), ("pue", 0x10)),
     linux_driver: "sifive_spi",
     linux_selects: LinuxSelects { default: 32, reads_num_cs: false, native: 32 },
     native_lines: 1,

@@ -96,6 +96,20 @@ pub(crate) fn ready_and_refused(root: &Root) -> (Vec<String>, Vec<String>) {
     (Report::of(&survey, None).ready, refused)
 }
 
+/// What is found of the machine, and of one of its controllers, each as its subject and a text.
+pub(crate) fn found(survey: &Survey, controller: Option<&Controller>) -> Vec<(String, String)> {
+    let of_controller = controller.map(|it| facts::findings(&survey.machine, it));
+    let all =
+        machine::findings(survey, None).into_iter().chain(of_controller.into_iter().flatten());
+    all.map(|finding| (finding.about, finding.text)).collect()
+}
+
+/// The controller that `spec` means.
+pub(crate) fn controller_of<'s>(survey: &'s Survey, spec: &MapSpec) -> Option<&'s Controller> {
+    let name = place(survey, spec)?;
+    survey.controllers.iter().find(|controller| controller.device.name == *name)
+}
+
 fn by_name<'s>(survey: &'s Survey, name: &str) -> Result<&'s Controller, Failure> {
     let all = &survey.controllers;
     let found = all.iter().find(|controller| controller.device.name == name);

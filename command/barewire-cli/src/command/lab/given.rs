@@ -6,7 +6,7 @@ use barewire_lab::cost::{Costs, FittedValue};
 use barewire_lab::own::OwnExperiment;
 use barewire_lab::{Lab, LabError};
 use barewire_sim::BoardSpec;
-use serde::Deserialize;
+use barewire_sim::profile::FileCost;
 
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, NamedFile};
@@ -35,7 +35,11 @@ impl Experiments {
         for path in &self.files {
             let text = files::read_text(path)?;
             let added = match OwnExperiment::is_it(&text) {
-                true => lab.with_own(own_of(path, &text)?),
+                true => {
+                    let own = own_of(path, &text)?;
+                    check_board(&lab, &own)?;
+                    lab.with_own(own)
+                }
                 false => lab.with_experiment(&text),
             };
             added.map_err(|error| in_file(path, &error))?;
@@ -54,44 +58,40 @@ impl Experiments {
 /// The user's own costs.
 #[derive(clap::Args, Debug, Default)]
 pub(super) struct CostFile {
-    /// Take these costs in the place of the lab's: a file of `barewire lab fit --out`, or its `--json`
+    /// Take these costs in the place of the lab's: a file of `barewire lab fit --out`, or its `--json`,
+    /// or of `barewire measure`
     #[arg(long = "costs", value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-/// A file of costs: its other fields do not matter here.
-#[derive(Deserialize)]
-struct CostsForm {
-    #[serde(alias = "costs")]
-    cost: Vec<CostForm>,
-}
-
-#[derive(Deserialize)]
-struct CostForm {
-    name: String,
-    value: f64,
-    low: f64,
-    high: f64,
-}
-
 impl CostFile {
     /// The lab with these costs, or its own.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has a cost that is neither the lab's nor a board's.
     pub(super) fn lab(&self) -> Result<Lab, Failure> {
         let Some(path) = &self.file else { return Ok(Lab::new()) };
-        let text = files::read_text(path)?;
         let wrong = |why: String| Failure::Failed(format!("{}: {why}", path.display()));
-        let form: CostsForm = match text.trim_start().starts_with('{') {
-            true => serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?,
-            false => toml::from_str(&text).map_err(|error| {
-                let before = text.get(..error.span().map_or(0, |span| span.start));
-                let line = before.unwrap_or_default().matches('\n').count() + 1;
-                wrong(format!("line {line}: {}", error.message()))
-            })?,
-        };
-        let value = |CostForm { name, value, low, high }| FittedValue { name, value, low, high };
-        let moved: Vec<FittedValue> = form.cost.into_iter().map(value).collect();
-        let costs = Costs::fitted().with_drivers().moved(&moved).map_err(wrong)?;
+        let file = barewire_open::costs::read(path).map_err(Failure::Failed)?;
+        let (of_board, others) = file.split();
+        let value = |FileCost { name, value, low, high }| FittedValue { name, value, low, high };
+        let moved: Vec<FittedValue> = others.into_iter().map(value).collect();
+        let mut costs = Costs::fitted().with_drivers().moved(&moved).map_err(wrong)?;
+        if !of_board.cost.is_empty() {
+            costs = costs.with_board(of_board).map_err(wrong)?;
+        }
         Ok(Lab::with_costs(costs, Vec::new()))
+    }
+}
+
+/// Refuses costs of another board than the experiment's: they would be of no effect, and nobody would see it.
+pub(super) fn check_board(lab: &Lab, own: &OwnExperiment) -> Result<(), Failure> {
+    match lab.board() {
+        Some(board) if board != own.profile.name => Err(Failure::Usage(format!(
+            "--costs: they are those of {board}, and {}'s board has the costs of {}: they say nothing of it",
+            own.name, own.profile.name
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -344,7 +344,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let spec = options.board.can().expect("checked above");
     let report = Report {
         place: Place::of(&BusName::Sim(options.clone())),
-        profile: options.board.profile.name,
+        profile: options.profile().name,
         costs: tell.costs.unwrap_or_default(),
         chip: spec.part.name(),
         chip_select: spec.cs,

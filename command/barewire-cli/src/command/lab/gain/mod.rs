@@ -99,6 +99,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     files::check(&out, &inputs.collect::<Vec<_>>())?;
     let own = args.experiment()?;
     let lab = args.costs.lab()?;
+    given::check_board(&lab, &own)?;
     let out = out.first().map(|&file| Output::create(file, args.json)).transpose()?;
     let mut bar = None;
     let mut progress = |done: usize, all: usize| {

@@ -51,6 +51,7 @@ impl Named<'_> {
     /// The figure taken apart.
     pub(super) fn explain(&self, lab: &Lab, without: &[String]) -> Result<Explanation, Failure> {
         let own = given::own(self.file)?;
+        given::check_board(lab, &own)?;
         lab.explain_message(&own, (self.message, self.figure), without).map_err(given::refused)
     }
 }

@@ -121,7 +121,9 @@ fn sweep(args: &Args, parameter: &str, values: Vec<f64>) -> Result<Sweep, Failur
                 parameter: parameter.into(),
                 values,
             };
-            lab.sweep_messages(&given::own(path)?, &request)
+            let own = given::own(path)?;
+            given::check_board(&lab, &own)?;
+            lab.sweep_messages(&own, &request)
         }
         None => lab.sweep(&SweepRequest {
             path: args.path.clone().unwrap_or_default(),
