@@ -14,6 +14,7 @@ use super::doc;
 use super::flash;
 use super::modules::Module;
 use super::newc::Archive;
+use super::priced;
 use super::protocol::{self, GuestLine};
 use super::steps;
 use crate::check::{Check, Verdict};
@@ -38,6 +39,8 @@ pub(super) struct Parts<'a> {
     pub(super) busybox: PathBuf,
     /// The plugin that writes down what the kernel runs, if its steps are counted.
     pub(super) stepping: Option<PathBuf>,
+    /// The plugin that writes down what operations count, if they are priced.
+    pub(super) pricing: Option<PathBuf>,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
     /// Programs, what they load, and modules that the script loads.
@@ -220,6 +223,10 @@ impl Parts<'_> {
             let steps::Traced { trace, symbols, .. } = self.traced()?;
             let [plugin, trace, symbols] = [plugin, &trace, &symbols].map(|path| path.display());
             qemu.arg("-plugin").arg(format!("{plugin},trace={trace},symbols={symbols}"));
+        }
+        if let Some(plugin) = &self.pricing {
+            let trace = priced::trace(self.dirs, self.board, self.boot)?;
+            qemu.arg("-plugin").arg(format!("{},trace={}", plugin.display(), trace.display()));
         }
         Ok(qemu)
     }
