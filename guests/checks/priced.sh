@@ -27,6 +27,8 @@ client() {
 }
 
 bound
+# What the kernel takes the block's clock for: it decides what is polled.
+say "clock: $(cat "/sys/kernel/debug/clk/$CLOCK/clk_rate" 2>/dev/null)"
 kernels ""
 insmod /m/barewire.ko
 to_barewire bind

@@ -99,7 +99,7 @@ pub(crate) struct Options {
     #[arg(long)]
     update: bool,
     #[command(flatten)]
-    priced: priced::Options,
+    priced: priced::Pricing,
 }
 
 /// The boots of the command.

@@ -23,7 +23,7 @@ use rows::{Row, SNAPSHOT};
 
 /// The options of the command line.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
-pub(super) struct Options {
+pub(super) struct Pricing {
     /// Count operations of the kernel, the module and mapped registers, and price them (docs/priced.md)
     #[arg(long)]
     priced: bool,
@@ -35,7 +35,7 @@ pub(super) struct Options {
     again: bool,
 }
 
-impl Options {
+impl Pricing {
     pub(super) fn is_asked(&self) -> bool {
         self.priced
     }

@@ -4,7 +4,7 @@
 //!
 //! 1. What ran before an event adds its price. The processor does one thing after the other.
 //! 2. A write of a data register puts a word behind those on the wire. All words of an operation are taken to be equally
-//!    long: the operation's bits over its words.
+//!    long: the operation's bits over its words. Where a bit starts the words (ECSPI's XCH), they wait for it.
 //! 3. A read of a data register waits until its word has left the wire. A thread that waits polls: the wait is rounded up to
 //!    whole polls, a read and four instructions each.
 //! 4. In an interrupt nothing polls: the interrupt is taken when the last word that it reads is there. The thread slept, if
@@ -25,6 +25,9 @@ pub(super) struct Blocks {
     /// Data registers, from the controller's first address: what is sent, and what was received.
     pub(super) sent: u64,
     pub(super) received: u64,
+    /// The register whose bits start the wire, from the controller's first address: the one by which words start as they are
+    /// written, and the one that starts those that were written before. `None` if each word starts as it is written.
+    pub(super) start: Option<(u64, u32, u32)>,
 }
 
 /// What an access is to.
@@ -48,7 +51,18 @@ impl Blocks {
     }
 
     pub(super) fn is_sent(&self, event: Event) -> bool {
-        matches!(event, Event::Write(address) if address == self.controller.0 + self.sent)
+        matches!(event, Event::Write(address, _) if address == self.controller.0 + self.sent)
+    }
+
+    /// What a write says about the start of words: as they are written, and those before.
+    fn starts(&self, event: Event) -> Option<(bool, bool)> {
+        let (place, each, before) = self.start?;
+        match event {
+            Event::Write(address, value) if address == self.controller.0 + place => {
+                Some((value & each != 0, value & before != 0))
+            }
+            _ => None,
+        }
     }
 
     fn is_received(&self, event: Event) -> bool {
@@ -89,7 +103,11 @@ pub(super) fn time(operation: &Operation, blocks: &Blocks, prices: &Prices, bits
     let words = operation.count(|event| blocks.is_sent(event)).max(1);
     let clocks_milli = bits * prices.byte_milliclocks / 8;
     let wire = (u128::from(clocks_milli) * 1_000_000_000 / u128::from(sck_hz)) as u64;
+    // A start by XCH ends with its burst, so no operation begins within one; an operation without any has SMC.
+    let starts = |(_, event): &(Counts, Event)| blocks.starts(*event).is_some_and(|(_, before)| before);
     let mut replay = Replay {
+        starts: !operation.events.iter().any(starts),
+        held: 0,
         prices,
         blocks,
         word_ps: wire / words,
@@ -111,6 +129,10 @@ pub(super) fn time(operation: &Operation, blocks: &Blocks, prices: &Prices, bits
 struct Replay<'a> {
     prices: &'a Prices,
     blocks: &'a Blocks,
+    /// Whether a word starts as it is written.
+    starts: bool,
+    /// Words that wait for their start.
+    held: u64,
     word_ps: u64,
     time: Time,
     /// When the wire has sent all that it was given.
@@ -161,7 +183,7 @@ impl Replay<'_> {
                     Block::Other => p.other_read_ps,
                 };
             }
-            Event::Write(address) => {
+            Event::Write(address, _) => {
                 self.has_written = true;
                 self.time.registers += match self.blocks.of(address) {
                     Block::Controller => p.controller_write_ps,
@@ -170,8 +192,13 @@ impl Replay<'_> {
                 };
                 // 2. A word behind those on the wire.
                 if self.blocks.is_sent(event) {
-                    self.wire_free = self.wire_free.max(self.time.total()) + self.word_ps;
-                    self.there.push(self.wire_free);
+                    self.held += 1;
+                }
+                if let Some((each, before)) = self.blocks.starts(event) {
+                    self.starts = each || before;
+                }
+                if self.starts {
+                    self.start();
                 }
             }
             Event::Interrupt => {
@@ -201,6 +228,14 @@ impl Replay<'_> {
                 }
             }
             Event::Switch | Event::Idle | Event::End => {}
+        }
+    }
+
+    /// 2. All words that were written are on the wire.
+    fn start(&mut self) {
+        for _ in 0..std::mem::take(&mut self.held) {
+            self.wire_free = self.wire_free.max(self.time.total()) + self.word_ps;
+            self.there.push(self.wire_free);
         }
     }
 
@@ -247,8 +282,8 @@ mod tests {
     use super::*;
 
     const BLOCKS: Blocks =
-        Blocks { controller: (0x1000, 0x100), bank: (0x2000, 0x100), sent: 4, received: 0 };
-    const TX: Event = Event::Write(0x1004);
+        Blocks { controller: (0x1000, 0x100), bank: (0x2000, 0x100), sent: 4, received: 0, start: None };
+    const TX: Event = Event::Write(0x1004, 0);
     const RX: Event = Event::Read(0x1000);
 
     /// Nothing costs anything but instructions.
@@ -277,7 +312,7 @@ mod tests {
             other_write_ps: 100_000,
             ..prices()
         };
-        let each = [0x1008, 0x2000, 0x3000].map(|at| [(0, Event::Read(at)), (0, Event::Write(at))]);
+        let each = [0x1008, 0x2000, 0x3000].map(|at| [(0, Event::Read(at)), (0, Event::Write(at, 0))]);
         let time = priced(&of(&each.concat()), &prices, 1);
         assert_eq!((time.registers, time.total()), (111_111, 111_111));
     }
@@ -316,7 +351,7 @@ mod tests {
             write_ack_ps: 4096,
             ..Prices::default()
         };
-        let mut operation = of(&[(0, Event::Write(0x3000))]);
+        let mut operation = of(&[(0, Event::Write(0x3000, 0))]);
         operation.events.push((counts, Event::End));
         let time = time(&operation, &BLOCKS, &prices, 8, 1_000_000);
         assert_eq!(time.misses, 127);
@@ -329,7 +364,7 @@ mod tests {
         let prices = Prices { write_ack_ps: 7, dsb_ps: 1, ..prices() };
         let barrier = Counts { dsb: 1, ..Counts::default() };
         let mut operation = of(&[]);
-        operation.events = vec![(barrier, Event::Write(0x3000)), (barrier, Event::End), (barrier, Event::End)];
+        operation.events = vec![(barrier, Event::Write(0x3000, 0)), (barrier, Event::End), (barrier, Event::End)];
         assert_eq!(time(&operation, &BLOCKS, &prices, 8, 1).ordering, 3 + 7);
     }
 
@@ -351,6 +386,19 @@ mod tests {
         assert_eq!(priced(&slow, &prices, 2).total(), 20_000_000);
         let fast = of(&[(0, TX), (0, TX), (0, RX), (0, RX), (0, Event::End)]);
         assert_eq!(priced(&fast, &prices, 2).total(), 16_000_000);
+    }
+
+    #[test]
+    fn words_wait_for_the_bit_that_starts_them() {
+        let blocks = Blocks { start: Some((8, 1 << 3, 1 << 2)), ..BLOCKS };
+        let total = |events: &[(u64, Event)]| time(&of(events), &blocks, &prices(), 8, 1_000_000).total();
+        let start = |value| Event::Write(0x1008, value);
+        let xch = [(0, TX), (1_000, start(1 << 2)), (0, RX), (0, Event::End)];
+        assert_eq!(total(&xch), 1_000_000 + 8_000_000);
+        let smc = [(0, TX), (1_000, start(0)), (0, RX), (0, Event::End)];
+        assert_eq!(total(&smc), 8_000_000);
+        let smc_now = [(0, start(0)), (0, TX), (1_000, start(1 << 3)), (0, RX), (0, Event::End)];
+        assert_eq!(total(&smc_now), 1_000_000 + 8_000_000);
     }
 
     #[test]

@@ -82,7 +82,8 @@ impl Counts {
 pub(super) enum Event {
     /// Of the register at that physical address.
     Read(u64),
-    Write(u64),
+    /// Of the register at that physical address, and the value.
+    Write(u64, u32),
     Interrupt,
     /// A system call, or a fault.
     Exception,
@@ -139,8 +140,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Operation>, String> {
             ran = Counts::default();
             continue;
         }
-        let address = || {
-            let text = rest.split(' ').next().unwrap_or_default();
+        let number = |at: usize| {
+            let text = rest.split(' ').nth(at).unwrap_or_default();
             u64::from_str_radix(text, 16).map_err(|_| wrong())
         };
         let event = match kind {
@@ -148,8 +149,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Operation>, String> {
                 ran = Counts::parse(rest).ok_or_else(wrong)?;
                 continue;
             }
-            "r" => Event::Read(address()?),
-            "w" => Event::Write(address()?),
+            "r" => Event::Read(number(0)?),
+            "w" => Event::Write(number(0)?, number(1)? as u32),
             "i" => Event::Interrupt,
             "y" => Event::Exception,
             "e" => Event::Return,
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!((&*one.path, one.bytes, one.is_cold), ("sync", 4, true));
         assert_eq!(one.events[0].1, Event::Read(0x3f20_4000));
         // Only what ran before an event is that event's.
-        assert_eq!(one.events[1], (Counts::default(), Event::Write(0x3f20_4004)));
+        assert_eq!(one.events[1], (Counts::default(), Event::Write(0x3f20_4004, 0x9f)));
         assert_eq!((one.counts().instructions, one.counts().gic), (20, 24));
         assert_eq!(one.count(|event| matches!(event, Event::Interrupt)), 1);
     }
