@@ -21,7 +21,7 @@ kernels() {
 client() {
 	client=$1; shift
 	echo "$client" >"/sys/bus/spi/devices/$device/driver_override"
-	check "$client" insmod "/m/$client.ko" "$@"
+	check "$client" spipriced on0 insmod "/m/$client.ko" "$@"
 	[ -L "/sys/bus/spi/devices/$device/driver" ] || fail "$client-bound" "$(dmesg | tail -n 2)"
 	rmmod "$client"
 }
@@ -36,5 +36,5 @@ kernels module-
 echo "$DEVICE" >/sys/bus/$DRIVER_BUS/drivers/barewire/unbind
 echo >"/sys/bus/$DRIVER_BUS/devices/$DEVICE/driver_override"
 rmmod barewire
-check mapped priced "$(mem "$BANK" exclusive)" mapped
-check mapped-locked priced "$(mem "$BANK")" locked
+check mapped spipriced on0 priced "$(mem "$BANK" exclusive)" mapped
+check mapped-locked spipriced on0 priced "$(mem "$BANK")" locked

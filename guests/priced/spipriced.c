@@ -2,6 +2,7 @@
  *
  *   spipriced spidev NODE HZ NAME BYTES…    SPI_IOC_MESSAGE(1), full duplex
  *   spipriced mtd NODE NAME BYTES…          pread from the flash's beginning
+ *   spipriced on0 COMMAND…                  runs a command on processor 0
  *
  * The program stays on processor 0. An operation after idling follows three seconds' sleep.
  */
@@ -42,6 +43,10 @@ int main(int count, char **given)
 	CPU_SET(0, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		die("sched_setaffinity");
+	if (count > 2 && !strcmp(given[1], "on0")) {
+		execvp(given[2], given + 2);
+		die(given[2]);
+	}
 	if (count < 4)
 		return 2;
 	int spi = !strcmp(given[1], "spidev"), first = spi ? 5 : 4;

@@ -3,9 +3,10 @@
 //! How it works: the boots `priced…` run the kernel's paths, the module's and mapped registers between marks;
 //! `guests/priced.c` writes down what ran ([`trace`]); [`prices`] has what each thing costs, and [`replay`] makes a time of
 //! it, on a wire that takes time. [`rows`] picks an operation for each path, and `guests/priced.txt` has the reviewed
-//! rows. docs/priced.md says what that is good for.
+//! rows; [`published`] puts published times beside. docs/priced.md says what that is good for.
 
 mod prices;
+mod published;
 mod replay;
 mod rows;
 mod trace;
@@ -19,6 +20,7 @@ use super::{End, Job, Results, STEP, boot, choice, module, needs, table};
 use crate::check::{Check, Verdict, is_blessing};
 use crate::context::{Context, Stop};
 use prices::{LIST, Level, List};
+use published::{Compared, FIGURES};
 use rows::{Row, SNAPSHOT};
 
 /// The options of the command line.
@@ -70,19 +72,21 @@ pub(super) fn run(options: &super::Options, cx: &Context) -> Result<End, String>
         Ok(results) => results,
         Err(stop) => return Ok(End::of(&stop.outcome(STEP.name, cx))),
     };
-    let (rows, list) = priced(&dirs, &jobs)?;
+    let Priced { rows, list, compared } = priced(&dirs, &jobs)?;
     results.rows.extend(judged(&dirs, &rows)?);
     let level = options.priced.costs;
     cx.console.say(&if options.json {
         let checks = table::json(&results.rows, &results.counts, &results.steps);
         let checks = checks.trim_start_matches('{').trim_end_matches('}');
-        format!("{{{checks}}},\"priced\":[{}]}}", rows::json(&rows, level))
+        let (rows, compared) = (rows::json(&rows, level), published::json(&compared));
+        format!("{{{checks},\"priced\":[{rows}],\"published\":[{compared}]}}")
     } else {
         let mut boards: Vec<&str> = jobs.iter().map(|(board, _)| board.name).collect();
         boards.dedup();
         let lists = boards.iter().map(|board| format!("\n{board}\n{}", list.table(board)));
         let lists: String = lists.collect();
-        format!("{}{lists}\n{}", table::text(&boards, &results.rows), rows::text(&rows, level))
+        let checks = table::text(&boards, &results.rows);
+        format!("{checks}{lists}\n{}\n{}", rows::text(&rows, level), published::text(&compared))
     });
     Ok(results.end())
 }
@@ -120,22 +124,31 @@ fn program(dirs: &Dirs) -> Result<PathBuf, String> {
     Ok(out)
 }
 
+/// What was counted, priced.
+struct Priced {
+    rows: Vec<Row>,
+    list: List,
+    compared: Vec<Compared>,
+}
+
 /// Prices the traces of those boots.
-fn priced(dirs: &Dirs, jobs: &[Job]) -> Result<(Vec<Row>, List), String> {
+fn priced(dirs: &Dirs, jobs: &[Job]) -> Result<Priced, String> {
     let text = |path: PathBuf| {
         std::fs::read_to_string(&path).map_err(|e| {
             format!("cannot read {}: {e}; without --again the guests are booted", path.display())
         })
     };
     let list = List::parse(&text(dirs.root.join(LIST))?)?;
-    let mut rows = Vec::new();
+    let figures = text(dirs.root.join(FIGURES))?;
+    let (mut rows, mut compared) = (Vec::new(), Vec::new());
     for (board, boot) in jobs {
         let operations = trace::parse(&text(trace(dirs, board, boot)?)?)
             .map_err(|why| format!("{}/{}: {why}", board.name, boot.name))?;
         let kernel = text(version(dirs, board, boot)?)?;
         rows.extend(rows::of(board, &kernel, &operations, &list)?);
+        compared.extend(published::compare(&figures, board, &kernel, &operations, &list)?);
     }
-    Ok((rows, list))
+    Ok(Priced { rows, list, compared })
 }
 
 /// Compares rows with the reviewed ones, or writes them.

@@ -87,6 +87,10 @@ pub(super) struct Time {
     pub(super) wakes: u64,
     /// The bits alone, at SCK.
     pub(super) wire: u64,
+    /// From the first write of the chip select's bank to the first bit.
+    pub(super) lead: u64,
+    /// From the last bit to the last such write.
+    pub(super) lag: u64,
 }
 
 impl Time {
@@ -118,10 +122,18 @@ pub(super) fn time(operation: &Operation, blocks: &Blocks, prices: &Prices, bits
         depth: 0,
         has_written: false,
         slept: false,
+        selected: None,
+        deselected: 0,
+        first_bit: None,
     };
     for (at, (ran, event)) in operation.events.iter().enumerate() {
         replay.ran(ran);
         replay.happened(*event, &operation.events[at + 1..]);
+    }
+    let bits = replay.first_bit.zip(replay.there.last());
+    if let Some((selected, (first, last))) = replay.selected.zip(bits) {
+        replay.time.lead = first.saturating_sub(selected);
+        replay.time.lag = replay.deselected.saturating_sub(*last);
     }
     replay.time
 }
@@ -145,6 +157,10 @@ struct Replay<'a> {
     has_written: bool,
     /// A thread slept, and the interrupt that wakes it goes on.
     slept: bool,
+    /// When the chip select's bank was written first and last, and when the first bit came.
+    selected: Option<u64>,
+    deselected: u64,
+    first_bit: Option<u64>,
 }
 
 impl Replay<'_> {
@@ -190,6 +206,10 @@ impl Replay<'_> {
                     Block::Bank => p.gpio_write_ps,
                     Block::Other => p.other_write_ps,
                 };
+                if self.blocks.of(address) == Block::Bank {
+                    self.deselected = self.time.total();
+                    self.selected.get_or_insert(self.deselected);
+                }
                 // 2. A word behind those on the wire.
                 if self.blocks.is_sent(event) {
                     self.held += 1;
@@ -234,6 +254,7 @@ impl Replay<'_> {
     /// 2. All words that were written are on the wire.
     fn start(&mut self) {
         for _ in 0..std::mem::take(&mut self.held) {
+            self.first_bit.get_or_insert(self.time.total());
             self.wire_free = self.wire_free.max(self.time.total()) + self.word_ps;
             self.there.push(self.wire_free);
         }
@@ -399,6 +420,16 @@ mod tests {
         assert_eq!(total(&smc), 8_000_000);
         let smc_now = [(0, start(0)), (0, TX), (1_000, start(1 << 3)), (0, RX), (0, Event::End)];
         assert_eq!(total(&smc_now), 1_000_000 + 8_000_000);
+    }
+
+    #[test]
+    fn lead_and_lag_are_between_the_select_and_the_bits() {
+        let select = Event::Write(0x2000, 0);
+        let events = [(5, select), (7, TX), (0, RX), (9, select), (1_000, Event::End)];
+        let time = priced(&of(&events), &Prices { controller_read_ps: 1, ..prices() }, 1);
+        assert_eq!(time.lead, 7_000);
+        // The poll that sees the last bit, in whole polls of 4,001 ps, and nine instructions.
+        assert!((9_000..9_000 + 4_002).contains(&time.lag), "{}", time.lag);
     }
 
     #[test]

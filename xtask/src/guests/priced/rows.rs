@@ -51,10 +51,6 @@ pub(super) fn of(
     list: &List,
 ) -> Result<Vec<Row>, String> {
     let blocks = blocks(board)?;
-    let mut prices = Vec::new();
-    for level in Level::ALL {
-        prices.push(list.of(board.name, level)?);
-    }
     let mut keys: Vec<(&str, u64, bool)> = Vec::new();
     for one in operations {
         let key = (&*one.path, one.bytes, one.is_cold);
@@ -62,16 +58,16 @@ pub(super) fn of(
             keys.push(key);
         }
     }
-    let row = |(path, bytes, is_cold): (&str, u64, bool)| {
+    let mut rows = Vec::new();
+    for (path, bytes, is_cold) in keys {
         let is_one = |one: &&Operation| (&*one.path, one.bytes, one.is_cold) == (path, bytes, is_cold);
-        let mut all: Vec<&Operation> = operations.iter().filter(is_one).collect();
-        let at = |one: &Operation, level: usize| {
-            time(one, &blocks, &prices[level], bits(one, &blocks, board), SCK_HZ)
-        };
-        // A tick of the kernel's clock is in some of them, so the middle one.
-        all.sort_by_key(|one| at(one, Level::Used as usize).total());
-        let one = all[all.len() / 2];
-        Row {
+        let all: Vec<&Operation> = operations.iter().filter(is_one).collect();
+        let Some(one) = middle(&all) else { continue };
+        let mut times = [Time::default(); 3];
+        for (level, time) in Level::ALL.into_iter().zip(&mut times) {
+            *time = price(one, board, list, level, SCK_HZ)?;
+        }
+        rows.push(Row {
             board: board.name,
             kernel: kernel.to_owned(),
             path: path.to_owned(),
@@ -86,10 +82,33 @@ pub(super) fn of(
             interrupts: one.count(|event| event == Event::Interrupt),
             exceptions: one.count(|event| event == Event::Exception),
             switches: one.count(|event| event == Event::Switch),
-            times: [0, 1, 2].map(|level| at(one, level)),
-        }
-    };
-    Ok(keys.into_iter().map(row).collect())
+            times,
+        });
+    }
+    Ok(rows)
+}
+
+/// The operation with the middle number of instructions: a tick of the kernel's clock is in some of them.
+pub(super) fn middle<'a>(all: &[&'a Operation]) -> Option<&'a Operation> {
+    let mut all = all.to_vec();
+    all.sort_by_key(|one| one.counts().instructions);
+    all.get(all.len() / 2).copied()
+}
+
+/// The time of an operation on a board at a level, at that SCK.
+///
+/// # Errors
+/// As [`of`].
+pub(super) fn price(
+    one: &Operation,
+    board: &Board,
+    list: &List,
+    level: Level,
+    sck_hz: u64,
+) -> Result<Time, String> {
+    let blocks = blocks(board)?;
+    let bits = bits(one, &blocks, board);
+    Ok(time(one, &blocks, &list.of(board.name, level)?, bits, sck_hz))
 }
 
 /// Where the board's blocks are: [`Board::registers`], and the data registers of its controller.
