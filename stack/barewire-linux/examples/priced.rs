@@ -51,7 +51,11 @@ fn end() {
 }
 
 /// Runs an operation as often as the marks' header says.
-fn price(name: &str, bytes: usize, mut run: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
+fn price(
+    name: &str,
+    bytes: usize,
+    mut run: impl FnMut() -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let (warm, cold) = (format!("{name} {bytes} warm\0"), format!("{name} {bytes} cold\0"));
     let mut marked = |label: &str, times: usize, idle: Duration| {
         for _ in 0..times {
@@ -71,7 +75,10 @@ fn price(name: &str, bytes: usize, mut run: impl FnMut() -> Result<(), Failure>)
 }
 
 /// Prices both paths with N bytes.
-fn lengths<C: Controller, const N: usize>(device: &Device<'_, C>, name: &str) -> Result<(), Failure> {
+fn lengths<C: Controller, const N: usize>(
+    device: &Device<'_, C>,
+    name: &str,
+) -> Result<(), Failure> {
     let mut tx = [0; N];
     tx[0] = READ_ID;
     let mut prepared = device.prepare(tx)?;

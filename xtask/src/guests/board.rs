@@ -254,13 +254,8 @@ const PRICED: Boot = Boot {
 };
 /// Debian's tree of 6.1 leaves ECSPI1 at 24 MHz.
 const IMX8MP_PRICED: Boot = Boot { tree: "priced", ..PRICED };
-const PRICED_NEWER: Boot = Boot {
-    name: "priced-newer",
-    script: "priced",
-    tree: "spba",
-    kernel: Flavour::Newer,
-    ..PRICED
-};
+const PRICED_NEWER: Boot =
+    Boot { name: "priced-newer", script: "priced", tree: "spba", kernel: Flavour::Newer, ..PRICED };
 
 /// All of them; the slowest first, so that the last one to end is a short one.
 pub(crate) const BOARDS: [&Board; 4] = [&HIGHBANK, &RASPI3B, &SABRELITE, &IMX8MP_EVK];

@@ -14,7 +14,6 @@ use super::doc;
 use super::flash;
 use super::modules::Module;
 use super::newc::Archive;
-use super::priced;
 use super::protocol::{self, GuestLine};
 use super::steps;
 use crate::check::{Check, Verdict};
@@ -58,6 +57,11 @@ pub(super) struct GuestReport {
     accesses: Vec<(String, f64)>,
     wrote: Vec<(usize, usize)>,
     done: bool,
+}
+
+/// Where a boot's operations are written that are priced.
+pub(super) fn priced_trace(dirs: &Dirs, board: &Board, boot: &Boot) -> Result<PathBuf, String> {
+    dirs.made("log", &format!("{}-{}.trace", board.name, boot.name))
 }
 
 impl Parts<'_> {
@@ -225,7 +229,7 @@ impl Parts<'_> {
             qemu.arg("-plugin").arg(format!("{plugin},trace={trace},symbols={symbols}"));
         }
         if let Some(plugin) = &self.pricing {
-            let trace = priced::trace(self.dirs, self.board, self.boot)?;
+            let trace = priced_trace(self.dirs, self.board, self.boot)?;
             qemu.arg("-plugin").arg(format!("{},trace={}", plugin.display(), trace.display()));
         }
         Ok(qemu)

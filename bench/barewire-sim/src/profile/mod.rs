@@ -394,9 +394,12 @@ mod tests {
     fn the_price_list_of_guests_has_these_prices() {
         let mut seen = 0;
         for line in include_str!("../../../../guests/prices.txt").lines() {
-            let Some((_, named)) = line.split_once(" as in the simulator's profile ") else { continue };
+            let Some((_, named)) = line.split_once(" as in the simulator's profile ") else {
+                continue;
+            };
             let (profile, field) = named.split_once(": ").expect("a profile and a figure");
-            let row = |profile: &Profile| profile.sources().into_iter().find(|row| row.field == field);
+            let row =
+                |profile: &Profile| profile.sources().into_iter().find(|row| row.field == field);
             let figure = Profile::named(profile).and_then(row).expect(line).figure;
             let words: Vec<&str> = line.split_whitespace().skip(2).take(3).collect();
             let own = [figure.low, figure.value, figure.high].map(|value| value.to_string());

@@ -45,11 +45,6 @@ impl Pricing {
 
 pub(super) const BOOTS: choice::Boots = |board| board.priced_boots;
 
-/// Where a boot's trace is.
-pub(super) fn trace(dirs: &Dirs, board: &Board, boot: &Boot) -> Result<PathBuf, String> {
-    dirs.made("log", &format!("{}-{}.trace", board.name, boot.name))
-}
-
 /// Where the version of its kernel is.
 fn version(dirs: &Dirs, board: &Board, boot: &Boot) -> Result<PathBuf, String> {
     dirs.made("log", &format!("{}-{}.kernel", board.name, boot.name))
@@ -60,7 +55,10 @@ pub(super) fn run(options: &super::Options, cx: &Context) -> Result<End, String>
     let jobs = options.jobs();
     if jobs.is_empty() {
         let boards: Vec<&str> = choice::boards(BOOTS).map(|board| board.name).collect();
-        return Err(format!("no operation is priced there; --priced knows {}", boards.join(" and ")));
+        return Err(format!(
+            "no operation is priced there; --priced knows {}",
+            boards.join(" and ")
+        ));
     }
     let dirs = Dirs { work: cx.target().join("guests"), root: cx.root.clone() };
     let booted = match (options.priced.again, needs::obtain(STEP.needs, cx)) {
@@ -141,10 +139,10 @@ fn priced(dirs: &Dirs, jobs: &[Job]) -> Result<Priced, String> {
     let list = List::parse(&text(dirs.root.join(LIST))?)?;
     let figures = text(dirs.root.join(FIGURES))?;
     let (mut rows, mut compared) = (Vec::new(), Vec::new());
-    for (board, boot) in jobs {
-        let operations = trace::parse(&text(trace(dirs, board, boot)?)?)
-            .map_err(|why| format!("{}/{}: {why}", board.name, boot.name))?;
-        let kernel = text(version(dirs, board, boot)?)?;
+    for (board, of) in jobs {
+        let operations = trace::parse(&text(boot::priced_trace(dirs, board, of)?)?)
+            .map_err(|why| format!("{}/{}: {why}", board.name, of.name))?;
+        let kernel = text(version(dirs, board, of)?)?;
         rows.extend(rows::of(board, &kernel, &operations, &list)?);
         compared.extend(published::compare(&figures, board, &kernel, &operations, &list)?);
     }

@@ -133,7 +133,9 @@ impl List {
     /// For people.
     pub(super) fn table(&self, board: &str) -> String {
         let mut text = format!("{:<22}{:>9}{:>9}{:>9}\n", "price", "low", "used", "high");
-        for Price { name, range: [low, used, high], .. } in self.0.iter().filter(|p| p.board == board) {
+        for Price { name, range: [low, used, high], .. } in
+            self.0.iter().filter(|p| p.board == board)
+        {
             let _ = writeln!(text, "{name:<22}{low:>9}{used:>9}{high:>9}");
         }
         text
@@ -164,10 +166,15 @@ mod tests {
     #[test]
     fn the_list_has_all_prices_of_each_board_that_is_priced() {
         let list = List::parse(TEXT).expect("a list");
-        for board in super::super::super::board::BOARDS.iter().filter(|b| !b.priced_boots.is_empty()) {
+        for board in
+            super::super::super::board::BOARDS.iter().filter(|b| !b.priced_boots.is_empty())
+        {
             let [low, used, high] =
                 Level::ALL.map(|level| list.of(board.name, level).expect("all prices"));
-            assert!(low.instruction_ps < used.instruction_ps && used.instruction_ps < high.instruction_ps);
+            assert!(
+                low.instruction_ps < used.instruction_ps
+                    && used.instruction_ps < high.instruction_ps
+            );
             assert!(list.table(board.name).lines().count() > Prices::NAMES.len());
         }
         assert!(list.of("highbank", Level::Used).is_err());

@@ -57,7 +57,9 @@ pub(super) struct Compared {
 /// Reads the figures.
 fn parse(text: &str) -> Result<Vec<Figure>, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
-    lines.map(|line| figure(line).ok_or_else(|| format!("{FIGURES}: no figure: `{line}`"))).collect()
+    lines
+        .map(|line| figure(line).ok_or_else(|| format!("{FIGURES}: no figure: `{line}`")))
+        .collect()
 }
 
 fn figure(line: &str) -> Option<Figure> {

@@ -103,12 +103,19 @@ impl Time {
 const POLL_INSTRUCTIONS: u64 = 4;
 
 /// The time of `operation`, which has `bits` on the wire at `sck_hz`.
-pub(super) fn time(operation: &Operation, blocks: &Blocks, prices: &Prices, bits: u64, sck_hz: u64) -> Time {
+pub(super) fn time(
+    operation: &Operation,
+    blocks: &Blocks,
+    prices: &Prices,
+    bits: u64,
+    sck_hz: u64,
+) -> Time {
     let words = operation.count(|event| blocks.is_sent(event)).max(1);
     let clocks_milli = bits * prices.byte_milliclocks / 8;
     let wire = (u128::from(clocks_milli) * 1_000_000_000 / u128::from(sck_hz)) as u64;
     // A start by XCH ends with its burst, so no operation begins within one; an operation without any has SMC.
-    let starts = |(_, event): &(Counts, Event)| blocks.starts(*event).is_some_and(|(_, before)| before);
+    let starts =
+        |(_, event): &(Counts, Event)| blocks.starts(*event).is_some_and(|(_, before)| before);
     let mut replay = Replay {
         starts: !operation.events.iter().any(starts),
         held: 0,
@@ -276,7 +283,8 @@ impl Replay<'_> {
             }
         }
         let last = (self.received + reads).min(self.there.len());
-        let Some(ready) = last.checked_sub(1).filter(|_| reads > 0).map(|last| self.there[last]) else {
+        let Some(ready) = last.checked_sub(1).filter(|_| reads > 0).map(|last| self.there[last])
+        else {
             return;
         };
         let wait = ready.saturating_sub(self.time.total());
@@ -302,8 +310,13 @@ impl Replay<'_> {
 mod tests {
     use super::*;
 
-    const BLOCKS: Blocks =
-        Blocks { controller: (0x1000, 0x100), bank: (0x2000, 0x100), sent: 4, received: 0, start: None };
+    const BLOCKS: Blocks = Blocks {
+        controller: (0x1000, 0x100),
+        bank: (0x2000, 0x100),
+        sent: 4,
+        received: 0,
+        start: None,
+    };
     const TX: Event = Event::Write(0x1004, 0);
     const RX: Event = Event::Read(0x1000);
 
@@ -313,7 +326,9 @@ mod tests {
     }
 
     fn of(events: &[(u64, Event)]) -> Operation {
-        let events = events.iter().map(|&(instructions, event)| (Counts { instructions, ..Counts::default() }, event));
+        let events = events
+            .iter()
+            .map(|&(instructions, event)| (Counts { instructions, ..Counts::default() }, event));
         Operation { path: "x".into(), bytes: 4, is_cold: false, events: events.collect() }
     }
 
@@ -333,7 +348,8 @@ mod tests {
             other_write_ps: 100_000,
             ..prices()
         };
-        let each = [0x1008, 0x2000, 0x3000].map(|at| [(0, Event::Read(at)), (0, Event::Write(at, 0))]);
+        let each =
+            [0x1008, 0x2000, 0x3000].map(|at| [(0, Event::Read(at)), (0, Event::Write(at, 0))]);
         let time = priced(&of(&each.concat()), &prices, 1);
         assert_eq!((time.registers, time.total()), (111_111, 111_111));
     }
@@ -385,7 +401,8 @@ mod tests {
         let prices = Prices { write_ack_ps: 7, dsb_ps: 1, ..prices() };
         let barrier = Counts { dsb: 1, ..Counts::default() };
         let mut operation = of(&[]);
-        operation.events = vec![(barrier, Event::Write(0x3000, 0)), (barrier, Event::End), (barrier, Event::End)];
+        operation.events =
+            vec![(barrier, Event::Write(0x3000, 0)), (barrier, Event::End), (barrier, Event::End)];
         assert_eq!(time(&operation, &BLOCKS, &prices, 8, 1).ordering, 3 + 7);
     }
 
@@ -412,7 +429,8 @@ mod tests {
     #[test]
     fn words_wait_for_the_bit_that_starts_them() {
         let blocks = Blocks { start: Some((8, 1 << 3, 1 << 2)), ..BLOCKS };
-        let total = |events: &[(u64, Event)]| time(&of(events), &blocks, &prices(), 8, 1_000_000).total();
+        let total =
+            |events: &[(u64, Event)]| time(&of(events), &blocks, &prices(), 8, 1_000_000).total();
         let start = |value| Event::Write(0x1008, value);
         let xch = [(0, TX), (1_000, start(1 << 2)), (0, RX), (0, Event::End)];
         assert_eq!(total(&xch), 1_000_000 + 8_000_000);
@@ -441,7 +459,15 @@ mod tests {
             interrupt_ps: 50,
             ..prices()
         };
-        let events = [(0, TX), (0, TX), (0, Event::Interrupt), (1, RX), (0, RX), (1, Event::Return), (9, Event::End)];
+        let events = [
+            (0, TX),
+            (0, TX),
+            (0, Event::Interrupt),
+            (1, RX),
+            (0, RX),
+            (1, Event::Return),
+            (9, Event::End),
+        ];
         let time = priced(&of(&events), &prices, 2);
         assert_eq!(time.waits, 16_000_000 - 50);
         assert_eq!(time.wakes, 100 * 1_000 + 500);

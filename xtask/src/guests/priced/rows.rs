@@ -60,7 +60,8 @@ pub(super) fn of(
     }
     let mut rows = Vec::new();
     for (path, bytes, is_cold) in keys {
-        let is_one = |one: &&Operation| (&*one.path, one.bytes, one.is_cold) == (path, bytes, is_cold);
+        let is_one =
+            |one: &&Operation| (&*one.path, one.bytes, one.is_cold) == (path, bytes, is_cold);
         let all: Vec<&Operation> = operations.iter().filter(is_one).collect();
         let Some(one) = middle(&all) else { continue };
         let mut times = [Time::default(); 3];
@@ -173,8 +174,20 @@ pub(super) fn text(rows: &[Row], level: Level) -> String {
             let _ = writeln!(
                 text,
                 "\n{}, Linux {}, SCK {} MHz\n{:<18}{:>6} {:<5}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
-                row.board, row.kernel, SCK_HZ / 1_000_000,
-                "path", "bytes", "", "instr.", "misses", "regs", "order", "waits", "wakes", "total", "wire"
+                row.board,
+                row.kernel,
+                SCK_HZ / 1_000_000,
+                "path",
+                "bytes",
+                "",
+                "instr.",
+                "misses",
+                "regs",
+                "order",
+                "waits",
+                "wakes",
+                "total",
+                "wire"
             );
         }
         let of = row.times[level as usize];
@@ -286,7 +299,8 @@ const HEAD: &str = "\
 fn parsed(line: &str) -> Option<(String, f64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [.., low, used, high] = *words.as_slice() else { return None };
-    let times: Vec<f64> = [low, used, high].iter().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let times: Vec<f64> =
+        [low, used, high].iter().map(|word| word.parse().ok()).collect::<Option<_>>()?;
     (words.len() == 17 && times.is_sorted()).then(|| (words[..5].join(" "), times[1]))
 }
 
@@ -313,10 +327,13 @@ pub(super) fn blessed(known: &str, rows: &[Row]) -> String {
 /// Judges the rows of a board. Those of another build of a kernel than the table's are not in it.
 pub(super) fn judge(board: &str, rows: &[Row], known: &str) -> Check {
     const NAME: &str = "priced";
-    let mut known: Vec<(String, f64)> = match lines(known).map(|line| parsed(line).ok_or(line)).collect() {
-        Ok(known) => known,
-        Err(line) => return Check::new(NAME, Verdict::Failed, format!("{SNAPSHOT}: no row: `{line}`")),
-    };
+    let mut known: Vec<(String, f64)> =
+        match lines(known).map(|line| parsed(line).ok_or(line)).collect() {
+            Ok(known) => known,
+            Err(line) => {
+                return Check::new(NAME, Verdict::Failed, format!("{SNAPSHOT}: no row: `{line}`"));
+            }
+        };
     let now = |row: &Row| {
         let words: Vec<String> = key(row).split_whitespace().map(str::to_owned).collect();
         (words.join(" "), us(row.times[Level::Used as usize].total()))
@@ -385,7 +402,9 @@ mod tests {
         let all: Vec<String> = lines(text).map(|line| parsed(line).expect(line).0).collect();
         for start in ["imx8mp-evk 6.1.", "imx8mp-evk 6.12.", "raspi3b 6.1."] {
             let own: Vec<&String> = all.iter().filter(|key| key.starts_with(start)).collect();
-            for path in ["spidev", "spi_sync", "mtd", "module-run", "mapped-prepared", "mapped-sync"] {
+            for path in
+                ["spidev", "spi_sync", "mtd", "module-run", "mapped-prepared", "mapped-sync"]
+            {
                 for bytes in [4, 64, 1024] {
                     for state in ["warm", "cold"] {
                         let end = format!(" {path} {bytes} {state}");
