@@ -414,4 +414,46 @@ mod tests {
             }
         }
     }
+
+    /// `guests/kernel.txt` has instructions by the guest's clock and accesses by another plugin, over 1,000 operations.
+    #[test]
+    fn what_is_counted_here_is_what_two_other_ways_count() {
+        let priced = include_str!("../../../../guests/priced.txt");
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let row = |board: &str, newer: bool, path: &str| {
+            let is_one = |words: &Vec<String>| {
+                (&*words[0], words[1].starts_with("6.12."), &*words[2], &*words[3], &*words[4])
+                    == (board, newer, path, "4", "warm")
+            };
+            lines(priced).map(words).find(is_one)
+        };
+        let accesses = |words: &[String]| -> f64 {
+            let all = words[7..9].iter().flat_map(|pair| pair.split('/'));
+            all.map(|one| one.parse::<f64>().expect(one)).sum()
+        };
+        let mut compared = 0;
+        for other in lines(include_str!("../../../../guests/kernel.txt")).map(words) {
+            let (what, newer) = match other[1].strip_suffix("-6.12") {
+                Some(what) => (what, true),
+                None => (&*other[1], false),
+            };
+            let paths = match what {
+                "sync-4" => ["spi_sync", "module-spi_sync"],
+                "spidev-4" | "spidev-4-accesses" => ["spidev", "module-spidev"],
+                "run-4" => ["spi_sync", "module-run"],
+                _ => continue,
+            };
+            for (path, known) in paths.into_iter().zip(&other[2..4]) {
+                let Some(row) = row(&other[0], newer, path) else { continue };
+                let known: f64 = known.parse().expect(known);
+                let (now, tolerance) = match what.ends_with("accesses") {
+                    true => (accesses(&row), 0.0),
+                    false => (row[5].parse().expect(&row[5]), (0.02 * known).max(12.0)),
+                };
+                assert!((now - known).abs() <= tolerance, "{other:?}: {row:?}");
+                compared += 1;
+            }
+        }
+        assert!(compared >= 20, "{compared}");
+    }
 }
