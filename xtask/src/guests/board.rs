@@ -120,6 +120,8 @@ pub(crate) struct Board {
     pub(super) boots: &'static [&'static Boot],
     /// Those of `cargo xtask kernel`.
     pub(super) module_boots: &'static [&'static Boot],
+    /// Those of `cargo xtask guests --priced`.
+    pub(super) priced_boots: &'static [&'static Boot],
 }
 
 /// One boot of a board: a script, and the machine it wants.
@@ -148,6 +150,8 @@ pub(super) struct Boot {
     /// Write down what the kernel runs, and count its steps: with all processors, unlike other counts, and nothing of
     /// ours.
     pub(super) stepped: bool,
+    /// Write down what operations between marks count, for the price list.
+    pub(super) priced: bool,
     /// Seconds after which the guest is given up.
     pub(super) timeout_s: u64,
 }
@@ -167,6 +171,7 @@ impl Boot {
             kernel: Flavour::Stock,
             judged: false,
             stepped: false,
+            priced: false,
             timeout_s,
         }
     }
@@ -244,6 +249,19 @@ const MODULE_RT: Boot =
 const MODULE_COUNT_NEWER: Boot =
     Boot { name: "module-count-newer", tree: "spba", kernel: Flavour::Newer, ..MODULE_COUNT };
 
+/// The kernel's paths, the module's and mapped registers between marks, on the first processor: what runs on another is no
+/// part of what is counted. Addresses and layouts as for [`COUNT`].
+const PRICED: Boot = Boot {
+    kernel_args: "iomem=relaxed nokaslr randomize_kstack_offset=off norandmaps",
+    counted: true,
+    priced: true,
+    ..Boot::new("priced", 900)
+};
+/// Debian's tree of 6.1 leaves ECSPI1 at 24 MHz.
+const IMX8MP_PRICED: Boot = Boot { tree: "priced", ..PRICED };
+const PRICED_NEWER: Boot =
+    Boot { name: "priced-newer", script: "priced", tree: "spba", kernel: Flavour::Newer, ..PRICED };
+
 /// All of them; the slowest first, so that the last one to end is a short one.
 pub(crate) const BOARDS: [&Board; 4] = [&HIGHBANK, &RASPI3B, &SABRELITE, &IMX8MP_EVK];
 
@@ -280,6 +298,7 @@ const IMX8MP_EVK: Board = Board {
         &MODULE_COUNT_NEWER,
         &MODULE_ACCESSES,
     ],
+    priced_boots: &[&IMX8MP_PRICED, &PRICED_NEWER],
 };
 
 const SABRELITE: Board = Board {
@@ -295,6 +314,7 @@ const SABRELITE: Board = Board {
     processors: 2,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &NAMESPACES, &COUNT, &ACCESSES, &STEPS],
     module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
+    priced_boots: &[],
 };
 
 const RASPI3B: Board = Board {
@@ -324,6 +344,7 @@ const RASPI3B: Board = Board {
         &STEPS,
     ],
     module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
+    priced_boots: &[&PRICED],
 };
 
 const HIGHBANK: Board = Board {
@@ -341,6 +362,7 @@ const HIGHBANK: Board = Board {
     processors: 1,
     boots: &[&KERNEL, &MAPPED, &PROCESSES, &UIO, &COUNT, &ACCESSES],
     module_boots: &[&MODULE, &MODULE_COUNT, &MODULE_ACCESSES],
+    priced_boots: &[],
 };
 
 #[cfg(test)]
@@ -353,7 +375,7 @@ mod tests {
         let there = |path: String| assert!(guests.join(&path).is_file(), "no guests/{path}");
         for board in BOARDS {
             there(format!("boards/{}.sh", board.name));
-            for boot in board.boots.iter().chain(board.module_boots) {
+            for boot in board.boots.iter().chain(board.module_boots).chain(board.priced_boots) {
                 there(format!("checks/{}.sh", boot.script));
                 there(format!("dts/{}-{}.dtsi", board.name, boot.tree));
             }

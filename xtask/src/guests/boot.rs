@@ -38,6 +38,8 @@ pub(super) struct Parts<'a> {
     pub(super) busybox: PathBuf,
     /// The plugin that writes down what the kernel runs, if its steps are counted.
     pub(super) stepping: Option<PathBuf>,
+    /// The plugin that writes down what operations count, if they are priced.
+    pub(super) pricing: Option<PathBuf>,
     /// Loaded at boot, in this order.
     pub(super) modules: Vec<Module>,
     /// Programs, what they load, and modules that the script loads.
@@ -55,6 +57,11 @@ pub(super) struct GuestReport {
     accesses: Vec<(String, f64)>,
     wrote: Vec<(usize, usize)>,
     done: bool,
+}
+
+/// Where a boot's operations are written that are priced.
+pub(super) fn priced_trace(dirs: &Dirs, board: &Board, boot: &Boot) -> Result<PathBuf, String> {
+    dirs.made("log", &format!("{}-{}.trace", board.name, boot.name))
 }
 
 impl Parts<'_> {
@@ -220,6 +227,10 @@ impl Parts<'_> {
             let steps::Traced { trace, symbols, .. } = self.traced()?;
             let [plugin, trace, symbols] = [plugin, &trace, &symbols].map(|path| path.display());
             qemu.arg("-plugin").arg(format!("{plugin},trace={trace},symbols={symbols}"));
+        }
+        if let Some(plugin) = &self.pricing {
+            let trace = priced_trace(self.dirs, self.board, self.boot)?;
+            qemu.arg("-plugin").arg(format!("{},trace={}", plugin.display(), trace.display()));
         }
         Ok(qemu)
     }

@@ -67,9 +67,14 @@ pub(super) fn cargo(dirs: &Dirs, arches: &[Arch]) -> Result<Vec<Built>, String> 
 
 /// Builds the program that judges the bus on a busy machine.
 pub(super) fn judge(dirs: &Dirs, arch: Arch) -> Result<PathBuf, String> {
-    let (cargo, log) = (dirs.work.join("cargo"), dirs.made("log", "cargo-judge.log")?);
+    example(dirs, arch, "under_load")
+}
+
+/// Builds an example of `barewire-linux`, statically.
+pub(super) fn example(dirs: &Dirs, arch: Arch, name: &str) -> Result<PathBuf, String> {
+    let (cargo, log) = (dirs.work.join("cargo"), dirs.made("log", &format!("cargo-{name}.log"))?);
     let place = Place { root: &dirs.root, cargo: &cargo, profile: "guest", config: &[], log: &log };
-    place.example("under_load", arch.target())
+    place.example(name, arch.target())
 }
 
 /// Builds the program `guests/NAME.c` that executes marks, statically.

@@ -18,6 +18,7 @@ pub(crate) mod module;
 mod modules;
 pub(crate) mod newc;
 mod packages;
+mod priced;
 mod protocol;
 mod reviewed;
 mod steps;
@@ -97,19 +98,23 @@ pub(crate) struct Options {
     /// Look for newer packages, instead of using those in target/guests
     #[arg(long)]
     update: bool,
+    #[command(flatten)]
+    priced: priced::Pricing,
 }
 
 /// The boots of the command.
 const BOOTS: choice::Boots = |board| board.boots;
 
+/// Those of `--priced`, of the same boards.
 fn names() -> Vec<&'static str> {
-    choice::names(BOOTS)
+    let priced = choice::names(priced::BOOTS).into_iter().filter(|name| name.contains('/'));
+    choice::names(BOOTS).into_iter().chain(priced).collect()
 }
 
 /// The boards for the help text.
 pub(crate) fn list() -> String {
     choice::list(BOOTS)
-        + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt and guests/steps.txt anew, and fails."
+        + "\nBAREWIRE_BLESS=1 writes guests/instructions.txt and guests/steps.txt anew, or with --priced\nguests/priced.txt, and fails."
 }
 
 /// One boot to be done.
@@ -117,7 +122,7 @@ type Job = (&'static Board, &'static Boot);
 
 impl Options {
     fn jobs(&self) -> Vec<Job> {
-        choice::jobs(BOOTS, &self.only)
+        choice::jobs(if self.priced.is_asked() { priced::BOOTS } else { BOOTS }, &self.only)
     }
 }
 
@@ -169,6 +174,9 @@ impl Results {
 
 /// The command.
 pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
+    if options.priced.is_asked() {
+        return priced::run(options, cx);
+    }
     let results = match needs::obtain(STEP.needs, cx) {
         None => all(options, cx),
         Some(lacking) => Err(Stop::Lacks(lacking)),
@@ -365,6 +373,7 @@ fn prepare<'a>(
             wiring: wiring.clone(),
             busybox: packages.busybox(board.arch),
             stepping: boot.stepped.then(|| build::plugin(dirs, "steps")).transpose()?,
+            pricing: boot.priced.then(|| build::plugin(dirs, "priced")).transpose()?,
             modules,
             files: files((board, boot), kernel)?,
         });

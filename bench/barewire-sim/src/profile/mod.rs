@@ -417,6 +417,26 @@ mod tests {
         assert!(irq_thread_ps.high >= (5 + 8 + 25) * 1_000_000);
     }
 
+    /// The price list of guests (docs/priced.md) charges what simulated boards charge.
+    #[test]
+    fn the_price_list_of_guests_has_these_prices() {
+        let mut seen = 0;
+        for line in include_str!("../../../../guests/prices.txt").lines() {
+            let Some((_, named)) = line.split_once(" as in the simulator's profile ") else {
+                continue;
+            };
+            let (profile, field) = named.split_once(": ").expect("a profile and a figure");
+            let row =
+                |profile: &Profile| profile.sources().into_iter().find(|row| row.field == field);
+            let figure = Profile::named(profile).and_then(row).expect(line).figure;
+            let words: Vec<&str> = line.split_whitespace().skip(2).take(3).collect();
+            let own = [figure.low, figure.value, figure.high].map(|value| value.to_string());
+            assert_eq!(words, own, "{line}");
+            seen += 1;
+        }
+        assert_eq!(seen, 10);
+    }
+
     #[test]
     fn an_instruction_takes_its_time_rounded_up() {
         assert_eq!(Profile::IMX8MP.instructions_ps(1), 625);

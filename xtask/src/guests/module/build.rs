@@ -63,17 +63,40 @@ pub(super) fn clients(
     arch: Arch,
     module: &Path,
 ) -> Result<Files, String> {
-    let folder = format!("spicount-{}", kernel.version);
-    let (name, sources) = (CLIENTS[0], dirs.source("spicount"));
+    clients_of(dirs, kernel, arch, module, "spicount", &CLIENTS)
+}
+
+/// Builds the clients whose operations are priced.
+pub(super) fn priced(
+    dirs: &Dirs,
+    kernel: &Kernel,
+    arch: Arch,
+    module: &Path,
+) -> Result<Files, String> {
+    clients_of(dirs, kernel, arch, module, "priced", &["spipriced_sync", "spipriced_run"])
+}
+
+/// Builds the clients of a folder of `guests`, against the symbols of `module`.
+fn clients_of(
+    dirs: &Dirs,
+    kernel: &Kernel,
+    arch: Arch,
+    module: &Path,
+    place: &str,
+    names: &[&str],
+) -> Result<Files, String> {
+    let folder = format!("{place}-{}", kernel.version);
+    let (name, sources) = (names[0], dirs.source(place));
     let others = [
         ("barewire_spi.h", &*dirs.root.join("kernel/module/barewire_spi.h")),
         // Kbuild looks for it by this name, with the symbols of other modules.
         ("barewire.symvers", &*module.with_file_name("Module.symvers")),
     ];
     let first = made(dirs, kernel, arch, (&folder, name), &sources, &others)?;
-    let files =
-        CLIENTS.map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
-    Ok(files.into())
+    let files = names
+        .iter()
+        .map(|name| (format!("m/{name}.ko"), first.with_file_name(format!("{name}.ko"))));
+    Ok(files.collect())
 }
 
 /// Linux's own tests of mtd.

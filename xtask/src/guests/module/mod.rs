@@ -14,9 +14,11 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 
-use super::board::{Arch, Flavour};
+use super::board::{Arch, Board, Flavour};
 use super::boot::Files;
 use super::build::commands;
+use super::build::Dirs;
+use super::packages::{Kernel, Packages};
 use super::{Job, Results, choice, guest_needs, table};
 use crate::check::{Check, Verdict, is_blessing};
 use crate::child::Task;
@@ -152,9 +154,49 @@ fn told(options: &Options, ran: &Ran) -> String {
 const PROVOKE: &str = "provoke";
 
 /// What is built whatever the kernel: the package, and for each architecture the Rust half with [`PROVOKE`] and programs.
-struct Built {
+pub(super) struct Built {
     package: PathBuf,
     arches: Vec<(Arch, PathBuf, Files)>,
+}
+
+/// Builds that.
+pub(super) fn built(dirs: &Dirs, arches: &[Arch], say: &dyn Fn(&str)) -> Result<Built, String> {
+    say("building the module's Rust half");
+    let of = |&arch: &Arch| -> Result<_, String> {
+        Ok((arch, build::rust(dirs, arch, PROVOKE)?, build::programs(dirs, arch)?))
+    };
+    let arches = arches.iter().map(of).collect::<Result<_, _>>()?;
+    Ok(Built { package: dkms::packed(dirs)?, arches })
+}
+
+/// The programs of a boot and the module that DKMS builds for its kernel; and the one with [`PROVOKE`], beside which the list
+/// of symbols is.
+fn modules(
+    dirs: &Dirs,
+    packages: &Packages,
+    built: &Built,
+    board: &Board,
+    kernel: &Kernel,
+) -> Result<(Files, Arch, PathBuf), String> {
+    let own = built.arches.iter().find(|(arch, ..)| *arch == board.arch);
+    let (arch, provoked, programs) = own.ok_or("what an architecture needs is not built")?;
+    let mut files = programs.clone();
+    let module = dkms::module(dirs, packages, kernel, *arch, &built.package)?;
+    files.push(("m/barewire.ko".into(), module));
+    Ok((files, *arch, build::module(dirs, kernel, *arch, PROVOKE, provoked)?))
+}
+
+/// What a boot needs whose operations are priced.
+pub(super) fn priced(
+    dirs: &Dirs,
+    packages: &Packages,
+    built: &Built,
+    board: &Board,
+    kernel: &Kernel,
+) -> Result<Files, String> {
+    let (mut files, arch, module) = modules(dirs, packages, built, board, kernel)?;
+    files.extend(build::priced(dirs, kernel, arch, &module)?);
+    Ok(files)
 }
 
 /// Builds, boots and judges.
@@ -178,20 +220,14 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
         "kernel",
         &jobs,
         options.update,
-        build,
+        built,
         |dirs, packages, built: &Built, (board, boot), kernel| {
-            let own = built.arches.iter().find(|(arch, ..)| *arch == board.arch);
-            let (arch, provoked, programs) =
-                own.ok_or("what an architecture needs is not built")?;
-            let mut files = programs.clone();
-            let module = dkms::module(dirs, packages, kernel, *arch, &built.package)?;
-            files.push(("m/barewire.ko".into(), module));
-            let module = build::module(dirs, kernel, *arch, PROVOKE, provoked)?;
+            let (mut files, arch, module) = modules(dirs, packages, built, board, kernel)?;
             // The same symbols as the other's, whose list DKMS does not keep.
-            files.extend(build::clients(dirs, kernel, *arch, &module)?);
+            files.extend(build::clients(dirs, kernel, arch, &module)?);
             // Their source is of this kernel.
             if boot.kernel == Flavour::Stock {
-                files.extend(build::mtd_tests(dirs, kernel, *arch, &packages.mtd_tests)?);
+                files.extend(build::mtd_tests(dirs, kernel, arch, &packages.mtd_tests)?);
             }
             files.push(("m/barewire-provoked.ko".into(), module));
             Ok(files)
