@@ -5,7 +5,6 @@
 //! select comes first. A time is that of the sample in which the new level is seen first.
 
 use crate::capture::Edge;
-use crate::counts::Counts;
 
 /// The most words of a message whose values are kept; all are counted.
 pub const WORDS_KEPT: usize = 1 << 20;
@@ -75,8 +74,9 @@ pub struct Message {
     pub mosi: Vec<u32>,
     /// The same of MISO.
     pub miso: Vec<u32>,
-    /// From the last edge of a word to the first of the next: half a clock where there is no pause.
-    pub gaps: Counts,
+    /// From SCK's last edge of a word to its first of the next: half a clock where there is no pause. As many as words are
+    /// kept.
+    pub gaps: Vec<u64>,
     /// The time between the first and the last sampling edge of each word, summed up, and how many clocks that are.
     pub sck: (u64, u64),
     /// Chip select was inactive so long before; without one, the pause. None for the first.
@@ -147,12 +147,6 @@ impl Decoder {
             selected: 0,
             clocked: 0,
         }
-    }
-
-    /// How the wires are read.
-    #[must_use]
-    pub fn wires(&self) -> &Wires {
-        &self.wires
     }
 
     /// Takes a change, and gives the messages that it ends.
@@ -252,8 +246,9 @@ impl Open {
     fn sample(&mut self, at: u64, begin: u64, levels: u64, wires: &Wires) {
         if self.bits == 0 {
             self.first_sample = at;
-            if let Some(end) = self.word_end.take() {
-                self.message.gaps.add(begin - end);
+            if let Some(end) = self.word_end.take().filter(|_| self.message.gaps.len() < WORDS_KEPT)
+            {
+                self.message.gaps.push(begin - end);
             }
         }
         let shift = |word: u32, wire: Option<u8>| {

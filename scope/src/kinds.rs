@@ -68,7 +68,7 @@ impl Kind {
         put(&mut self.sck_hz, tick.hz(message.sck.0, message.sck.1));
         put(&mut self.clocked, message.clocked.map(|(first, last)| last - first));
         put(&mut self.inactive, message.inactive);
-        self.gap.merge(&message.gaps);
+        message.gaps.iter().for_each(|&gap| self.gap.add(gap));
     }
 
     fn merge(&mut self, other: &Self) {

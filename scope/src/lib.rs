@@ -30,7 +30,7 @@
 //!
 //! let mut scope = Scope::open(&path, Options::default())?;
 //! let mut words = Vec::new();
-//! while scope.step(&mut |message, _| words.extend(&message.mosi))? {}
+//! while scope.step(&mut |_, message, _| words.extend(&message.mosi))? {}
 //! assert_eq!(words, [0x5a]);
 //! assert_eq!(scope.finish().expect("wires were found").wires.mode, 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -49,6 +49,7 @@ pub struct Scope {
 #[derive(Debug)]
 struct Decoding {
     decoder: Decoder,
+    wires: Wires,
     why: Vec<String>,
     /// By chip select; one for a bus without.
     chips: Vec<Option<Chip>>,
@@ -120,17 +121,14 @@ impl Scope {
         &self.capture
     }
 
-    /// How the wires are read, once that was found.
-    #[must_use]
-    pub fn wires(&self) -> Option<&Wires> {
-        self.decoding.as_ref().map(|decoding| decoding.decoder.wires())
-    }
-
     /// Reads a piece of the file, and gives the messages that end in it. Returns whether there is more.
     ///
     /// # Errors
     /// The file is wrong, or the wires are not found.
-    pub fn step(&mut self, each: &mut dyn FnMut(&Message, &Told)) -> Result<bool, ScopeError> {
+    pub fn step(
+        &mut self,
+        each: &mut dyn FnMut(&Wires, &Message, &Told),
+    ) -> Result<bool, ScopeError> {
         self.read.clear();
         let more = self.capture.fill(&mut self.read)?;
         self.edges += self.read.len() as u64;
@@ -164,7 +162,7 @@ impl Scope {
         Ok(more)
     }
 
-    fn find(&mut self, each: &mut dyn FnMut(&Message, &Told)) -> Result<(), ScopeError> {
+    fn find(&mut self, each: &mut dyn FnMut(&Wires, &Message, &Told)) -> Result<(), ScopeError> {
         let begin = std::mem::take(&mut self.begin);
         let channels = self.capture.channels();
         let found = find::find(channels, &begin, &self.options.hints)
@@ -210,7 +208,8 @@ impl Scope {
         }
         self.levels = begin.last().map(|edge| edge.levels);
         let mut decoding = Decoding {
-            decoder: Decoder::new(found.wires),
+            decoder: Decoder::new(found.wires.clone()),
+            wires: found.wires,
             why: found.why,
             chips,
             kinds: Kinds::default(),
@@ -226,8 +225,7 @@ impl Scope {
     /// What the messages so far sum up to; none before the wires were found.
     #[must_use]
     pub fn finish(self) -> Option<Summary> {
-        let Decoding { decoder, why, kinds, messages, empty, .. } = self.decoding?;
-        let wires = decoder.wires().clone();
+        let Decoding { decoder, wires, why, kinds, messages, empty, .. } = self.decoding?;
         let channels = self.capture.channels();
         let name = |bit: u8| {
             channels.iter().find(|channel| channel.bit == bit).map_or("?", |channel| &channel.name)
@@ -292,11 +290,11 @@ fn late(moved: &mut u64, late: &mut Vec<(u8, u64)>, before: Option<u64>, edge: E
 }
 
 impl Decoding {
-    fn push(&mut self, edges: &[Edge], each: &mut dyn FnMut(&Message, &Told)) {
+    fn push(&mut self, edges: &[Edge], each: &mut dyn FnMut(&Wires, &Message, &Told)) {
         self.run(|decoder, tell| edges.iter().for_each(|edge| decoder.push(*edge, tell)), each);
     }
 
-    fn finish(&mut self, at: u64, each: &mut dyn FnMut(&Message, &Told)) {
+    fn finish(&mut self, at: u64, each: &mut dyn FnMut(&Wires, &Message, &Told)) {
         self.run(|decoder, tell| decoder.finish(at, tell), each);
     }
 
@@ -304,16 +302,16 @@ impl Decoding {
     fn run(
         &mut self,
         decode: impl FnOnce(&mut Decoder, &mut dyn FnMut(Message)),
-        each: &mut dyn FnMut(&Message, &Told),
+        each: &mut dyn FnMut(&Wires, &Message, &Told),
     ) {
-        let Self { decoder, chips, kinds, tick, messages, empty, .. } = self;
+        let Self { decoder, wires, chips, kinds, tick, messages, empty, .. } = self;
         decode(decoder, &mut |message: Message| {
             *messages += 1;
             *empty += u64::from(message.clocked.is_none() && !message.cut);
             let chip = chips[message.select.unwrap_or(0)].as_mut();
             let told = chip.map(|chip| chip.tell(&message));
             kinds.add(&message, told.as_ref().map(|told| told.kind.as_str()), *tick);
-            each(&message, &told.unwrap_or_default());
+            each(wires, &message, &told.unwrap_or_default());
         });
     }
 }

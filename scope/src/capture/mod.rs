@@ -66,7 +66,8 @@ impl Tick {
     }
 
     /// The frequency of something that takes `ticks / count` on average, in hertz.
-    pub(crate) fn hz(self, ticks: u64, count: u64) -> Option<u64> {
+    #[must_use]
+    pub fn hz(self, ticks: u64, count: u64) -> Option<u64> {
         let under = u128::from(ticks) * u128::from(self.seconds.0);
         let over = u128::from(count) * u128::from(self.seconds.1);
         u64::try_from((over + under / 2).checked_div(under)?).ok()

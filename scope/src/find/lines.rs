@@ -1,11 +1,7 @@
-//! SCK, chip selects and data lines, by how they move.
+//! SCK and data lines, by how they move.
 
-use super::{Channel, Edge, SCK, Select, means, means_select};
-
-/// The most channels that may be chip selects of one bus.
-const SELECTS_MAX: usize = 8;
-/// Chip selects enclose at least this share of SCK's edges, in percent, to be believed.
-const ENCLOSED_PERCENT: u64 = 90;
+use super::selects::{self, Selects};
+use super::{Channel, Edge, SCK, Select, means};
 
 /// SCK, its chip selects, and what speaks for them.
 #[derive(Debug)]
@@ -18,11 +14,11 @@ pub(super) struct Clocked {
 }
 
 /// How the lines move beside a clock.
-struct Beside {
-    edges: u64,
+pub(super) struct Beside {
+    pub(super) edges: u64,
     usual_gap: u64,
     /// By channel: edges in all, and those between two edges of the clock in the middle of a word.
-    moved: [u64; 64],
+    pub(super) moved: [u64; 64],
     within: [u64; 64],
     /// By channel: the clock's edges while the line is low, and while it is high.
     at: [[u64; 2]; 64],
@@ -37,7 +33,7 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Each change with the levels before it.
-fn changes(edges: &[Edge]) -> impl Iterator<Item = (Edge, u64)> {
+pub(super) fn changes(edges: &[Edge]) -> impl Iterator<Item = (Edge, u64)> {
     edges.windows(2).map(|pair| (pair[1], pair[0].levels ^ pair[1].levels))
 }
 
@@ -84,13 +80,13 @@ impl Beside {
     }
 
     /// Whether the channel may be a chip select: it moves, seldom, and hardly ever in the middle of a word.
-    fn may_select(&self, bit: u8) -> bool {
+    pub(super) fn may_select(&self, bit: u8) -> bool {
         let (moved, within) = (self.moved[usize::from(bit)], self.within[usize::from(bit)]);
         moved > 0 && 4 * within <= moved && 2 * moved <= self.edges
     }
 
     /// The share of the clock's edges at a level, in percent.
-    fn percent_at(&self, bit: u8, high: bool) -> u64 {
+    pub(super) fn percent_at(&self, bit: u8, high: bool) -> u64 {
         self.at[usize::from(bit)][usize::from(high)] * 100 / self.edges.max(1)
     }
 }
@@ -136,16 +132,15 @@ pub(super) fn clock(
     let mut first = None;
     for &candidate in &candidates {
         let beside = Beside::new(edges, candidate.bit);
-        let (selects, enclosed, mut why) = match cs {
-            Some(cs) => given(&beside, cs, active_high),
-            None => selects(channels, edges, &beside, candidate.bit, active_high, taken),
+        let Selects { selects, mut why } = match cs {
+            Some(cs) => selects::given(&beside, cs, active_high),
+            None => selects::find(channels, edges, &beside, candidate.bit, active_high, taken),
         };
-        let is_believed = enclosed >= ENCLOSED_PERCENT;
         let name = &candidate.name;
         let told = match (clk, by_name) {
             (Some(_), _) => None,
             (None, true) => Some(format!("{name} is SCK, by its name")),
-            (None, false) if is_believed && !selects.is_empty() => Some(format!(
+            (None, false) if !selects.is_empty() => Some(format!(
                 "{name} is SCK: of the lines that move within chip selects it has most edges, {}",
                 beside.edges
             )),
@@ -153,147 +148,12 @@ pub(super) fn clock(
         };
         why.splice(0..0, told);
         let found = Clocked { sck: candidate.bit, selects, usual_gap: beside.usual_gap, why };
-        if is_believed && !found.selects.is_empty() {
+        if !found.selects.is_empty() {
             return Ok(found);
         }
         first.get_or_insert(found);
     }
     first.ok_or_else(|| "no channel clocks".into())
-}
-
-/// Chip selects that the user names: their polarity, and how much of SCK they enclose.
-fn given(
-    beside: &Beside,
-    cs: &[&Channel],
-    active_high: Option<bool>,
-) -> (Vec<Select>, u64, Vec<String>) {
-    let polarity = |channel: &&Channel| {
-        let is_high = || cs.len() == 1 && beside.percent_at(channel.bit, true) > 50;
-        Select { bit: channel.bit, active_high: active_high.unwrap_or_else(is_high) }
-    };
-    let selects: Vec<Select> = cs.iter().map(polarity).collect();
-    let high = selects.iter().any(|select| select.active_high) && active_high.is_none();
-    let why = high.then(|| format!("{} is active high: SCK runs while it is high", cs[0].name));
-    (selects, 100, why.into_iter().collect())
-}
-
-/// A line that may be a chip select, by one polarity.
-#[derive(Clone, Copy)]
-struct Candidate {
-    select: Select,
-    is_named: bool,
-    percent: u64,
-    /// How often it becomes active, and for how long in all.
-    activations: u64,
-    active_ticks: u64,
-}
-
-/// Finds the chip selects of a clock, and the share of its edges that they enclose.
-fn selects(
-    channels: &[Channel],
-    edges: &[Edge],
-    beside: &Beside,
-    sck: u8,
-    active_high: Option<bool>,
-    taken: &[u8],
-) -> (Vec<Select>, u64, Vec<String>) {
-    let name = |select: &Select| {
-        channels
-            .iter()
-            .find(|channel| channel.bit == select.bit)
-            .map_or("?", |channel| &channel.name)
-    };
-    let is_free = |channel: &&Channel| channel.bit != sck && !taken.contains(&channel.bit);
-    let lines: Vec<&Channel> = channels.iter().filter(is_free).collect();
-    let best = |high: bool| {
-        let of = |channel: &&Channel| Candidate {
-            select: Select { bit: channel.bit, active_high: high },
-            is_named: means_select(&channel.name),
-            percent: beside.percent_at(channel.bit, high),
-            activations: (beside.moved[usize::from(channel.bit)] + 1) / 2,
-            active_ticks: active_ticks(edges, channel.bit, high),
-        };
-        let candidates = lines.iter().filter(|channel| beside.may_select(channel.bit)).map(of);
-        let mut candidates: Vec<Candidate> =
-            candidates.filter(|candidate| candidate.percent > 0).collect();
-        candidates.sort_by_key(|c| {
-            (!c.is_named, 100 - c.percent, u64::MAX - c.activations, c.active_ticks)
-        });
-        disjoint(edges, &candidates, sck)
-    };
-    let all = [false, true]
-        .into_iter()
-        .filter(|high| active_high.is_none_or(|asked| asked == *high))
-        .map(best);
-    // Active low unless that does not explain the clock.
-    let (mut selects, mut enclosed) = (Vec::new(), 0);
-    for (found, percent) in all {
-        if percent > enclosed && !(enclosed >= ENCLOSED_PERCENT) {
-            (selects, enclosed) = (found, percent);
-        }
-    }
-    if enclosed < ENCLOSED_PERCENT {
-        // A chip select may stay active through a whole capture.
-        let still = lines.iter().filter(|channel| {
-            means_select(&channel.name) && beside.moved[usize::from(channel.bit)] == 0
-        });
-        let still = still
-            .map(|channel| Select { bit: channel.bit, active_high: active_high.unwrap_or(false) });
-        let active: Vec<Select> = still
-            .filter(|select| beside.percent_at(select.bit, select.active_high) == 100)
-            .collect();
-        let named = selects.iter().any(|select| means_select(name(select)));
-        if let Some(select) = active.first().filter(|_| !named) {
-            let why = format!("{} is the chip select, by its name: it stays active", name(select));
-            return (vec![*select], 100, vec![why]);
-        }
-        if !named {
-            let why = "no line encloses SCK's edges: pauses are the borders of messages".into();
-            return (Vec::new(), enclosed, vec![why]);
-        }
-    }
-    let names: Vec<&str> = selects.iter().map(name).collect();
-    let (names, one) = (names.join(", "), selects.len() == 1);
-    let level = if selects.iter().any(|select| select.active_high) { "high" } else { "low" };
-    let (verb, noun) =
-        if one { ("encloses", "is the chip select") } else { ("enclose", "are the chip selects") };
-    let why = format!("{names} {noun}, active {level}: {verb} {enclosed} % of SCK's edges");
-    (selects, enclosed, vec![why])
-}
-
-/// Takes candidates in their order, if SCK's edges within them lie within no other. Returns them in the order of their bits, and the share of
-/// SCK's edges within them, in percent.
-fn disjoint(edges: &[Edge], candidates: &[Candidate], sck: u8) -> (Vec<Select>, u64) {
-    let active =
-        |select: &Select, levels: u64| (levels >> select.bit & 1 == 1) == select.active_high;
-    let mut taken: Vec<Select> = Vec::new();
-    let mut enclosed = 0;
-    for candidate in candidates {
-        if taken.len() == SELECTS_MAX || enclosed >= 100 {
-            break;
-        }
-        let (mut own, mut both, mut any, mut all) = (0_u64, 0_u64, 0_u64, 0_u64);
-        for (edge, _) in changes(edges).filter(|(_, changed)| changed >> sck & 1 == 1) {
-            let is_own = active(&candidate.select, edge.levels);
-            let is_others = taken.iter().any(|select| active(select, edge.levels));
-            own += u64::from(is_own);
-            both += u64::from(is_own && is_others);
-            any += u64::from(is_own || is_others);
-            all += 1;
-        }
-        if own > 0 && 50 * both <= own {
-            taken.push(candidate.select);
-            // All but a few: the capture may begin or end within a message.
-            enclosed = (any * 100 + all / 2) / all.max(1);
-        }
-    }
-    taken.sort_by_key(|select| select.bit);
-    (taken, enclosed)
-}
-
-fn active_ticks(edges: &[Edge], bit: u8, high: bool) -> u64 {
-    let is_active = |edge: &Edge| (edge.levels >> bit & 1 == 1) == high;
-    edges.windows(2).filter(|pair| is_active(&pair[0])).map(|pair| pair[1].at - pair[0].at).sum()
 }
 
 /// A line that moves in the middle of words.

@@ -3,7 +3,7 @@
 //! # How it works
 //! 1. SCK ([`lines`]): a name that says so; else the line with most edges among those whose edges lie within chip selects;
 //!    else the line with most edges.
-//! 2. Chip selects: lines that do not move in the middle of a word, and that together enclose SCK's edges.
+//! 2. Chip selects ([`selects`]): lines that do not move in the middle of a word, and that together enclose SCK's edges.
 //! 3. Data: lines that move in the middle of words. Which is MISO: by name; else the one that follows SCK later, for it
 //!    comes through a chip; else the one that moves less in the first word, where the commands are.
 //! 4. Mode ([`mode`]): CPOL is SCK's level when a message begins. Data changes behind the edge that is not sampled.
@@ -13,6 +13,7 @@
 
 mod lines;
 mod mode;
+mod selects;
 
 use crate::capture::{Channel, Edge};
 use crate::decode::{Select, Wires};

@@ -17,6 +17,7 @@ pub(crate) mod man;
 pub(crate) mod regs;
 pub(crate) mod restore;
 pub(crate) mod run;
+pub(crate) mod scope;
 pub(crate) mod selftest;
 pub(crate) mod serve;
 pub(crate) mod xfer;
