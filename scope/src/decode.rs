@@ -1,8 +1,9 @@
 //! Changes of levels to SPI messages.
 //!
 //! A message lasts from one edge of its chip select to the next; without a chip select, from a clock after a pause to the
-//! clock before one. Bits are taken at the sampling edges of SCK. If chip select and SCK change in one sample, the chip
-//! select comes first. A time is that of the sample in which the new level is seen first.
+//! clock before one. Bits are taken at the sampling edges of SCK. A time is that of the sample in which the new level is
+//! seen first. If chip select and SCK change in one sample, the chip select comes first, as in sigrok's decoder: an edge in
+//! the sample in which it is released is left out, and counted. [`Wires::late_edges`] takes it.
 
 use crate::capture::Edge;
 
@@ -37,6 +38,9 @@ pub struct Wires {
     pub lsb_first: bool,
     /// A pause of SCK of more ticks than this is a border, where there is no chip select.
     pub pause: u64,
+    /// An edge of SCK in the sample in which chip select is released belongs to the message: sampling was too slow to show
+    /// which came first.
+    pub late_edges: bool,
 }
 
 impl Wires {
@@ -124,6 +128,8 @@ pub struct Decoder {
     ended: Vec<Option<u64>>,
     /// Edges of SCK while no chip select was active.
     pub outside: u64,
+    /// Edges of SCK in the sample in which chip select was released, which are left out.
+    pub late: u64,
     /// Times at which a second chip select became active.
     pub overlaps: u64,
     /// Ticks in which a message lasted, and in which SCK ran, from a message's first to its last edge.
@@ -143,6 +149,7 @@ impl Decoder {
             open: None,
             ended,
             outside: 0,
+            late: 0,
             overlaps: 0,
             selected: 0,
             clocked: 0,
@@ -158,11 +165,19 @@ impl Decoder {
             }
             return;
         };
-        let changed = before ^ levels;
+        let mut clocks = (before ^ levels) >> self.wires.sck & 1 == 1;
         if !self.wires.selects.is_empty() {
+            if clocks && self.open.is_some() && self.wires.active(levels) == 0 {
+                clocks = false;
+                if self.wires.late_edges {
+                    self.clock(at, levels);
+                } else {
+                    self.late += 1;
+                }
+            }
             self.select(at, before, levels, each);
         }
-        if changed >> self.wires.sck & 1 == 1 {
+        if clocks {
             if self.wires.selects.is_empty() {
                 self.pause(at, each);
             }

@@ -246,6 +246,15 @@ impl Scope {
                 decoder.outside
             ));
         }
+        if decoder.late > 0 {
+            let (late, of) = (
+                decoder.late,
+                "edges of SCK in the sample in which chip select is released are left out",
+            );
+            notes.push(format!(
+                "{late} {of}: --late-edges takes them; sample faster to see the order"
+            ));
+        }
         if decoder.overlaps > 0 {
             notes.push(format!(
                 "{} times a second chip select became active: its message is left out",

@@ -3,6 +3,9 @@
 use super::selects::{self, Selects};
 use super::{Channel, Edge, SCK, Select, means};
 
+/// A line that moves once in so many edges of SCK carries no data: it moved by chance.
+const STRAY_EDGES: u64 = 5_000;
+
 /// SCK, its chip selects, and what speaks for them.
 #[derive(Debug)]
 pub(super) struct Clocked {
@@ -20,7 +23,7 @@ pub(super) struct Beside {
     /// By channel: edges in all, and those between two edges of the clock in the middle of a word.
     pub(super) moved: [u64; 64],
     within: [u64; 64],
-    /// By channel: the clock's edges while the line is low, and while it is high.
+    /// By channel: the clock's edges while the line is low, and while it is high; those with which it moves count twice.
     at: [[u64; 2]; 64],
 }
 
@@ -59,20 +62,28 @@ impl Beside {
             within: [0; 64],
             at: [[0; 2]; 64],
         };
-        let (mut last, mut pending) = (None, Vec::new());
+        // Channels that moved since the clock's last edge; those that moved with it, within a word until then.
+        let (mut last, mut between, mut with) = (None, Vec::new(), Vec::new());
         for (edge, changed) in changes(edges) {
             bits(changed).for_each(|bit| beside.moved[bit] += 1);
-            pending.extend(bits(changed));
             if changed >> sck & 1 == 0 {
+                between.extend(bits(changed));
                 continue;
             }
+            // A chip select that moves with the clock is the border of a word: it counts on both sides.
+            let levels = [edge.levels, edge.levels ^ changed & !(1 << sck)];
             for (bit, at) in beside.at.iter_mut().enumerate() {
-                at[(edge.levels >> bit & 1) as usize] += 1;
+                at[0] += u64::from(levels.iter().any(|levels| levels >> bit & 1 == 0));
+                at[1] += u64::from(levels.iter().any(|levels| levels >> bit & 1 == 1));
             }
             // A pause of half a clock more is the border of a word.
             let is_within = last.is_some_and(|last| 2 * (edge.at - last) <= 3 * usual_gap);
-            for bit in pending.drain(..) {
+            for bit in between.drain(..).chain(with.drain(..)) {
                 beside.within[bit] += u64::from(is_within);
+            }
+            let with_it = bits(changed & !(1 << sck));
+            if is_within {
+                with.extend(with_it);
             }
             last = Some(edge.at);
         }
@@ -172,7 +183,7 @@ pub(super) fn data(edges: &[Edge], clocked: &Clocked, is_free: impl Fn(u8) -> bo
     let beside = Beside::new(edges, clocked.sck);
     let is_data = |bit: &u8| {
         let (moved, within) = (beside.moved[usize::from(*bit)], beside.within[usize::from(*bit)]);
-        is_free(*bit) && within > 0 && 3 * within >= moved
+        is_free(*bit) && within > 0 && 3 * within >= moved && within * STRAY_EDGES >= beside.edges
     };
     let new =
         |bit| Moving { bit, within: beside.within[usize::from(bit)], in_first_word: 0, behind: 0 };

@@ -40,6 +40,8 @@ pub struct Hints {
     pub lsb_first: bool,
     /// Without chip selects, a longer pause is a border, in ticks.
     pub pause: Option<u64>,
+    /// [`Wires::late_edges`].
+    pub late_edges: bool,
 }
 
 /// What was found.
@@ -176,8 +178,17 @@ pub fn find(channels: &[Channel], edges: &[Edge], hints: &Hints) -> Result<Found
         hints.pause.unwrap_or_else(|| found.usual_gap.saturating_mul(mode::PAUSE_HALF_CLOCKS));
     let [mosi, miso] = bits;
     let (sck, selects) = (*sck, selects.clone());
-    let mut wires =
-        Wires { sck, mosi, miso, selects, mode: 0, word_bits, lsb_first: hints.lsb_first, pause };
+    let mut wires = Wires {
+        sck,
+        mosi,
+        miso,
+        selects,
+        mode: 0,
+        word_bits,
+        lsb_first: hints.lsb_first,
+        pause,
+        late_edges: hints.late_edges,
+    };
     match hints.mode {
         Some(mode) => wires.mode = mode,
         None => {

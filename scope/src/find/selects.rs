@@ -63,13 +63,15 @@ impl Periods {
         }
         for (edge, changed) in changes(edges) {
             let active = is_active(edge.levels);
+            // An edge of SCK with that of a chip select belongs to the active side.
+            let mut clocked = changed >> sck & 1;
+            periods.enclosed += if active || was_active { clocked } else { 0 };
             if active != was_active {
-                periods.end(was_active, clocks, is_whole);
+                periods.end(was_active, clocks + if was_active { clocked } else { 0 }, is_whole);
+                clocked = if was_active { 0 } else { clocked };
                 (was_active, clocks, is_whole) = (active, 0, true);
             }
-            let clocked = changed >> sck & 1;
             clocks += clocked;
-            periods.enclosed += if active { clocked } else { 0 };
         }
         periods.end(was_active, clocks, false);
         periods
@@ -96,7 +98,7 @@ impl Periods {
     /// select the capture does not have. A line that chooses between commands and data has whole bytes in both.
     fn is_partial(&self) -> bool {
         self.active > 1
-            && self.of_bytes * 20 >= self.active * 19
+            && self.of_bytes * 10 >= self.active * 9
             && self.inactive_of_bytes * 2 <= self.clocked
     }
 }
@@ -186,9 +188,12 @@ fn disjoint(edges: &[Edge], candidates: &[Candidate], sck: u8) -> Vec<Select> {
     let mut taken: Vec<Select> = Vec::new();
     for candidate in candidates {
         let (mut own, mut both, mut outside) = (0_u64, 0_u64, 0_u64);
-        for (edge, _) in changes(edges).filter(|(_, changed)| changed >> sck & 1 == 1) {
-            let is_own = active(&candidate.select, edge.levels);
-            let is_others = taken.iter().any(|select| active(select, edge.levels));
+        for (edge, changed) in changes(edges).filter(|(_, changed)| changed >> sck & 1 == 1) {
+            let is_active = |select: &Select| {
+                active(select, edge.levels) || active(select, edge.levels ^ changed)
+            };
+            let is_own = is_active(&candidate.select);
+            let is_others = taken.iter().any(is_active);
             own += u64::from(is_own);
             both += u64::from(is_own && is_others);
             outside += u64::from(!is_others);

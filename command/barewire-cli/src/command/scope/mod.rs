@@ -75,6 +75,9 @@ pub(crate) struct Args {
     /// The first bit of a word is its lowest
     #[arg(long, help_heading = WIRES)]
     lsb_first: bool,
+    /// An edge of SCK in the sample in which a chip select is released belongs to the message
+    #[arg(long, help_heading = WIRES)]
+    late_edges: bool,
     /// Without chip selects, a pause of SCK longer than TIME ends a message [default: 16 clocks]
     #[arg(long, value_name = "TIME", value_parser = time_ns, help_heading = WIRES)]
     gap: Option<f64>,
@@ -127,6 +130,7 @@ impl Args {
             word_bits: self.bits,
             lsb_first: self.lsb_first,
             pause: None,
+            late_edges: self.late_edges,
         };
         Options {
             samplerate: self.samplerate.map(NonZeroU64::get),
