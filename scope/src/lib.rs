@@ -29,7 +29,7 @@
 //! std::fs::write(&path, vcd + "#50 1s #60")?;
 //!
 //! let mut scope = Scope::open(&path, Options::default())?;
-//! let mut words = Vec::new();
+//! let mut words: Vec<u32> = Vec::new();
 //! while scope.step(&mut |_, message, _| words.extend(&message.mosi))? {}
 //! assert_eq!(words, [0x5a]);
 //! assert_eq!(scope.finish().expect("wires were found").wires.mode, 0);

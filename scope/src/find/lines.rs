@@ -1,5 +1,6 @@
 //! SCK and data lines, by how they move.
 
+use super::mode::PAUSE_HALF_CLOCKS;
 use super::selects::{self, Selects};
 use super::{Channel, Edge, SCK, Select, means};
 
@@ -143,9 +144,18 @@ pub(super) fn clock(
     let mut first = None;
     for &candidate in &candidates {
         let beside = Beside::new(edges, candidate.bit);
+        let is_certain = clk.is_some() || by_name;
         let Selects { selects, mut why } = match cs {
             Some(cs) => selects::given(&beside, cs, active_high),
-            None => selects::find(channels, edges, &beside, candidate.bit, active_high, taken),
+            None => selects::find(
+                channels,
+                edges,
+                &beside,
+                candidate.bit,
+                active_high,
+                taken,
+                is_certain,
+            ),
         };
         let name = &candidate.name;
         let told = match (clk, by_name) {
@@ -159,12 +169,26 @@ pub(super) fn clock(
         };
         why.splice(0..0, told);
         let found = Clocked { sck: candidate.bit, selects, usual_gap: beside.usual_gap, why };
-        if !found.selects.is_empty() {
+        if !found.selects.is_empty() || bursts_are_of_bytes(edges, candidate.bit, found.usual_gap) {
             return Ok(found);
         }
         first.get_or_insert(found);
     }
     first.ok_or_else(|| "no channel clocks".into())
+}
+
+/// Whether a clock without chip selects runs by whole bytes between pauses: a line of data does not, nor does a clock that never pauses.
+fn bursts_are_of_bytes(edges: &[Edge], sck: u8, usual_gap: u64) -> bool {
+    let (mut last, mut count, mut bursts, mut of_bytes) = (None, 0_u64, 0_u64, 0_u64);
+    for (edge, _) in changes(edges).filter(|(_, changed)| changed >> sck & 1 == 1) {
+        if last.is_some_and(|last| edge.at - last > usual_gap.saturating_mul(PAUSE_HALF_CLOCKS)) {
+            bursts += 1;
+            of_bytes += u64::from(count.is_multiple_of(16));
+            count = 0;
+        }
+        (last, count) = (Some(edge.at), count + 1);
+    }
+    bursts > 0 && of_bytes * 5 >= bursts * 4
 }
 
 /// A line that moves in the middle of words.

@@ -91,7 +91,10 @@ pub(super) fn word(edges: &[Edge], wires: &Wires) -> (u8, Option<String>) {
     if lengths.is_empty() || fits(&lengths, 8) {
         return (8, None);
     }
-    let odd = (9..=32).chain(4..8).rev().find(|&word| all(word) && (word > 8 || clocks > 4 * word));
+    let odd = (9..=32)
+        .rev()
+        .chain((4..8).rev())
+        .find(|&word| all(word) && (word > 8 || clocks > 4 * word));
     match odd {
         Some(word) => (
             word as u8,

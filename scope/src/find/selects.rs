@@ -40,8 +40,9 @@ struct Candidate {
 /// Times in which some of the lines are active, and those between.
 #[derive(Default)]
 struct Periods {
-    /// Whole active ones with an edge of SCK, and those of whole bytes.
+    /// Whole active ones with an edge of SCK, those after which SCK is back at its level, and those of whole bytes.
     active: u64,
+    even: u64,
     of_bytes: u64,
     /// Inactive ones, those with an edge of SCK, and of them those of whole bytes.
     inactive: u64,
@@ -85,8 +86,14 @@ impl Periods {
             self.inactive_of_bytes += of_bytes;
         } else if is_whole && clocks > 0 {
             self.active += 1;
+            self.even += u64::from(clocks.is_multiple_of(2));
             self.of_bytes += of_bytes;
         }
+    }
+
+    /// The line is back at its level after most active times, as a clock is, and data are not.
+    fn is_even(&self) -> bool {
+        self.even * 5 >= self.active * 4
     }
 
     /// SCK hardly ever runs between active times.
@@ -103,7 +110,7 @@ impl Periods {
     }
 }
 
-/// Finds the chip selects of a clock.
+/// Finds the chip selects of a clock. One that is not certain may be a line of data.
 pub(super) fn find(
     channels: &[Channel],
     edges: &[Edge],
@@ -111,6 +118,7 @@ pub(super) fn find(
     sck: u8,
     active_high: Option<bool>,
     taken: &[u8],
+    is_certain: bool,
 ) -> Selects {
     let of_bit = |bit: u8| channels.iter().find(|channel| channel.bit == bit);
     let name = |select: &Select| of_bit(select.bit).map_or("?", |channel| &channel.name);
@@ -150,7 +158,11 @@ pub(super) fn find(
     for high in levels.clone() {
         let selects = disjoint(edges, &candidates(high), sck);
         let periods = Periods::new(edges, sck, &selects);
-        if !selects.is_empty() && periods.is_quiet() && share(&periods) >= 50 {
+        if !selects.is_empty()
+            && periods.is_quiet()
+            && (is_certain || periods.is_even())
+            && share(&periods) >= 50
+        {
             return told(selects, share(&periods));
         }
     }

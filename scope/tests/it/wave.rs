@@ -143,7 +143,7 @@ impl Wave {
             let sign = if ns < 0 { "-" } else { "" };
             let _ =
                 write!(text, "{sign}{}.{:09}", ns.abs() / 1_000_000_000, ns.abs() % 1_000_000_000);
-            (0..names.len()).for_each(|bit| drop(write!(text, ",{}", edge.levels >> bit & 1)));
+            (0..names.len()).for_each(|bit| text += &format!(",{}", edge.levels >> bit & 1));
             text.push('\n');
         }
         text
@@ -246,7 +246,7 @@ pub(crate) fn metadata(names: &[&str], unit: usize, samplerate: &str) -> String 
         names.len()
     );
     let _ = writeln!(text, "samplerate={samplerate}\ntotal analog=0");
-    (1..).zip(names).for_each(|(number, name)| drop(writeln!(text, "probe{number}={name}")));
+    (1..).zip(names).for_each(|(number, name)| text += &format!("probe{number}={name}\n"));
     text + &format!("unitsize={unit}\n")
 }
 
