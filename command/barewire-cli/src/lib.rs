@@ -18,7 +18,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
 
 use command::{
     adc, bench, board, bound, can, completions, demo, doctor, flash, iommu, lab, list, man,
-    measure, regs, restore, run, selftest, serve, xfer,
+    measure, regs, restore, run, scope, selftest, serve, xfer,
 };
 use shared::failure::Failure;
 use shared::interrupt;
@@ -118,8 +118,8 @@ Buses (--bus):
   null:                    no wire and no chip: what everything else costs
 
 Without --bus the environment's BAREWIRE_BUS is used; without both, a command
-that needs a bus ends with exit code 2. demo, list, doctor, bench and lab need
-none.
+that needs a bus ends with exit code 2. demo, list, doctor, bench, lab and scope
+need none.
 
 Examples:
   barewire demo
@@ -154,6 +154,7 @@ Examples:
   barewire lab explain jander-rfc-cs2clk-A
   barewire lab sweep --path spidev-4.4 --board rpi3 --delay 0..12us
   barewire lab report --out lab.html
+  barewire scope id.vcd --chip nor --messages
 
 Exit codes:
   0    done
@@ -234,6 +235,8 @@ enum Command {
     /// Replay published experiments on kernels and barewire, simulated: figures, causes, predictions, a report
     #[command(subcommand)]
     Lab(lab::Verb),
+    /// Take a logic analyzer's capture apart: each message's times, and how those of each kind are distributed
+    Scope(scope::Args),
     /// Print a shell's completions of this command
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -262,6 +265,7 @@ impl Command {
             Command::Measure(args) => measure::run(args),
             Command::Iommu(_) => iommu::run(),
             Command::Lab(verb) => lab::run(verb),
+            Command::Scope(args) => scope::run(args),
             Command::Completions(args) => completions::run(args, Cli::command()),
             Command::Man(args) => man::run(args, Cli::command()),
         }

@@ -18,6 +18,7 @@ pub(crate) mod measure;
 pub(crate) mod regs;
 pub(crate) mod restore;
 pub(crate) mod run;
+pub(crate) mod scope;
 pub(crate) mod selftest;
 pub(crate) mod serve;
 pub(crate) mod xfer;

@@ -1,0 +1,211 @@
+//! `barewire scope`: a logic analyzer's capture, taken apart into messages.
+//!
+//! The capture is read and decoded by [`barewire_scope`]; docs/scope.md explains the figures.
+
+mod message;
+mod report;
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use barewire_scope::chip::Chip;
+use barewire_scope::find::Hints;
+use barewire_scope::{Options, Scope, ScopeError};
+
+use crate::shared::failure::Failure;
+use crate::shared::interrupt;
+use crate::shared::output;
+use crate::shared::progress::{BYTES, Progress};
+use crate::shared::text::{near, number};
+use message::Lines;
+use report::Report;
+
+/// Lines of messages are written in pieces of this size.
+const PIECE_BYTES: usize = 64 << 10;
+
+const WIRES: &str = "Wires, where what is found is wrong";
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The capture: sigrok's .sr, a VCD, or Saleae's digital CSV or binary export (one of its files, or their directory)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print each message, before the table
+    #[arg(long)]
+    messages: bool,
+    /// Print the table as one line of JSON; with --messages a line for each message before it
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print the table as CSV; with --messages the messages in its place
+    #[arg(long)]
+    csv: bool,
+    /// The chip behind all chip selects, or behind that of channel CS, whose messages have names then
+    #[arg(long = "chip", value_name = "[CS=]NAME", value_parser = chip)]
+    chips: Vec<(Option<String>, Chip)>,
+    /// SCK's nominal frequency, to compare with (k and M: by 1000)
+    #[arg(long, value_name = "HZ", value_parser = number::hertz)]
+    sck: Option<u32>,
+    /// Leave out pulses that are shorter than TIME (20ns), and count them
+    #[arg(long, value_name = "TIME", value_parser = time_ns, default_value = "0")]
+    glitch: f64,
+    /// Samples a second, in place of what a sigrok file says (k, M and G: by 1000)
+    #[arg(long, value_name = "HZ", value_parser = number::count::<NonZeroU64>)]
+    samplerate: Option<NonZeroU64>,
+    /// The channel of SCK
+    #[arg(long, value_name = "CHANNEL", help_heading = WIRES)]
+    clk: Option<String>,
+    /// The channel of MOSI; the same as MISO's on a bus of three wires
+    #[arg(long, value_name = "CHANNEL", help_heading = WIRES)]
+    mosi: Option<String>,
+    /// The channel of MISO
+    #[arg(long, value_name = "CHANNEL", help_heading = WIRES)]
+    miso: Option<String>,
+    /// The channels of the chip selects, or none
+    #[arg(long, value_name = "CHANNEL,…|none", value_delimiter = ',', help_heading = WIRES)]
+    cs: Option<Vec<String>>,
+    /// The level at which chip selects are active
+    #[arg(long, value_name = "low|high", value_parser = level, help_heading = WIRES)]
+    cs_active: Option<bool>,
+    /// The SPI mode
+    #[arg(long, value_name = "0-3", value_parser = clap::value_parser!(u8).range(0..=3), help_heading = WIRES)]
+    mode: Option<u8>,
+    /// The bits of a word
+    #[arg(long, value_name = "1-32", value_parser = clap::value_parser!(u8).range(1..=32), help_heading = WIRES)]
+    bits: Option<u8>,
+    /// The first bit of a word is its lowest
+    #[arg(long, help_heading = WIRES)]
+    lsb_first: bool,
+    /// An edge of SCK in the sample in which a chip select is released belongs to the message
+    #[arg(long, help_heading = WIRES)]
+    late_edges: bool,
+    /// Without chip selects, a pause of SCK longer than TIME ends a message [default: 16 clocks]
+    #[arg(long, value_name = "TIME", value_parser = time_ns, help_heading = WIRES)]
+    gap: Option<f64>,
+}
+
+/// A level, as whether it is high.
+fn level(text: &str) -> Result<bool, String> {
+    match text {
+        "low" => Ok(false),
+        "high" => Ok(true),
+        _ => Err("low or high".into()),
+    }
+}
+
+/// `20ns`, `1.5us`, `2ms` or `1s`, in nanoseconds.
+fn time_ns(text: &str) -> Result<f64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "" if number == "0" => 1.0,
+        _ => return Err("a time has a unit: 20ns, 1.5us, 2ms".into()),
+    };
+    number.parse().map(|number: f64| number * factor).map_err(|_| "write 20ns, 1.5us or 2ms".into())
+}
+
+/// `nor` or `CS0=nor`.
+fn chip(text: &str) -> Result<(Option<String>, Chip), String> {
+    let (select, name) = match text.rsplit_once('=') {
+        Some((select, name)) => (Some(select.to_owned()), name),
+        None => (None, text),
+    };
+    let chip = Chip::find(name).ok_or_else(|| near::unknown("chip", name, &Chip::NAMES))?;
+    Ok((select, chip))
+}
+
+impl Args {
+    fn options(&self) -> Options {
+        let cs = self.cs.clone().map(|names| if names == ["none"] { Vec::new() } else { names });
+        let hints = Hints {
+            clk: self.clk.clone(),
+            mosi: self.mosi.clone(),
+            miso: self.miso.clone(),
+            cs,
+            cs_active_high: self.cs_active,
+            mode: self.mode,
+            word_bits: self.bits,
+            lsb_first: self.lsb_first,
+            pause: None,
+            late_edges: self.late_edges,
+        };
+        Options {
+            samplerate: self.samplerate.map(NonZeroU64::get),
+            glitch_ns: self.glitch,
+            pause_ns: self.gap,
+            hints,
+            chips: self.chips.clone(),
+        }
+    }
+}
+
+fn failed(error: ScopeError) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut scope = Scope::open(&args.file, args.options()).map_err(failed)?;
+    let progress =
+        Progress::with_template("reading", scope.capture().file_bytes(), args.json, BYTES);
+    let mut lines = args.messages.then(|| Lines::new(args.json, args.csv, scope.capture()));
+    let mut stopped = false;
+    loop {
+        let more = scope.step(&mut |wires, message, told| {
+            if let Some(lines) = &mut lines {
+                lines.add(wires, message, told);
+            }
+        });
+        if let Some(lines) = &mut lines {
+            lines.write(PIECE_BYTES)?;
+        }
+        if !more.map_err(failed)? {
+            break;
+        }
+        progress.set(scope.capture().read_bytes());
+        stopped = interrupt::asked();
+        if stopped {
+            break;
+        }
+    }
+    drop(progress);
+    if let Some(lines) = &mut lines {
+        lines.write(0)?;
+    }
+    let (read, whole) = (scope.capture().read_bytes(), scope.capture().file_bytes());
+    let report = Report::new(&args.file, scope, args.sck);
+    match &report {
+        Some(report) if args.json => output::json(report)?,
+        Some(report) if args.csv && !args.messages => output::text(&report.csv())?,
+        Some(report) if !args.csv => output::text(&report.to_string())?,
+        _ => {}
+    }
+    if stopped {
+        return Err(Failure::Interrupted(format!(
+            "stopped as asked, after {read} of {whole} bytes"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_chips_and_levels_are_read() {
+        assert_eq!(
+            ["20ns", "1.5us", "2ms", "1s", "0"].map(time_ns),
+            [20.0, 1_500.0, 2e6, 1e9, 0.0].map(Ok)
+        );
+        for wrong in ["20", "ns", "1..5us", "-1ns", "5 weeks"] {
+            assert!(time_ns(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(chip("CS#=nor").expect("is right").0.as_deref(), Some("CS#"));
+        assert!(chip("mcp2518").expect_err("none").contains("mcp2518fd"));
+        assert_eq!((level("low"), level("high")), (Ok(false), Ok(true)));
+    }
+}
