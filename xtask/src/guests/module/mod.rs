@@ -16,8 +16,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::board::{Arch, Board, Flavour};
 use super::boot::Files;
-use super::build::commands;
-use super::build::Dirs;
+use super::build::{Dirs, commands};
 use super::packages::{Kernel, Packages};
 use super::{Job, Results, choice, guest_needs, table};
 use crate::check::{Check, Verdict, is_blessing};
@@ -202,25 +201,20 @@ pub(super) fn priced(
 /// Builds, boots and judges.
 fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
     let jobs = options.jobs();
-    let build = |dirs: &_, arches: &[Arch], say: &dyn Fn(&str)| {
-        say("building the module's Rust half");
-        let of = |&arch: &Arch| -> Result<_, String> {
-            Ok((arch, build::rust(dirs, arch, PROVOKE)?, build::programs(dirs, arch)?))
-        };
-        let mut arches = arches.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let with_command = |dirs: &Dirs, arches: &[Arch], say: &dyn Fn(&str)| -> Result<_, String> {
+        let mut all = built(dirs, arches, say)?;
         say("building the command");
-        let targets: Vec<Arch> = arches.iter().map(|&(arch, ..)| arch).collect();
-        for ((_, _, files), command) in arches.iter_mut().zip(commands(dirs, &targets)?) {
+        for ((_, _, files), command) in all.arches.iter_mut().zip(commands(dirs, arches)?) {
             files.push(("bin/barewire".into(), command));
         }
-        Ok(Built { package: dkms::packed(dirs)?, arches })
+        Ok(all)
     };
     let (dirs, mut results) = super::boots(
         cx,
         "kernel",
         &jobs,
         options.update,
-        built,
+        with_command,
         |dirs, packages, built: &Built, (board, boot), kernel| {
             let (mut files, arch, module) = modules(dirs, packages, built, board, kernel)?;
             // The same symbols as the other's, whose list DKMS does not keep.
