@@ -203,6 +203,15 @@ mod tests {
         assert!(panic("").is_some_and(|why| why.contains("does not show")));
     }
 
+    /// Who builds by hand has the same flags.
+    #[test]
+    fn cargos_configuration_has_the_machines_flags() {
+        let config = include_str!("../../kernel/.cargo/config.toml");
+        let table = format!("[target.{}]\nrustflags = [\"{}\"]", ARM64.target, ARM64.flags);
+        assert!(config.contains(&table), "{table}");
+        assert_eq!((config.matches("rustflags").count(), ARM.flags), (1, ""));
+    }
+
     /// Who builds by hand names them all.
     #[test]
     fn the_page_names_every_function_that_is_kept() {
