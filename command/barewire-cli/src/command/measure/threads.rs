@@ -213,3 +213,50 @@ pub(super) fn simulated(
     collected.add("hand-over", vec![took.load(Relaxed) as f64 / 1e3 / (2 * calls) as f64]);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use barewire_lab::measured::Quantiles;
+    use barewire_sim::{BoardOptions, BoardSpec};
+
+    use super::*;
+
+    const EFFORT: Effort = Effort { rounds: 3, calls: 20, waits: 4, ..Effort::SIMULATED };
+
+    fn medians(collected: Collected) -> Vec<(&'static str, f64)> {
+        let of = |rounds| Quantiles::of(rounds).expect("rounds").median;
+        collected.figures.into_iter().map(|(id, rounds)| (id, of(rounds))).collect()
+    }
+
+    #[test]
+    fn this_machine_s_threads_are_woken_and_hand_over() {
+        let begun = Instant::now();
+        let mut collected = Collected::default();
+        let now = || begun.elapsed().as_nanos() as u64 * 1_000;
+        on_this_machine(&now, EFFORT, &mut collected).expect("threads start");
+        let found = medians(collected);
+        let [futex, hand] = ["futex-call", "hand-over"]
+            .map(|id| found.iter().find(|(one, _)| *one == id).expect("a figure").1);
+        // A wait that finds the word changed sleeps for nobody; a turn wakes a thread and sleeps.
+        assert!(0.0 < futex && futex < hand, "{found:?}");
+        if processors::allowed().len() > 1 {
+            let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+            assert_eq!(ids, ["futex-call", "wake-call", "wake", "hand-over"]);
+        }
+    }
+
+    #[test]
+    fn simulated_threads_cost_what_their_profile_says() {
+        let spec = BoardSpec::find("imx8mp").expect("a board");
+        let mut collected = Collected::default();
+        let board = || Board::new(spec, BoardOptions::default());
+        simulated(&board, EFFORT, &mut collected).expect("it runs");
+        let found = medians(collected);
+        // 875 ns a call; 2.8 us to wake; 3.15 us until ready, and a switch of 1.75 us.
+        let expected = [("futex-call", 875.0), ("wake-call", 2_800.0), ("wake", 4_900.0)];
+        assert_eq!(found[..3], expected);
+        // A turn is a wake-up, a wait and a switch; the first and the last one are less.
+        let (id, hand) = found[3];
+        assert!(id == "hand-over" && (5_300.0..5_425.0).contains(&hand), "{hand}");
+    }
+}
