@@ -4,7 +4,7 @@
  *   spipriced mtd NODE NAME BYTES…          pread from the flash's beginning
  *   spipriced on0 COMMAND…                  runs a command on processor 0
  *
- * The program stays on processor 0. An operation after idling follows three seconds' sleep.
+ * The program stays on processor 0. An operation after idling follows five seconds' sleep.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -24,7 +24,7 @@ type Failure = Box<dyn Error>;
 const WARM_UP: usize = 40;
 const WARM: usize = 10;
 const COLD: usize = 4;
-const IDLE: Duration = Duration::from_secs(3);
+const IDLE: Duration = Duration::from_secs(5);
 
 const READ_ID: u8 = 0x9f;
 const SPEED_HZ: u32 = 20_000_000;
