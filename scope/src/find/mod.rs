@@ -229,6 +229,9 @@ mod tests {
         assert!(
             means("SPI_CLK", SCK) && means("sck", SCK) && means("SDI", MOSI) && !means("SI", MISO)
         );
+        assert!(means("flash SO", MISO) && means("DI", MOSI));
+        assert!(!means("also", MISO) && !means("D0", MISO));
+        assert_eq!(alike("uc_CLK", "uc_MOSI"), 3);
         assert!(
             means("flash SO", MISO)
                 && means("DI", MOSI)
