@@ -11,6 +11,7 @@
 //!
 //! Each step can be overridden, and leaves a sentence on what speaks for it.
 
+mod beside;
 mod lines;
 mod mode;
 mod selects;
