@@ -73,7 +73,7 @@ impl Words {
     }
 
     /// The words up to `$end`, as text; the first ones of many.
-    fn to_end(&mut self) -> Result<Vec<String>, String> {
+    fn until_end(&mut self) -> Result<Vec<String>, String> {
         let mut words = Vec::new();
         loop {
             match self.next()? {
@@ -132,29 +132,29 @@ impl Header {
             return Err("a VCD's header without $enddefinitions: the file is cut".into());
         };
         match word {
-            b"$enddefinitions" => words.to_end().map(|_| false),
+            b"$enddefinitions" => words.until_end().map(|_| false),
             b"$timescale" => {
-                let text = words.to_end()?.concat();
+                let text = words.until_end()?.concat();
                 self.tick = Some(timescale(&text).ok_or_else(|| {
                     format!("$timescale {text} is none: 1, 10 or 100 of s to fs")
                 })?);
                 Ok(true)
             }
             b"$scope" => {
-                self.scopes.push(words.to_end()?.pop().unwrap_or_default());
+                self.scopes.push(words.until_end()?.pop().unwrap_or_default());
                 Ok(true)
             }
             b"$upscope" => {
                 self.scopes.pop();
-                words.to_end().map(|_| true)
+                words.until_end().map(|_| true)
             }
             b"$var" => {
-                let found = words.to_end()?;
+                let found = words.until_end()?;
                 self.variable(&found)
                     .ok_or_else(|| format!("$var {} is no variable", found.join(" ")))?;
                 Ok(true)
             }
-            word if word.starts_with(b"$") => words.to_end().map(|_| true),
+            word if word.starts_with(b"$") => words.until_end().map(|_| true),
             word => {
                 let word = String::from_utf8_lossy(&word[..word.len().min(32)]).into_owned();
                 Err(format!("\"{word}\" stands in a VCD's header, where only commands ($…) may be"))
@@ -279,7 +279,7 @@ impl Source for Vcd {
                 }
                 b'r' | b'R' | b's' | b'S' => drop(self.words.next()?),
                 b'$' if word == b"$comment" => {
-                    let text = self.words.to_end()?.join(" ");
+                    let text = self.words.until_end()?.join(" ");
                     if text.starts_with("cut:") {
                         self.notes.push(format!("the file says: {text}"));
                     }

@@ -11,6 +11,7 @@
 //!
 //! Each step can be overridden, and leaves a sentence on what speaks for it.
 
+mod beside;
 mod lines;
 mod mode;
 mod selects;
@@ -53,16 +54,22 @@ pub struct Found {
     pub why: Vec<String>,
 }
 
-/// What a wire is called in captures. A name with one of these parts is that wire's.
+/// What a wire is called in captures: a name with one of these parts is that wire's, or one with such a word of two letters.
 const SCK: &[&str] = &["sck", "sclk", "clk", "clock"];
-const MOSI: &[&str] = &["mosi", "copi", "sdi", "din"];
-const MISO: &[&str] = &["miso", "cipo", "sdo", "dout"];
+const MOSI: &[&str] = &["mosi", "copi", "sdi", "din", "si", "di"];
+const MISO: &[&str] = &["miso", "cipo", "sdo", "dout", "so", "do"];
 const CS: &[&str] = &["cs", "ss", "nss", "csn", "ncs", "ce", "sel", "select", "csb", "ssn", "ssel"];
 
-/// Whether `name` is one of a data wire or a clock: it has the word somewhere.
+/// Whether `name` is one of a data wire or a clock.
 fn means(name: &str, words: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
-    words.iter().any(|word| name.contains(word))
+    let has_word = |word| name.split(|c: char| !c.is_ascii_alphanumeric()).any(|own| own == word);
+    words.iter().any(|&word| if word.len() > 2 { name.contains(word) } else { has_word(word) })
+}
+
+/// How many letters two names have in common at their beginnings: those of one bus are alike, `rpi_CLK` and `rpi_MOSI`.
+fn alike(one: &str, other: &str) -> usize {
+    one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
 }
 
 /// Whether `name` is one of a chip select: a word of it is, apart from a number behind it.
@@ -127,7 +134,10 @@ pub fn find(channels: &[Channel], edges: &[Edge], hints: &Hints) -> Result<Found
         channels.iter().any(|channel| channel.bit == bit) && is_free(bit)
     });
     let named = |words: &[&str]| {
-        channels.iter().find(|channel| is_free(channel.bit) && means(&channel.name, words))
+        let fitting =
+            channels.iter().filter(|channel| is_free(channel.bit) && means(&channel.name, words));
+        // Of the equal ones the first.
+        fitting.rev().max_by_key(|channel| alike(&channel.name, name_of(*sck)))
     };
     let mut bits = [mosi.or_else(|| named(MOSI)), miso.or_else(|| named(MISO))]
         .map(|channel| channel.map(|channel| channel.bit));
@@ -220,5 +230,15 @@ mod tests {
         assert!(
             means("SPI_CLK", SCK) && means("sck", SCK) && means("SDI", MOSI) && !means("SI", MISO)
         );
+        assert!(means("flash SO", MISO) && means("DI", MOSI));
+        assert!(!means("also", MISO) && !means("D0", MISO));
+        assert_eq!(alike("uc_CLK", "uc_MOSI"), 3);
+        assert!(
+            means("flash SO", MISO)
+                && means("DI", MOSI)
+                && !means("also", MISO)
+                && !means("D0", MISO)
+        );
+        assert_eq!(alike("uc_CLK", "uc_MOSI"), 3);
     }
 }

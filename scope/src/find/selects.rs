@@ -1,6 +1,6 @@
 //! Chip selects: lines within whose active times SCK runs.
 
-use super::lines::{Beside, changes};
+use super::beside::{Beside, changes};
 use super::{Channel, Edge, Select, means_select};
 
 /// The most channels that may be chip selects of one bus.

@@ -195,3 +195,18 @@ fn an_edge_in_the_sample_of_the_release_is_left_out_unless_taken() {
     let (found, _) = read_wave(&wave, &NAMELESS[..4], Options { hints, ..Options::default() });
     assert_eq!((found[0].words, found[0].bits_over, found[0].lag()), (2, 0, Some(0)));
 }
+
+#[test]
+fn names_of_one_bus_belong_together() {
+    let mut wave = Wave::new(1 << CS);
+    let sent = messages(&mut wave, &Shape::USUAL, &[2, 3]);
+    let names = ["b_CLK", "b_MOSI", "b_MISO", "b_CS", "a_MOSI", "a_CS"];
+    let (found, summary) = read_wave(&wave, &names, Options::default());
+    assert_eq!(
+        (summary.wires.mosi, summary.wires.miso),
+        (Some(MOSI), Some(MISO)),
+        "{:?}",
+        summary.why
+    );
+    assert_eq!(found.into_iter().map(|message| message.mosi).collect::<Vec<_>>(), sent);
+}

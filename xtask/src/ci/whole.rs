@@ -24,7 +24,7 @@ pub(super) const STEP: Step = Step {
         Need::package("chromium"),
         Need::program("libc6-dev", "/usr/include/stdio.h"),
     ],
-    paths: &["stack/", "bench/", "command/", "lab/", "bindings/", "contrib/"],
+    paths: &["stack/", "bench/", "command/", "lab/", "scope/", "bindings/", "contrib/"],
     run,
 };
 
@@ -43,7 +43,7 @@ const TESTS: [(&[&str], &[&str]); 5] = [
         ],
     ),
     (&["--lib"], &["doctor::", "vcd::"]),
-    (&["--test", "it"], &["messages::", "mcp251xfd::echo", "sd_card::"]),
+    (&["--test", "it"], &["captures::", "messages::", "mcp251xfd::echo", "sd_card::"]),
     (&["--test", "any_bus"], &["qemu_"]),
     (&["--test", "run"], &[]),
 ];

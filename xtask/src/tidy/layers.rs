@@ -103,6 +103,10 @@ const LAYERS: &[Layers] = &[
         line: "barewire-stress: report > context > message, slot > account, platform > judge > \
                frame, sabotage",
     },
+    Layers {
+        folder: "scope/src/",
+        line: "barewire-scope: scope > find, glitch, kinds > chip > decode > capture > counts, error",
+    },
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command > shared" },
     Layers {
         folder: "command/barewire-cli/src/shared/",

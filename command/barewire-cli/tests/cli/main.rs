@@ -33,6 +33,7 @@ mod run_notes;
 mod run_selects;
 mod run_served;
 mod run_wire;
+mod scope;
 mod selftest;
 mod serve;
 mod simulated;

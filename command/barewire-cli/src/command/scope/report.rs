@@ -227,8 +227,8 @@ impl Display for Report {
         self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
         writeln!(
             f,
-            "{} messages; a message lasts in {} of the time, SCK runs in {}",
-            figure::grouped(*messages),
+            "{}; a message lasts in {} of the time, SCK runs in {}",
+            count(*messages, "message"),
             figure::percent(self.bus_use),
             figure::percent(self.bus_use_clocked)
         )?;
@@ -236,19 +236,9 @@ impl Display for Report {
             let select =
                 kind.select.as_ref().map_or_else(String::new, |select| format!("{select}  "));
             let cut = if kind.cut > 0 { format!(", {} cut", kind.cut) } else { String::new() };
-            let plural = if kind.messages == 1 { "" } else { "s" };
-            write!(
-                f,
-                "\n{select}{}: {} message{plural}{cut}",
-                kind.kind,
-                figure::grouped(kind.messages)
-            )?;
-            writeln!(
-                f,
-                ", {} words, {} of the time",
-                figure::grouped(kind.words),
-                figure::percent(kind.bus_use)
-            )?;
+            let (messages, words) = (count(kind.messages, "message"), count(kind.words, "word"));
+            let share = figure::percent(kind.bus_use);
+            writeln!(f, "\n{select}{}: {messages}{cut}, {words}, {share} of the time", kind.kind)?;
             writeln!(f, "  {:<12}{:>12}{:>12}{:>12}", "", "p50", "p99", "max")?;
             kind.figures().into_iter().try_for_each(|(name, title, spread)| {
                 let Some(spread) = spread else { return Ok(()) };
@@ -258,12 +248,17 @@ impl Display for Report {
                 write!(f, "  {title:<12}{p50:>12}{p99:>12}{max:>12}")?;
                 if let Some(nominal) = self.sck_nominal_hz.filter(|_| is_clock) {
                     let off = 100.0 * (spread.p50 / f64::from(nominal) - 1.0);
-                    write!(f, "  p50 is {off:+.1} % off {}", figure::clock(nominal.into()))?;
+                    write!(f, "  p50 {off:+.1} % against {}", figure::clock(nominal.into()))?;
                 }
                 writeln!(f)
             })
         })
     }
+}
+
+/// `1 word`, `2,000 words`.
+fn count(count: u64, of: &str) -> String {
+    format!("{} {of}{}", figure::grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// A time below a microsecond, with its picoseconds.

@@ -112,7 +112,7 @@ impl Findings {
         let is_whole = !simple.piped && barewire::check(&filled, false).is_ok();
         // A command runs once, unless it depends on what a page's commands did before.
         let line = filled.join(" ");
-        let depends = [".bin", "board.toml"].iter().any(|file| line.contains(file));
+        let depends = [".bin", ".vcd", "board.toml"].iter().any(|file| line.contains(file));
         let is_new = self.seen.insert(filled.clone()) || depends;
         if is_whole && is_new && barewire::runs(&filled) {
             let (place, code) = (place.into(), barewire::code(&simple.comment));

@@ -1,0 +1,158 @@
+//! `scope`: the simulator's own recordings, whose truth is known, and how captures are refused.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::command::{Ran, barewire, interrupted, run, text};
+
+/// A directory, and in it the recording of a command.
+fn recorded(arguments: &[&str]) -> (tempfile::TempDir, String, Ran) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let vcd = text(&dir.path().join("wire.vcd"));
+    let ran = run(&[arguments, &["--vcd", &vcd]].concat()).ok();
+    (dir, vcd, ran)
+}
+
+/// The lines of JSON: messages, and the report.
+fn lines(ran: &Ran) -> (Vec<Value>, Value) {
+    let text = ran.text();
+    let mut lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let report = lines.pop().expect("a report");
+    (lines, report)
+}
+
+#[test]
+fn a_recorded_message_has_the_times_that_were_asked_for() {
+    let settings = [
+        "--speed-hz",
+        "10M",
+        "--cs-setup-ns",
+        "5000",
+        "--cs-hold-ns",
+        "3000",
+        "--cs-inactive-ns",
+        "9000",
+    ];
+    let xfer =
+        ["xfer", "--bus", "sim:imx8mp", "--json", "--mode", "3", "--cs-change", "9f000000", "0500"];
+    let (_dir, vcd, ran) = recorded(&[&xfer[..], &settings].concat());
+    let truth = ran.json();
+    let (messages, report) =
+        lines(&run(&["scope", &vcd, "--messages", "--json", "--sck", "10M"]).ok());
+    for (message, transfer) in
+        messages.iter().zip(truth["transfers"].as_array().expect("transfers"))
+    {
+        assert_eq!([&message["mosi"], &message["miso"]], [&transfer["tx"], &transfer["rx"]]);
+    }
+    assert_eq!((messages.len(), &report["wires"]["mode"]), (2, &json!(3)));
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
+    let (sck, asked) = (number(&messages[0]["sck_hz"]), number(&truth["effective_speed_hz"]));
+    assert!((sck / asked - 1.0).abs() < 0.005, "{sck} {asked}");
+    // Delays are never shorter than the hardware makes them, and software adds to them.
+    for (figure, setting) in [("lead_ns", "cs_setup_ns"), ("lag_ns", "cs_hold_ns")] {
+        let (seen, made) =
+            (number(&messages[0][figure]), number(&truth[&format!("effective_{setting}")]));
+        assert!(made <= seen + 1.0 && seen < made + 5_000.0, "{figure}: {seen}, {made}");
+    }
+    assert!(number(&messages[1]["cs_inactive_ns"]) >= number(&truth["effective_cs_inactive_ns"]));
+    let words = messages.iter().map(|message| number(&message["words"])).sum::<f64>();
+    assert_eq!(8.0 * words, number(&truth["bits"]));
+}
+
+#[test]
+fn chips_commands_have_names() {
+    let (_dir, vcd, _) = recorded(&["flash", "id", "--bus", "sim:imx8mp", "-q"]);
+    let (messages, report) =
+        lines(&run(&["scope", &vcd, "--chip", "cs0=nor", "--messages", "--json"]).ok());
+    let id = messages.iter().find(|message| message["kind"] == "RDID, 3 bytes").expect("is read");
+    assert_eq!(id["detail"], "ef4019");
+    let kinds = report["kinds"].as_array().expect("kinds");
+    assert!(kinds.iter().any(|kind| kind["kind"] == "RDSFDP, 8 bytes"), "{report}");
+    let table = run(&["scope", &vcd, "--chip", "nor"]).ok().text();
+    assert!(table.contains("\ncs0  RDID, 3 bytes: 1 message, 4 words, "), "{table}");
+    let csv = run(&["scope", &vcd, "--chip", "nor", "--messages", "--csv"]).ok().text();
+    assert!(
+        csv.starts_with("message,select,start_ns,")
+            && csv.contains(",\"RDID, 3 bytes\",ef4019,9f000000,ffef4019\n"),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 1 + messages.len());
+    let csv = run(&["scope", &vcd, "--csv"]).ok().text();
+    assert!(
+        csv.starts_with("select,kind,messages,cut,words,bus_use,figure,count,p50,p99,max\ncs0,"),
+        "{csv}"
+    );
+}
+
+/// The capture of the page and of the repository's examples is what the simulator records.
+#[test]
+fn the_example_is_a_recording() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/adc.vcd");
+    let (_dir, vcd, _) =
+        recorded(&["adc", "read", "--bus", "sim:rpi3", "--channel", "0,1,2", "-q"]);
+    let recording = fs::read_to_string(&vcd).expect("it was made");
+    if std::env::var_os("BAREWIRE_BLESS").is_some() {
+        fs::write(&example, &recording).expect("written");
+    }
+    assert_eq!(fs::read_to_string(&example).expect("an example"), recording);
+    let (messages, _) =
+        lines(&run(&["scope", &vcd, "--chip", "mcp3008", "--messages", "--json"]).ok());
+    let codes: Vec<_> = messages.iter().map(|message| &message["detail"]).collect();
+    let read =
+        run(&["adc", "read", "--bus", "sim:rpi3", "--channel", "0,1,2", "--json"]).ok().json();
+    let expected = read["readings"].as_array().expect("readings").iter();
+    let expected: Vec<_> =
+        expected.map(|reading| Value::from(reading["code"].to_string())).collect();
+    assert_eq!(codes, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_no_capture_is_refused_by_name() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = text(&dir.path().join("notes.txt"));
+    run(&["scope", &path]).fails(1, "notes.txt: No such file");
+    for (content, said) in [
+        ("", "notes.txt: it is empty"),
+        ("Dear all,\n", "it begins with \"Dear all,"),
+        ("Time [s],A\n0.0,0\n", "no channel clocks: A has 0 edges"),
+    ] {
+        fs::write(&path, content).expect("written");
+        run(&["scope", &path]).fails(1, said);
+    }
+    run(&["scope", &text(dir.path())])
+        .fails(1, "a directory without files of Saleae's binary export");
+    run(&["scope", &path, "--glitch", "20"]).misused("a time has a unit");
+    run(&["scope", &path, "--chip", "nand"]).misused("nand");
+    run(&["scope", &path, "--json", "--csv"]).misused("cannot be used with");
+    run(&["scope", &path, "--mode", "4"]).misused("0..=3");
+    run(&["scope"]).misused("<FILE>");
+}
+
+#[test]
+fn ctrl_c_prints_what_was_read() {
+    let mut vcd = String::from(
+        "$timescale 1 ns $end $var wire 1 s cs $end $var wire 1 c clk $end $enddefinitions $end\n#0 1s 0c\n",
+    );
+    for message in 0..150_000 {
+        let _ = write!(vcd, "#{} 0s", 1_000 * message + 1);
+        for edge in 0..16 {
+            let _ = write!(vcd, " #{} {}c", 1_000 * message + 10 * edge + 9, 1 - edge % 2);
+        }
+        let _ = writeln!(vcd, " #{} 1s", 1_000 * message + 300);
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = text(&dir.path().join("long.vcd"));
+    fs::write(&path, vcd).expect("written");
+    let ran = interrupted(barewire(&["scope", &path]), 300);
+    let ran = ran.fails(130, "stopped as asked, after ");
+    assert!(ran.stderr.contains(" bytes"), "{ran:?}");
+    let whole = run(&["scope", &path, "--json"]).ok().json();
+    assert_eq!(
+        (&whole["messages"], &whole["kinds"][0]["words"]),
+        (&json!(150_000), &json!(150_000))
+    );
+}
