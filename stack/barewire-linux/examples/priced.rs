@@ -90,7 +90,6 @@ fn lengths<C: Controller, const N: usize>(
         black_box(&mut prepared).run()?;
         Ok(())
     })?;
-    drop(prepared);
     let mut rx = [0; N];
     let mut message = [Transfer::exchange(&tx, &mut rx)];
     price(&format!("{name}-sync"), N, || {

@@ -177,6 +177,9 @@ pub(crate) fn run(options: &Options, cx: &Context) -> Result<End, String> {
     if options.priced.is_asked() {
         return priced::run(options, cx);
     }
+    if options.jobs().is_empty() {
+        return Err(format!("{} is a boot of --priced", options.only.join(" ")));
+    }
     let results = match needs::obtain(STEP.needs, cx) {
         None => all(options, cx),
         Some(lacking) => Err(Stop::Lacks(lacking)),
@@ -474,6 +477,12 @@ mod tests {
         let one = of(&["raspi3b/uio"]).jobs();
         assert_eq!((one.len(), one[0].0.name, one[0].1.name), (1, "raspi3b", "uio"));
         assert!(of(&["sabrelite"]).jobs().iter().all(|(board, _)| board.name == "sabrelite"));
+    }
+
+    #[test]
+    fn boots_that_are_priced_are_asked_for_by_an_option() {
+        assert!(of(&["raspi3b/priced"]).jobs().is_empty());
+        assert!(names().contains(&"raspi3b/priced"));
     }
 
     #[test]

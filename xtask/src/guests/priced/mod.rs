@@ -16,12 +16,21 @@ use std::path::PathBuf;
 use super::board::{Arch, Board, Boot};
 use super::build::{self, Dirs};
 use super::packages::{Kernel, Packages};
-use super::{End, Job, Results, STEP, boot, choice, module, needs, table};
+use super::{End, Job, Results, STEP, boot, choice, guest_needs, module, table};
 use crate::check::{Check, Verdict, is_blessing};
 use crate::context::{Context, Stop};
+use crate::needs::{self, Need};
+use crate::static_build;
 use prices::{LIST, Level, List};
 use published::{Compared, FIGURES};
 use rows::{Row, SNAPSHOT};
+
+/// What the guests of this command need: mapped registers, and the module, whose package has both architectures.
+const NEEDS: &[Need] = guest_needs![
+    Need::Target(static_build::ARM64),
+    Need::Target(static_build::KERNEL_ARM64),
+    Need::Target(static_build::KERNEL_ARMHF),
+];
 
 /// The options of the command line.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
@@ -61,7 +70,7 @@ pub(super) fn run(options: &super::Options, cx: &Context) -> Result<End, String>
         ));
     }
     let dirs = Dirs { work: cx.target().join("guests"), root: cx.root.clone() };
-    let booted = match (options.priced.again, needs::obtain(STEP.needs, cx)) {
+    let booted = match (options.priced.again, needs::obtain(NEEDS, cx)) {
         (true, _) => Ok(Results::default()),
         (false, Some(lacking)) => Err(Stop::Lacks(lacking)),
         (false, None) => boots(options, cx, &jobs),
