@@ -162,7 +162,7 @@ if [ -n "$MEASURED" ]; then
 	done
 	check measure-page grep -q 'id="measured-idle-registers"' /tmp/measured/measured.html
 	# What the simulator makes of it.
-	check measure-costs-for-sim barewire xfer --bus "sim:$MEASURED,costs=/tmp/measured/measured.json" 9f000000
+	check measure-costs-for-sim barewire flash id --bus "sim:$MEASURED,costs=/tmp/measured/measured.json"
 	(cd /tmp && barewire lab new mine.toml --board $MEASURED --kernel 6.1 >/dev/null)
 	check measure-costs-for-gain barewire lab gain /tmp/mine.toml --costs /tmp/measured/measured.json
 
