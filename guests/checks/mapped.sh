@@ -162,9 +162,9 @@ if [ -n "$MEASURED" ]; then
 	done
 	check measure-page grep -q 'id="measured-idle-registers"' /tmp/measured/measured.html
 	# What the simulator makes of it.
-	check measure-costs-for-sim barewire xfer --bus "sim:$MEASURED,costs=/tmp/measured/measured.json" 9f000000
-	(cd /tmp && barewire lab new mine.toml --board $MEASURED --kernel 6.1 >/dev/null)
-	check measure-costs-for-gain barewire lab gain /tmp/mine.toml --costs /tmp/measured/measured.json
+	check measure-costs-for-sim barewire flash id --bus "sim:$MEASURED,costs=/tmp/measured/measured.json"
+	# As a file: a guest is too slow for `barewire lab gain`, which a host's tests give such files.
+	cat /tmp/measured/measured.json
 
 	measuring measure-interrupt INT
 	if [ $status = 130 ]; then pass measure-interrupt; else fail measure-interrupt "exit $status: $(errors /tmp/err)"; fi
