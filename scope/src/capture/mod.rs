@@ -5,7 +5,7 @@
 //! 0* and *Binary and CSV Export Formats - Logic 2 - 2025 Update*.
 //!
 //! # How it works
-//! [`Capture::open`] recognises a format by the file's first bytes, not by its name. Each format is a [`Source`], which
+//! [`Capture::open`] recognises a format by the file's first bytes, not by its name. Each format is a source, which
 //! turns a piece of its file into [`Edge`]s. A time is a count of ticks: a sample, a VCD's unit, or a picosecond.
 //!
 //! # Not supported

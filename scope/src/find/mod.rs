@@ -1,13 +1,13 @@
 //! Which wire is which, and how bits are sampled: from names, else from how the lines move.
 //!
 //! # How it works
-//! 1. SCK ([`lines`]): a name that says so; else the line with most edges among those whose edges lie within chip selects;
+//! 1. SCK (`lines`): a name that says so; else the line with most edges among those whose edges lie within chip selects;
 //!    else the line with most edges.
-//! 2. Chip selects ([`selects`]): lines that do not move in the middle of a word, and that together enclose SCK's edges.
+//! 2. Chip selects (`selects`): lines that do not move in the middle of a word, and that together enclose SCK's edges.
 //! 3. Data: lines that move in the middle of words. Which is MISO: by name; else the one that follows SCK later, for it
 //!    comes through a chip; else the one that moves less in the first word, where the commands are.
-//! 4. Mode ([`mode`]): CPOL is SCK's level when a message begins. Data changes behind the edge that is not sampled.
-//! 5. Words ([`mode`]): 8 bits, unless the pauses of SCK or the lengths of the messages say otherwise.
+//! 4. Mode (`mode`): CPOL is SCK's level when a message begins. Data changes behind the edge that is not sampled.
+//! 5. Words (`mode`): 8 bits, unless the pauses of SCK or the lengths of the messages say otherwise.
 //!
 //! Each step can be overridden, and leaves a sentence on what speaks for it.
 

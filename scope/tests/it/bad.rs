@@ -104,11 +104,17 @@ fn a_damaged_archive_is_told() {
     for len in [30, whole.len() / 2, whole.len() - 8] {
         fails(&whole[..len], Options::default(), "cut");
     }
-    // A byte of the first samples, which are deflated: the checksum finds it, or the decoder does.
-    let at = whole.windows(9).position(|name| name == b"logic-1-1").expect("a member") + 12;
-    let mut damaged = whole.clone();
-    damaged[at] ^= 0x10;
-    fails(&damaged, Options::default(), "member logic-1-1: ");
+    // A byte of samples. Of the first ones, which are deflated, the decoder or the checksum finds it; of the second, which are
+    // stored, only the checksum can.
+    for (member, said) in
+        [("logic-1-1", "member logic-1-1: "), ("logic-1-2", "its checksum is wrong")]
+    {
+        let at =
+            whole.windows(9).position(|name| name == member.as_bytes()).expect("a member") + 12;
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        fails(&damaged, Options::default(), said);
+    }
 }
 
 #[test]

@@ -55,6 +55,12 @@ fn every_mode_and_polarity_is_found_without_names() {
                 summary.why
             );
             assert_eq!((wires.mode, wires.word_bits), (mode, 8), "{:?}", summary.why);
+            for message in &found {
+                let Shape { lead, gap, lag, .. } = shape;
+                assert_eq!((message.lead(), message.lag()), (Some(lead), Some(lag)), "mode {mode}");
+                assert!(message.gaps.iter().all(|&seen| seen == gap), "mode {mode} {message:?}");
+                assert_eq!(message.gaps.len() as u64, message.words - 1);
+            }
             let words: Vec<_> = found.into_iter().map(|message| message.mosi).collect();
             assert_eq!(words, sent);
         }
