@@ -64,8 +64,8 @@ Buses (--bus):
     jitter-ns=N            register accesses take up to N ns longer, at random
     seed=N                 of that randomness: the same seed gives the same
                            trace
-    costs=FILE             costs in the places of the board's own, as
-                           `barewire measure` writes them
+    costs=FILE             costs of a file in the places of the board's own:
+                           measured.json
     done=read-only|needed  rpi3: DONE as in the manual, or to be written after
                            every transfer
     input-level=lost|kept  highbank: whether a level written to a pin that is an

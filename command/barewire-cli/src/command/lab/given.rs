@@ -59,7 +59,7 @@ impl Experiments {
 #[derive(clap::Args, Debug, Default)]
 pub(super) struct CostFile {
     /// Take these costs in the place of the lab's: a file of `barewire lab fit --out`, or its `--json`,
-    /// or of `barewire measure`
+    /// or measured.json of a board
     #[arg(long = "costs", value_name = "FILE")]
     file: Option<PathBuf>,
 }
