@@ -58,7 +58,7 @@ fn sigrok(path: &Path, decoder: &str, class: &str) -> Option<Vec<(u64, u64, Stri
 }
 
 #[test]
-fn words_and_their_times_are_sigrok_s() {
+fn words_are_sigrok_s_in_the_messages_where_it_sees_them() {
     let mut paths = Vec::new();
     captures(&folder(), &mut paths);
     paths.sort();
@@ -105,7 +105,7 @@ fn words_and_their_times_are_sigrok_s() {
         let their_text =
             texts(theirs.iter().map(|(.., word)| format!("{word:0>width$}")).collect());
         assert_eq!(our_text, their_text, "{} {decoder}", path.display());
-        // Each word lies within its message, and the first begins with the first sampling edge.
+        // Each word begins within the message in which we see it.
         for ((message, _), (begin, ..)) in ours.iter().zip(&theirs) {
             let (first, last) = message.clocked.expect("it has words");
             assert!((first..=last).contains(begin), "{} {begin} {first} {last}", path.display());
