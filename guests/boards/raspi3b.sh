@@ -9,5 +9,3 @@ OVERLAY_ADDRESS=3f204000
 WRONG="pcm:3f203000 spi-slave:3f214000 spi-slave-on-its-bus:7e214000 aux-spi1:3f215080 gpu-memory:3d000000 memory:8000000 local-interrupts:40000040"
 # Its guest is slow, and this is done 100 times elsewhere.
 RELOADS=20
-# The simulated board beside which it is measured.
-MEASURED=rpi3
