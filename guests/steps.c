@@ -26,34 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define EXPORT __attribute__((visibility("default")))
-EXPORT int qemu_plugin_version = 4;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-struct qemu_plugin_register;
-enum { NO_REGISTERS = 0, READS_REGISTERS = 1 };
-/* Of GLib, which QEMU links. */
-typedef struct { uint8_t *data; unsigned length; } GByteArray;
-typedef struct { char *data; unsigned length; } GArray;
-extern GByteArray *g_byte_array_new(void);
-extern GByteArray *g_byte_array_set_size(GByteArray *, unsigned);
-typedef struct { struct qemu_plugin_register *handle; const char *name, *feature; } qemu_plugin_reg_descriptor;
-/* Its beginning is all that is used. */
-typedef struct { const char *target_name; } qemu_info_t;
-extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, void (*)(uint64_t id, struct qemu_plugin_tb *));
-extern void qemu_plugin_register_atexit_cb(uint64_t id, void (*)(uint64_t id, void *), void *);
-extern void qemu_plugin_reset(uint64_t id, void (*)(uint64_t id));
-extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-extern size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *, void *, size_t);
-extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
-extern uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
-extern void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(unsigned cpu, void *),
-						   int flags, void *);
-extern bool qemu_plugin_read_memory_vaddr(uint64_t address, GByteArray *, size_t);
-extern GArray *qemu_plugin_get_registers(void);
-extern int qemu_plugin_read_register(struct qemu_plugin_register *, GByteArray *);
+#include "plugin.h"
 
 /* No plugin API, but exported by Debian's programs: the processor that runs. The number that a callback is given is that
  * of the processor for which the code was translated, if all run in one thread (QEMU 10.0). */
@@ -142,25 +115,12 @@ static void executed(unsigned translated_for, void *of)
 		flush();
 }
 
-static uint64_t read_register(const char *name)
+static uint64_t expect_register(const char *name)
 {
-	static GByteArray *value;
-	GArray *all = qemu_plugin_get_registers();
-	const qemu_plugin_reg_descriptor *each = (void *)all->data;
-	uint64_t result = 0;
+	uint64_t value;
 
-	if (!value)
-		value = g_byte_array_new();
-	g_byte_array_set_size(value, 0);
-	for (unsigned i = 0; i < all->length; i++) {
-		if (strcmp(each[i].name, name))
-			continue;
-		int size = qemu_plugin_read_register(each[i].handle, value);
-
-		if (size > 0 && size <= 8)
-			memcpy(&result, value->data, size);
-		return result;
-	}
+	if (read_register(name, &value))
+		return value;
 	fprintf(stderr, "steps: no register %s\n", name);
 	exit(1);
 }
@@ -172,8 +132,8 @@ static void switched(unsigned translated_for, void *of)
 	if (!writing)
 		return;
 	flush();
-	fprintf(trace, "s %u %" PRIx64 " %" PRIx64 "\n", processor(), read_register(previous_register),
-		read_register(next_register));
+	fprintf(trace, "s %u %" PRIx64 " %" PRIx64 "\n", processor(), expect_register(previous_register),
+		expect_register(next_register));
 }
 
 /* What the program left in memory. */

@@ -55,7 +55,7 @@ pub(super) fn of(
             let (Some(before), Some(assumed)) = (figure_of(&profile), figure_of(base)) else {
                 continue;
             };
-            // 1.
+            // Step 1: how far the figure moves with the cost.
             let simulate = |profile: &Profile| {
                 let ran = simulated.with(profile.clone()).run(&[part], Effort::SIMULATED)?;
                 Ok::<_, Failure>(median(&ran, figure))
@@ -74,7 +74,7 @@ pub(super) fn of(
                 slope if slope > 0.5 => slope,
                 _ => 1.0,
             };
-            // 2.
+            // Step 2: the cost at which it would be the measured one.
             let moved = |ns: f64| (before_ps + (ns - there_ns) * PS_PER_NS / slope).round();
             let value = moved(ns.median);
             costs.retain(|cost| cost.name != name);
