@@ -1,7 +1,7 @@
 /* Counts what a guest does between two marks, for a price list: events with what ran between them.
  *
  * A TCG plugin (docs/devel/tcg-plugins.rst of QEMU 10.0, https://www.qemu.org/docs/master/devel/tcg-plugins.html). The
- * few functions it uses are declared here. It is dumb on purpose: what a count costs, and when a word is on the wire,
+ * few functions it uses are declared in plugin.h. It is dumb on purpose: what a count costs, and when a word is on the wire,
  * xtask finds out (xtask/src/guests/priced), where it is tested.
  *
  * Marks are instructions that do nothing and no compiler emits (guests/priced/mark.h): one begins an operation, whose

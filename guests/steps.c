@@ -1,7 +1,7 @@
 /* Writes down which code of a guest's kernel runs between marks: a trace from which xtask counts the steps of operations.
  *
  * A TCG plugin (docs/devel/tcg-plugins.rst of QEMU 10.0, https://www.qemu.org/docs/master/devel/tcg-plugins.html). The
- * few functions it uses are declared here. It is dumb on purpose: what a function is, who called whom and what a step
+ * few functions it uses are declared in plugin.h. It is dumb on purpose: what a function is, who called whom and what a step
  * is, xtask finds out (xtask/src/guests/steps), where it is tested.
  *
  * A mark is an instruction that does nothing and no compiler emits (guests/spisteps.c). Behind the page at SHARED the
