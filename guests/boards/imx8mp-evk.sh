@@ -17,3 +17,5 @@ WRONG="disabled-ecspi3:30840000 interrupts:38800000 clocks:30380000 hole:30fe000
 [ -e /sys/bus/platform/devices/30840000.spi ] && CROWDED=30840000.spi
 # The simulated board beside which it is measured.
 MEASURED=imx8mp
+# 100 times on one kernel.
+case $(uname -r) in 6.1.*) ;; *) RELOADS=20 ;; esac

@@ -15,8 +15,10 @@ pub(crate) enum Lane {
     /// Steps with target directories of their own. When one of the two lanes before has ended, it takes the
     /// next of them.
     Own,
-    /// After all others.
-    Apart,
+    /// After all others: boots of emulated boards. Runs beside [`Lane::UserMode`].
+    Boards,
+    /// After all others: boots of user-mode Linux. Runs beside [`Lane::Boards`].
+    UserMode,
 }
 
 /// One step of CI.

@@ -19,13 +19,14 @@
 //!    `no_std`, `msrv`) have a directory each and build as few packages as they can. So has
 //!    `iommu`, another workspace. When one of the two lanes above has ended, it takes the next of
 //!    these steps, so that both lanes end at about the same time.
-//! 4. [`Lane::Apart`]: `guests`, `kernel` and `linux_sim`, whose boots use both cores.
+//! 4. [`Lane::Boards`] and [`Lane::UserMode`], side by side: `guests` and `kernel`, and `linux_sim`. Their boots often
+//!    wait, and are judged by counts and by simulated time.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
 //! A step's line in the table has its own time by the wall clock, and the processor time of its children,
-//! which stays the same on a busy machine. The processor time of [`Lane::Programs`] is not known, since its steps
-//! start their children themselves, beside the other lane's.
+//! which stays the same on a busy machine. The processor time of [`Lane::Programs`], [`Lane::Boards`] and
+//! [`Lane::UserMode`] is not known, since their steps start their children themselves, beside another lane's.
 //!
 //! Not here: benches by the wall clock, which inform and never gate.
 
@@ -104,7 +105,7 @@ pub(crate) fn list() -> String {
     format!(
         "Steps of `cargo xtask test`, with their minutes on two quiet cores:\n{}\nSteps of `--rest`:\n{}",
         of(&[Lane::Test]),
-        of(&[Lane::Shared, Lane::Programs, Lane::Own, Lane::Apart])
+        of(&[Lane::Shared, Lane::Programs, Lane::Own, Lane::Boards, Lane::UserMode])
     )
 }
 
@@ -188,7 +189,12 @@ fn run(steps: &[&'static Step], changed: Option<&ChangedFiles>, cx: &Context) ->
         beside
     });
     rows.extend(beside);
-    rows.extend(run.lane(Lane::Apart));
+    rows.extend(std::thread::scope(|scope| {
+        let user_mode = scope.spawn(|| run.lane(Lane::UserMode));
+        let mut boards = run.lane(Lane::Boards);
+        boards.extend(user_mode.join().expect("no step panics"));
+        boards
+    }));
     rows.sort_by_key(|row| steps.iter().position(|step| step.name == row.step));
     Report { rows, elapsed: started.elapsed(), left_out: String::new() }
 }
@@ -220,8 +226,12 @@ impl Run<'_> {
             Lane::Shared => count(&[Lane::Programs, Lane::Own]) > 0,
             Lane::Programs => count(&[Lane::Shared, Lane::Own]) > 0,
             Lane::Own => count(&[Lane::Shared, Lane::Programs]) > 0 || count(&[Lane::Own]) > 1,
-            Lane::Test | Lane::Apart => false,
+            Lane::Boards => count(&[Lane::UserMode]) > 0,
+            Lane::UserMode => count(&[Lane::Boards]) > 0,
+            Lane::Test => false,
         };
+        let starts_children_itself =
+            matches!(step.lane, Lane::Programs | Lane::Boards | Lane::UserMode);
         let console = self.cx.console;
         let console = if beside { console.of_step(step.name) } else { console };
         let cx = self.cx.for_step(console, beside);
@@ -237,12 +247,11 @@ impl Run<'_> {
             step.run(&cx)
         };
         let elapsed = started.elapsed();
-        if matches!(step.lane, Lane::Programs | Lane::Apart) && !beside {
-            // It starts its children itself, and runs alone.
+        if starts_children_itself && !beside {
             cx.spend(child::children_time().saturating_sub(before));
         }
         self.broken.fetch_or(outcome.tally.build_broke, Ordering::Relaxed);
-        let processor = (step.lane != Lane::Programs || !beside).then(|| cx.spent());
+        let processor = (!starts_children_itself || !beside).then(|| cx.spent());
         let ended = format!("{}: {}", step.name, outcome.verdict.word());
         let cpu = report::seconds(processor);
         cx.console.say(&format!(
@@ -311,7 +320,7 @@ mod tests {
                 Outcome::of_tests(false, Tally { build_broke: true, ..Tally::default() })
             }),
             step(Lane::Shared, "docs", |_| panic!("built after a broken build")),
-            step(Lane::Apart, "guests", |_| panic!("built after a broken build")),
+            step(Lane::Boards, "guests", |_| panic!("built after a broken build")),
             step(Lane::Test, "tidy", |_| Outcome::passed()),
         ];
         assert_eq!(verdict(RUN), End::Failed);

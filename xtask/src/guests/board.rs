@@ -188,7 +188,7 @@ const KERNEL: Boot =
 /// Uses only the commands that `barewire doctor` prints.
 const DOCTOR: Boot = Boot { kernel_args: "", ..Boot::new("doctor", 600) };
 /// The driver is unbound and the registers are mapped.
-const MAPPED: Boot = Boot::new("mapped", 600);
+const MAPPED: Boot = Boot::new("mapped", 900);
 /// Two processes on one controller and one chip.
 const PROCESSES: Boot = Boot::new("processes", 600);
 /// Programs of spidev's, on mapped registers of their own.
@@ -228,7 +228,7 @@ const STEPS: Boot = Boot {
 const STEPS_NEWER: Boot =
     Boot { name: "steps-newer", tree: "spba", kernel: Flavour::Newer, ..STEPS };
 /// Threads and processes of all priorities on one controller, on a kernel with PREEMPT_RT that is kept busy.
-const LOAD: Boot = Boot { kernel: Flavour::RealTime, judged: true, ..Boot::new("load", 600) };
+const LOAD: Boot = Boot { kernel: Flavour::RealTime, judged: true, ..Boot::new("load", 900) };
 /// Not together with instructions, since it makes each load and store slow.
 const ACCESSES: Boot = Boot { accesses: true, ..Boot::new("accesses", 600) };
 /// This project's kernel module in place of the kernel's driver.
@@ -262,7 +262,7 @@ const IMX8MP_PRICED: Boot = Boot { tree: "priced", ..PRICED };
 const PRICED_NEWER: Boot =
     Boot { name: "priced-newer", script: "priced", tree: "spba", kernel: Flavour::Newer, ..PRICED };
 
-/// All of them; the slowest first, so that the last one to end is a short one.
+/// All of them.
 pub(crate) const BOARDS: [&Board; 4] = [&HIGHBANK, &RASPI3B, &SABRELITE, &IMX8MP_EVK];
 
 const IMX8MP_EVK: Board = Board {

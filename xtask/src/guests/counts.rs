@@ -12,8 +12,9 @@ use crate::check::{Check, Verdict};
 /// Counts by board and path.
 pub(super) type Counts = BTreeMap<(String, String), f64>;
 
-/// The share by which a gated count may differ from the table.
-const TOLERANCE: f64 = 0.02;
+/// The share by which a gated count may differ from the table: `prepared-64` of raspi3b is 498 or 510, as the compiler
+/// likes.
+const TOLERANCE: f64 = 0.025;
 
 /// The instructions by which it may differ in any case. The compiler spills one register more or less around a
 /// call when code elsewhere changes: `sync-4` of raspi3b went from 185 to 179 and to 184 by commits that

@@ -38,7 +38,7 @@ const NEWER: &str = "-6.12";
 pub(crate) const STEP: Step = Step {
     name: "kernel",
     about: "the kernel module in place of Linux's drivers",
-    lane: Lane::Apart,
+    lane: Lane::Boards,
     minutes: 9,
     needs: guest_needs![
         Need::Target(KERNEL_ARM64),
@@ -124,7 +124,7 @@ fn step(cx: &Context) -> Outcome {
     if linted.verdict == context::Verdict::Failed {
         return linted;
     }
-    let options = Options::default();
+    let options = Options { only: choice::of_ci(BOOTS), ..Options::default() };
     match all(&options, cx) {
         Ok(ran) => {
             cx.console.say(&told(&options, &ran));
