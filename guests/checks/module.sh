@@ -152,7 +152,8 @@ fi
 # task is ended; everybody else gets an error at once, until the driver is bound anew.
 insmod /m/barewire-provoked.ko
 to_barewire bind-provoked
-level() { sed -n "s/.*|$DEVICE *) out \([hilo]*\) .*/\1/p" /sys/kernel/debug/gpio | head -n 1; }
+# The levels of all its chip selects.
+level() { sed -n "s/.*|$DEVICE *) out \([hilo]*\) .*/\1/p" /sys/kernel/debug/gpio; }
 idle=$(level)
 chip=$(ls /sys/bus/spi/devices | grep '\.0$' | head -n 1)
 panicked() {
