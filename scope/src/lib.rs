@@ -45,6 +45,7 @@ pub mod find;
 mod glitch;
 mod kinds;
 mod scope;
+pub mod trace;
 
 pub use capture::Capture;
 pub use counts::Counts;

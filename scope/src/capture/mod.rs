@@ -263,9 +263,9 @@ fn unknown(head: &[u8]) -> String {
         .map(char::from)
         .collect();
     let hint = if head.starts_with(b"# tracer:") || head.starts_with(b"cpus=") {
-        "; it seems to be a kernel trace, which `barewire lab gain --trace` reads"
+        "; it seems to be a kernel's trace, and is no capture"
     } else {
-        ""
+        ", nor a kernel's trace"
     };
     format!(
         "no capture of sigrok (.sr), VCD, or Saleae's CSV or binary export: it begins with \"{begin}\"{hint}"

@@ -1,9 +1,10 @@
-//! `barewire scope`: a logic analyzer's capture, taken apart into messages.
+//! `barewire scope`: a logic analyzer's capture or a kernel's trace, taken apart into messages.
 //!
 //! The capture is read and decoded by [`barewire_scope`]; docs/scope.md explains the figures.
 
 mod message;
 mod report;
+mod traced;
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -27,7 +28,8 @@ const WIRES: &str = "Wires, where what is found is wrong";
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The capture: sigrok's .sr, a VCD, or Saleae's digital CSV or binary export (one of its files, or their directory)
+    /// The capture: sigrok's .sr, a VCD, or Saleae's digital CSV or binary export (one of its files, or their directory);
+    /// or a kernel's trace of events/spi: tracefs' text, trace-cmd report's, or perf script's
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print each message, before the table
@@ -142,12 +144,42 @@ impl Args {
     }
 }
 
+impl Args {
+    /// A trace has no wires.
+    fn refuse_wires(&self) -> Result<(), Failure> {
+        let given = [
+            ("--chip", !self.chips.is_empty()),
+            ("--sck", self.sck.is_some()),
+            ("--glitch", self.glitch > 0.0),
+            ("--samplerate", self.samplerate.is_some()),
+            ("--clk", self.clk.is_some()),
+            ("--mosi", self.mosi.is_some()),
+            ("--miso", self.miso.is_some()),
+            ("--cs", self.cs.is_some()),
+            ("--cs-active", self.cs_active.is_some()),
+            ("--mode", self.mode.is_some()),
+            ("--bits", self.bits.is_some()),
+            ("--lsb-first", self.lsb_first),
+            ("--late-edges", self.late_edges),
+            ("--gap", self.gap.is_some()),
+        ];
+        let file = self.file.display();
+        given.iter().find(|(_, given)| *given).map_or(Ok(()), |(option, _)| {
+            Err(Failure::Usage(format!("{file} is a kernel's trace: {option} is for captures")))
+        })
+    }
+}
+
 fn failed(error: ScopeError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(trace) = traced::open(&args.file)? {
+        args.refuse_wires()?;
+        return traced::run(&args.file, &trace, args.messages, args.json, args.csv);
+    }
     let mut scope = Scope::open(&args.file, args.options()).map_err(failed)?;
     let progress =
         Progress::with_template("reading", scope.capture().file_bytes(), args.json, BYTES);

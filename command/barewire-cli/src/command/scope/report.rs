@@ -71,15 +71,15 @@ struct KindReport {
 
 /// How a figure is distributed.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Spread {
-    count: u64,
-    p50: f64,
-    p99: f64,
-    max: f64,
+pub(super) struct Spread {
+    pub(super) count: u64,
+    pub(super) p50: f64,
+    pub(super) p99: f64,
+    pub(super) max: f64,
 }
 
 impl Spread {
-    fn new(counts: &Counts, convert: impl Fn(u64) -> f64) -> Option<Self> {
+    pub(super) fn new(counts: &Counts, convert: impl Fn(u64) -> f64) -> Option<Self> {
         let [p50, p99] = [50, 99].map(|percent| counts.percentile(percent).map(&convert));
         Some(Self { count: counts.len(), p50: p50?, p99: p99?, max: convert(counts.max()?) })
     }
@@ -257,7 +257,7 @@ impl Display for Report {
 }
 
 /// `1 word`, `2,000 words`.
-fn count(count: u64, of: &str) -> String {
+pub(super) fn count(count: u64, of: &str) -> String {
     format!("{} {of}{}", figure::grouped(count), if count == 1 { "" } else { "s" })
 }
 
