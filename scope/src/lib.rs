@@ -43,6 +43,7 @@ pub mod decode;
 mod error;
 pub mod find;
 mod glitch;
+pub mod joined;
 mod kinds;
 mod scope;
 pub mod trace;

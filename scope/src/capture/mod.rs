@@ -44,6 +44,8 @@ pub struct Tick {
 }
 
 impl Tick {
+    /// A nanosecond.
+    pub const NS: Self = Self { seconds: (1, 1_000_000_000) };
     pub(crate) const PS: Self = Self { seconds: (1, 1_000_000_000_000) };
 
     /// The time from one sample to the next.
