@@ -45,6 +45,7 @@ pub mod find;
 mod glitch;
 pub mod joined;
 mod kinds;
+pub mod meaning;
 mod scope;
 pub mod trace;
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use barewire_scope::joined::{Joined, Wired, join};
 use barewire_scope::trace::{self, Trace};
+use barewire_scope::meaning::of_joined;
 use barewire_scope::{Options, Scope};
 
 use crate::wave::{CS, Shape, Wave};
@@ -199,7 +200,7 @@ fn messages_that_one_side_lacks_are_alone() {
     let mut wired = captured(&sent, 0.0);
     let fewer: Vec<Sent> =
         (0..).zip(&sent).filter(|(nth, _)| nth % 20 != 9).map(|(_, sent)| sent.clone()).collect();
-    wired.remove(50);
+    wired.remove(55);
     let joined = joined(&wired, &traced(&fewer, true)).expect("most are common");
     assert_eq!((joined.pairs, joined.wired_alone, joined.traced_alone), (113, 6, 1));
     assert_eq!(joined.shares.iter().filter(|shares| shares.gap_ns.is_none()).count(), 1 + 6 + 1);
@@ -250,4 +251,29 @@ fn what_cannot_be_aligned_says_why() {
         at = sent.done;
     }
     assert!(joined(&captured(&sent, 0.0), &traced(&late, true)).is_err());
+}
+
+#[test]
+fn a_set_up_that_long_transfers_alone_have_is_told() {
+    let sent = traffic(Traffic { count: 120, alike: false, ppm: 0.0 });
+    let wired = captured(&sent, 0.0);
+    let text = traced(&sent, true);
+    let meant = |text: &str| {
+        let trace = trace::read(text);
+        let joined = join(&wired, barewire_scope::capture::Tick::NS, &trace).expect("one traffic");
+        of_joined(&joined, &wired, &trace)
+    };
+    assert_eq!(meant(&text), []);
+    // Transfers of 5 bytes begin 8 us earlier, before chip select: so long it takes until they clock.
+    let earlier = |line: &str| {
+        let Some((head, rest)) = line.split_once(": spi_transfer_start: ").filter(|(_, rest)| rest.contains("len=5 ")) else {
+            return format!("{line}\n");
+        };
+        let (head, us) = head.rsplit_once('.').expect("a time");
+        format!("{head}.{:06}: spi_transfer_start: {rest}\n", us.parse::<u32>().expect("a time") - 8)
+    };
+    let set_up: String = text.lines().map(earlier).collect();
+    let [meaning] = &meant(&set_up)[..] else { panic!("one cause") };
+    assert_eq!(meaning.cause, "dma-set-up");
+    assert!(meaning.what.starts_with("transfers from 5 bytes on"), "{meaning:?}");
 }

@@ -2,6 +2,8 @@
 //!
 //! The capture is read and decoded by [`barewire_scope`]; docs/scope.md explains the figures.
 
+mod joined;
+mod meaning;
 mod message;
 mod report;
 mod traced;
@@ -11,6 +13,7 @@ use std::path::PathBuf;
 
 use barewire_scope::chip::Chip;
 use barewire_scope::find::Hints;
+use barewire_scope::meaning::WireSigns;
 use barewire_scope::{Options, Scope, ScopeError};
 
 use crate::shared::failure::Failure;
@@ -32,6 +35,9 @@ pub(crate) struct Args {
     /// or a kernel's trace of events/spi: tracefs' text, trace-cmd report's, or perf script's
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Join the capture with a kernel's trace of the same traffic: the software's share of each message, and the wire's
+    #[arg(long, value_name = "TRACE")]
+    trace: Option<PathBuf>,
     /// Print each message, before the table
     #[arg(long)]
     messages: bool,
@@ -176,6 +182,9 @@ fn failed(error: ScopeError) -> Failure {
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(trace) = &args.trace {
+        return joined::run(args, trace);
+    }
     if let Some(trace) = traced::open(&args.file)? {
         args.refuse_wires()?;
         return traced::run(&args.file, &trace, args.messages, args.json, args.csv);
@@ -184,9 +193,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let progress =
         Progress::with_template("reading", scope.capture().file_bytes(), args.json, BYTES);
     let mut lines = args.messages.then(|| Lines::new(args.json, args.csv, scope.capture()));
+    let mut signs = WireSigns::new(scope.capture().tick());
     let mut stopped = false;
     loop {
         let more = scope.step(&mut |wires, message, told| {
+            signs.add(message);
             if let Some(lines) = &mut lines {
                 lines.add(wires, message, told);
             }
@@ -208,7 +219,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         lines.write(0)?;
     }
     let (read, whole) = (scope.capture().read_bytes(), scope.capture().file_bytes());
-    let report = Report::new(&args.file, scope, args.sck);
+    let report = Report::new(&args.file, scope, args.sck, signs.finish());
     match &report {
         Some(report) if args.json => output::json(report)?,
         Some(report) if args.csv && !args.messages => output::text(&report.csv())?,

@@ -5,9 +5,11 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use std::path::Path;
 
 use barewire_scope::capture::Tick;
+use barewire_scope::meaning::Meaning;
 use barewire_scope::{Counts, Kind, Scope};
 use serde::Serialize;
 
+use super::meaning::{self, MeaningReport};
 use super::message::quoted;
 use crate::shared::text::figure;
 
@@ -34,6 +36,7 @@ pub(super) struct Report {
     bus_use_clocked: f64,
     sck_nominal_hz: Option<u32>,
     kinds: Vec<KindReport>,
+    meaning: Vec<MeaningReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,7 +90,12 @@ impl Spread {
 
 impl Report {
     /// What `scope` read; none if the wires were not found yet.
-    pub(super) fn new(path: &Path, scope: Scope, sck_nominal_hz: Option<u32>) -> Option<Self> {
+    pub(super) fn new(
+        path: &Path,
+        scope: Scope,
+        sck_nominal_hz: Option<u32>,
+        meaning: Vec<Meaning>,
+    ) -> Option<Self> {
         let capture = scope.capture();
         let (tick, format, channels) =
             (capture.tick(), capture.format().name(), capture.channels().to_vec());
@@ -112,6 +120,8 @@ impl Report {
             word_bits: wires.word_bits,
             lsb_first: wires.lsb_first,
         };
+        let select = |place: usize| Some(wires.selects.get(place)?.channel.clone());
+        let meaning = meaning::reports(meaning, select);
         let share = |ticks: u64| ticks as f64 / summary.duration.max(1) as f64;
         let kinds = summary.kinds.iter().map(|kind| {
             let select = kind.select.map(|place| wires.selects[place].channel.clone());
@@ -132,6 +142,7 @@ impl Report {
             bus_use_clocked: share(summary.clocked),
             sck_nominal_hz,
             kinds: kinds.collect(),
+            meaning,
             wires,
         })
     }
@@ -252,7 +263,8 @@ impl Display for Report {
                 }
                 writeln!(f)
             })
-        })
+        })?;
+        f.write_str(&meaning::text(&self.meaning))
     }
 }
 

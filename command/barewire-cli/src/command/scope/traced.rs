@@ -4,9 +4,11 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use std::fs;
 use std::path::Path;
 
+use barewire_scope::meaning::of_trace;
 use barewire_scope::trace::{self, Mark, Message, SkippedLine, Trace, TraceKind};
 use serde::Serialize;
 
+use super::meaning::{self, MeaningReport};
 use super::message::quoted;
 use super::report::{Spread, count};
 use crate::shared::failure::Failure;
@@ -34,6 +36,7 @@ struct Report {
     messages: usize,
     bus_use: f64,
     kinds: Vec<KindReport>,
+    meaning: Vec<MeaningReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -197,6 +200,7 @@ impl Report {
             messages: trace.messages.len(),
             bus_use,
             kinds: kinds.collect(),
+            meaning: meaning::reports(of_trace(trace), |_| None),
         }
     }
 
@@ -255,7 +259,7 @@ impl Display for Report {
                 writeln!(f, "  {title:<24}{p50:>12}{p99:>12}{max:>12}")?;
             }
         }
-        Ok(())
+        f.write_str(&meaning::text(&self.meaning))
     }
 }
 
