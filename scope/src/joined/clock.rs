@@ -51,15 +51,12 @@ impl Clock {
             if left(a).0 < left(b).0 { from = a } else { to = b }
         }
         let best = f64::midpoint(from, to);
-        // No drift, unless the messages tell: a short trace leaves it open.
-        let drift = if left(0.0).0 >= left(best).0 - 1.0 { 0.0 } else { best };
-        let (half_ns, offset_ns) = left(drift);
-        if half_ns < 0.0 {
-            return Err(-2.0 * half_ns);
+        if left(best).0 < 0.0 {
+            return Err(-2.0 * left(best).0);
         }
         // The least and the most drift, and whether it is one of the messages' own.
         let edge = |side: f64| {
-            let (mut good, mut bad) = (drift, side * DRIFT_MAX);
+            let (mut good, mut bad) = (best, side * DRIFT_MAX);
             if left(bad).0 >= 0.0 {
                 return (bad, false);
             }
@@ -71,6 +68,9 @@ impl Clock {
         };
         let ((least, is_least), (most, is_most)) = (edge(-1.0), edge(1.0));
         let drift_range = (is_least && is_most).then_some((least, most));
+        // Where messages are too short to tell, quartzes are as good as the same.
+        let drift = if drift_range.is_none() && least <= 0.0 && 0.0 <= most { 0.0 } else { best };
+        let (half_ns, offset_ns) = left(drift);
         // What each drift that is possible leaves, at the first message and the last.
         let last = bounds.iter().map(|each| each.low.0).fold(at_ns, f64::max) - at_ns;
         let off = |step: u32| {

@@ -251,7 +251,8 @@ mod tests {
 
     const SUBMIT: (u64, &str, &str) = (0, "app-7", "spi_message_submit: spi0.0 aa");
     const START: (u64, &str, &str) = (5, "app-7", "spi_message_start: spi0.0 aa");
-    const BEGIN: (u64, &str, &str) = (10, "app-7", "spi_transfer_start: spi0.0 t len=64 tx=[] rx=[]");
+    const BEGIN: (u64, &str, &str) =
+        (10, "app-7", "spi_transfer_start: spi0.0 t len=64 tx=[] rx=[]");
     const END: (u64, &str, &str) = (90, "app-7", "spi_transfer_stop: spi0.0 t len=64 tx=[] rx=[]");
     const DONE: (u64, &str, &str) = (200, "app-7", "spi_message_done: spi0.0 aa len=64/64");
 
@@ -267,16 +268,31 @@ mod tests {
         assert_eq!(told(9, &pumped), [("queue-wake-up", Sure::Likely)]);
         assert_eq!(told(3, &pumped), [], "three may be chance");
         let woken = (1, "app-7", "sched_waking: comm=spi0 pid=40 prio=120 target_cpu=000");
-        let ran = (4, "app-7", "sched_switch: prev_comm=app prev_pid=7 prev_state=D ==> next_comm=spi0 next_pid=40");
-        assert_eq!(told(9, &[SUBMIT, woken, ran, start, BEGIN, END, DONE]), [("queue-wake-up", Sure::Certain)]);
+        let ran = (
+            4,
+            "app-7",
+            "sched_switch: prev_comm=app prev_pid=7 prev_state=D ==> next_comm=spi0 next_pid=40",
+        );
+        assert_eq!(
+            told(9, &[SUBMIT, woken, ran, start, BEGIN, END, DONE]),
+            [("queue-wake-up", Sure::Certain)]
+        );
     }
 
     #[test]
     fn sleeps_and_interrupts_within_transfers_are_told() {
-        let sleep = (11, "app-7", "sched_switch: prev_comm=app prev_pid=7 prev_state=D ==> next_comm=swapper next_pid=0");
+        let sleep = (
+            11,
+            "app-7",
+            "sched_switch: prev_comm=app prev_pid=7 prev_state=D ==> next_comm=swapper next_pid=0",
+        );
         let interrupt = |us: u64| (us, "<idle>-0", "irq_handler_entry: irq=9 name=fe204000.spi");
         let woken = (60, "<idle>-0", "sched_waking: comm=app pid=7 prio=120 target_cpu=000");
-        let ran = (70, "<idle>-0", "sched_switch: prev_comm=swapper prev_pid=0 prev_state=R ==> next_comm=app next_pid=7");
+        let ran = (
+            70,
+            "<idle>-0",
+            "sched_switch: prev_comm=swapper prev_pid=0 prev_state=R ==> next_comm=app next_pid=7",
+        );
         let [a, b, c, d] = [20, 30, 40, 59].map(interrupt);
         assert_eq!(
             told(9, &[SUBMIT, START, BEGIN, sleep, a, b, c, d, woken, ran, END, DONE]),
@@ -298,7 +314,7 @@ mod tests {
                 half(off_us, "spi_set_cs: spi0.0 deactivate"),
                 half(on_us, "spi_set_cs: spi0.0 activate"),
                 half(80, "spi_transfer_start: spi0.0 t len=32 tx=[] rx=[]"),
-                END,
+                half(90, "spi_transfer_stop: spi0.0 t len=32 tx=[] rx=[]"),
                 DONE,
             ]
         };

@@ -31,7 +31,7 @@ struct Signs {
     /// A clock, in ticks.
     clock: Counts,
     gap: Counts,
-    /// Words from one pause that sticks out to the next, or from the message's begin.
+    /// Words from one pause that sticks out to the next of the message.
     intervals: BTreeMap<u64, u64>,
     refill: Counts,
     inactive: Counts,
@@ -81,21 +81,22 @@ impl Signs {
     fn gaps(&mut self, gaps: &[u64], clock: f64) {
         self.clock.add(clock.round() as u64);
         let least = gaps.iter().copied().min().unwrap_or(0) as f64;
-        let mut since = 0;
-        for (nth, &gap) in (1..).zip(gaps) {
+        let mut since = None;
+        for (nth, &gap) in (1_u64..).zip(gaps) {
             self.gaps += 1;
             self.gap.add(gap);
             let pause = gap as f64 - clock / 2.0;
             self.one_clock += u64::from((pause - clock).abs() <= (0.15 * clock).max(1.0));
             self.long += u64::from(pause > 2.0 * clock);
             if gap as f64 >= least + 2.0 * clock && gap as f64 >= 2.0 * least {
-                if self.intervals.len() < INTERVALS_MAX
-                    || self.intervals.contains_key(&(nth - since))
+                // The first may be the border of two transfers: a command and its data.
+                if let Some(words) = since.map(|since| nth - since)
+                    && (self.intervals.len() < INTERVALS_MAX || self.intervals.contains_key(&words))
                 {
-                    *self.intervals.entry(nth - since).or_default() += 1;
+                    *self.intervals.entry(words).or_default() += 1;
                 }
                 self.refill.add((gap as f64 - least) as u64);
-                since = nth;
+                since = Some(nth);
             }
         }
     }
@@ -202,6 +203,10 @@ mod tests {
             message(gaps, 50_000)
         };
         assert_eq!(told((0..3).map(|_| refilled(16))), [("fifo-refill", Sure::Likely)]);
+        // A command of 4 bytes, and its data.
+        let command =
+            |_| message((1..20).map(|nth| if nth == 4 { 2_000 } else { 50 }).collect(), 50_000);
+        assert_eq!(told((0..9).map(command)), []);
         // Pauses at any place, as interrupts of others make them.
         let any = |nth: u64| {
             let gaps = (0..64)
