@@ -28,7 +28,6 @@ pub mod report;
 pub mod rules;
 pub mod score;
 pub mod sweep;
-pub mod trace;
 pub mod walk;
 pub mod workload;
 

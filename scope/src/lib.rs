@@ -43,8 +43,11 @@ pub mod decode;
 mod error;
 pub mod find;
 mod glitch;
+pub mod joined;
 mod kinds;
+pub mod meaning;
 mod scope;
+pub mod trace;
 
 pub use capture::Capture;
 pub use counts::Counts;

@@ -44,6 +44,8 @@ pub struct Tick {
 }
 
 impl Tick {
+    /// A nanosecond.
+    pub const NS: Self = Self { seconds: (1, 1_000_000_000) };
     pub(crate) const PS: Self = Self { seconds: (1, 1_000_000_000_000) };
 
     /// The time from one sample to the next.
@@ -263,9 +265,9 @@ fn unknown(head: &[u8]) -> String {
         .map(char::from)
         .collect();
     let hint = if head.starts_with(b"# tracer:") || head.starts_with(b"cpus=") {
-        "; it seems to be a kernel trace, which `barewire lab gain --trace` reads"
+        "; it seems to be a kernel's trace, and is no capture"
     } else {
-        ""
+        ", nor a kernel's trace"
     };
     format!(
         "no capture of sigrok (.sr), VCD, or Saleae's CSV or binary export: it begins with \"{begin}\"{hint}"

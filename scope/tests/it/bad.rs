@@ -42,7 +42,7 @@ fn each_mistake_is_named() {
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (Vec::new(), "it is empty"),
         (b"#!/bin/sh\necho\n".to_vec(), "it begins with \"#!/bin/sh"),
-        (b"# tracer: nop\n".to_vec(), "a kernel trace"),
+        (b"# tracer: nop\n".to_vec(), "a kernel's trace"),
         // sigrok's.
         (b"PK\x03\x04".to_vec(), "the file is cut"),
         (zip(&[("a", b"b")]), "without sigrok's member `metadata`"),

@@ -5,6 +5,7 @@ mod bad;
 mod captures;
 mod finding;
 mod formats;
+mod joined;
 mod wave;
 
 use std::path::Path;

@@ -77,7 +77,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "lab/src/",
         line: "barewire-lab: report > lab > gain, held_out > fit, limits, messages, predict, sweep > ours > replay > outcome, workload > \
-               experiment > own > kernel, score, walk > machine, rules > regime > cost, figure, measured, trace > \
+               experiment > own > kernel, score, walk > machine, rules > regime > cost, figure, measured > \
                band, error, memo",
     },
     Layers {
@@ -105,7 +105,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "scope/src/",
-        line: "barewire-scope: scope > find, glitch, kinds > chip > decode > capture > counts, error",
+        line: "barewire-scope: meaning > joined, scope > find, glitch, kinds > chip > decode > capture, trace > counts, error",
     },
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command > shared" },
     Layers {

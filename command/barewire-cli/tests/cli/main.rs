@@ -34,6 +34,7 @@ mod run_selects;
 mod run_served;
 mod run_wire;
 mod scope;
+mod scope_trace;
 mod selftest;
 mod serve;
 mod simulated;

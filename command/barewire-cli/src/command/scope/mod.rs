@@ -1,15 +1,19 @@
-//! `barewire scope`: a logic analyzer's capture, taken apart into messages.
+//! `barewire scope`: a logic analyzer's capture or a kernel's trace, taken apart into messages.
 //!
 //! The capture is read and decoded by [`barewire_scope`]; docs/scope.md explains the figures.
 
+mod joined;
+mod meaning;
 mod message;
 mod report;
+mod traced;
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use barewire_scope::chip::Chip;
 use barewire_scope::find::Hints;
+use barewire_scope::meaning::WireSigns;
 use barewire_scope::{Options, Scope, ScopeError};
 
 use crate::shared::failure::Failure;
@@ -27,9 +31,13 @@ const WIRES: &str = "Wires, where what is found is wrong";
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The capture: sigrok's .sr, a VCD, or Saleae's digital CSV or binary export (one of its files, or their directory)
+    /// The capture: sigrok's .sr, a VCD, or Saleae's digital CSV or binary export (one of its files, or their directory);
+    /// or a kernel's trace of events/spi: tracefs' text, trace-cmd report's, or perf script's
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Join the capture with a kernel's trace of the same traffic: the software's share of each message, and the wire's
+    #[arg(long, value_name = "TRACE")]
+    trace: Option<PathBuf>,
     /// Print each message, before the table
     #[arg(long)]
     messages: bool,
@@ -142,19 +150,54 @@ impl Args {
     }
 }
 
+impl Args {
+    /// A trace has no wires.
+    fn refuse_wires(&self) -> Result<(), Failure> {
+        let given = [
+            ("--chip", !self.chips.is_empty()),
+            ("--sck", self.sck.is_some()),
+            ("--glitch", self.glitch > 0.0),
+            ("--samplerate", self.samplerate.is_some()),
+            ("--clk", self.clk.is_some()),
+            ("--mosi", self.mosi.is_some()),
+            ("--miso", self.miso.is_some()),
+            ("--cs", self.cs.is_some()),
+            ("--cs-active", self.cs_active.is_some()),
+            ("--mode", self.mode.is_some()),
+            ("--bits", self.bits.is_some()),
+            ("--lsb-first", self.lsb_first),
+            ("--late-edges", self.late_edges),
+            ("--gap", self.gap.is_some()),
+        ];
+        let file = self.file.display();
+        given.iter().find(|(_, given)| *given).map_or(Ok(()), |(option, _)| {
+            Err(Failure::Usage(format!("{file} is a kernel's trace: {option} is for captures")))
+        })
+    }
+}
+
 fn failed(error: ScopeError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(trace) = &args.trace {
+        return joined::run(args, trace);
+    }
+    if let Some(trace) = traced::open(&args.file)? {
+        args.refuse_wires()?;
+        return traced::run(&args.file, &trace, args.messages, args.json, args.csv);
+    }
     let mut scope = Scope::open(&args.file, args.options()).map_err(failed)?;
     let progress =
         Progress::with_template("reading", scope.capture().file_bytes(), args.json, BYTES);
     let mut lines = args.messages.then(|| Lines::new(args.json, args.csv, scope.capture()));
+    let mut signs = WireSigns::new(scope.capture().tick());
     let mut stopped = false;
     loop {
         let more = scope.step(&mut |wires, message, told| {
+            signs.add(message);
             if let Some(lines) = &mut lines {
                 lines.add(wires, message, told);
             }
@@ -176,7 +219,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         lines.write(0)?;
     }
     let (read, whole) = (scope.capture().read_bytes(), scope.capture().file_bytes());
-    let report = Report::new(&args.file, scope, args.sck);
+    let report = Report::new(&args.file, scope, args.sck, signs.finish());
     match &report {
         Some(report) if args.json => output::json(report)?,
         Some(report) if args.csv && !args.messages => output::text(&report.csv())?,

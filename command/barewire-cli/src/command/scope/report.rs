@@ -5,9 +5,11 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use std::path::Path;
 
 use barewire_scope::capture::Tick;
+use barewire_scope::meaning::Meaning;
 use barewire_scope::{Counts, Kind, Scope};
 use serde::Serialize;
 
+use super::meaning::{self, MeaningReport};
 use super::message::quoted;
 use crate::shared::text::figure;
 
@@ -34,6 +36,7 @@ pub(super) struct Report {
     bus_use_clocked: f64,
     sck_nominal_hz: Option<u32>,
     kinds: Vec<KindReport>,
+    meaning: Vec<MeaningReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,15 +74,15 @@ struct KindReport {
 
 /// How a figure is distributed.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Spread {
-    count: u64,
-    p50: f64,
-    p99: f64,
-    max: f64,
+pub(super) struct Spread {
+    pub(super) count: u64,
+    pub(super) p50: f64,
+    pub(super) p99: f64,
+    pub(super) max: f64,
 }
 
 impl Spread {
-    fn new(counts: &Counts, convert: impl Fn(u64) -> f64) -> Option<Self> {
+    pub(super) fn new(counts: &Counts, convert: impl Fn(u64) -> f64) -> Option<Self> {
         let [p50, p99] = [50, 99].map(|percent| counts.percentile(percent).map(&convert));
         Some(Self { count: counts.len(), p50: p50?, p99: p99?, max: convert(counts.max()?) })
     }
@@ -87,7 +90,12 @@ impl Spread {
 
 impl Report {
     /// What `scope` read; none if the wires were not found yet.
-    pub(super) fn new(path: &Path, scope: Scope, sck_nominal_hz: Option<u32>) -> Option<Self> {
+    pub(super) fn new(
+        path: &Path,
+        scope: Scope,
+        sck_nominal_hz: Option<u32>,
+        meaning: Vec<Meaning>,
+    ) -> Option<Self> {
         let capture = scope.capture();
         let (tick, format, channels) =
             (capture.tick(), capture.format().name(), capture.channels().to_vec());
@@ -112,6 +120,8 @@ impl Report {
             word_bits: wires.word_bits,
             lsb_first: wires.lsb_first,
         };
+        let select = |place: usize| Some(wires.selects.get(place)?.channel.clone());
+        let meaning = meaning::reports(meaning, select);
         let share = |ticks: u64| ticks as f64 / summary.duration.max(1) as f64;
         let kinds = summary.kinds.iter().map(|kind| {
             let select = kind.select.map(|place| wires.selects[place].channel.clone());
@@ -132,6 +142,7 @@ impl Report {
             bus_use_clocked: share(summary.clocked),
             sck_nominal_hz,
             kinds: kinds.collect(),
+            meaning,
             wires,
         })
     }
@@ -252,12 +263,13 @@ impl Display for Report {
                 }
                 writeln!(f)
             })
-        })
+        })?;
+        f.write_str(&meaning::text(&self.meaning))
     }
 }
 
 /// `1 word`, `2,000 words`.
-fn count(count: u64, of: &str) -> String {
+pub(super) fn count(count: u64, of: &str) -> String {
     format!("{} {of}{}", figure::grouped(count), if count == 1 { "" } else { "s" })
 }
 

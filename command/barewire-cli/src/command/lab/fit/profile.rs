@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use barewire_lab::report::number;
-use barewire_lab::trace::{self, PhaseTime, Profile, Shape, SkippedLine, Trace, TransferCost};
+use barewire_scope::trace::{self, PhaseTime, Profile, Shape, SkippedLine, Trace, TransferCost};
 use serde::Serialize;
 
 use crate::shared::failure::Failure;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use barewire_lab::own::NAME_MAX;
 use barewire_lab::report::number;
-use barewire_lab::trace::{Profile, Shape, Trace};
+use barewire_scope::trace::{Profile, Shape, Trace};
 
 /// Shapes that become messages: the most frequent.
 const MESSAGES_MAX: usize = 6;
@@ -102,15 +102,25 @@ pub(in crate::command::lab) fn text(trace: &Trace, origin: Origin<'_>) -> Result
 
 #[cfg(test)]
 mod tests {
-    use barewire_lab::trace::{Message, Phase};
+    use barewire_scope::trace::{Mark, Message, Transfer};
 
     use super::*;
 
     fn sent(device: &str, lengths: &[u64], us: f64) -> Message {
         // 1 us, and 0.5 us a byte.
-        let transfers = lengths.iter().map(|&len| (len, 1.0 + 0.5 * len as f64)).collect();
-        let phases = vec![Phase { name: format!("{} transfers", lengths.len()), us }];
-        Message { device: device.into(), transfers, phases, us, done_to_submit_us: Some(100.0) }
+        let transfers = lengths.iter().map(|&len| Transfer {
+            len,
+            stop_ns: 1_000 + 500 * len,
+            ..Transfer::default()
+        });
+        let done_ns = (us * 1e3) as u64;
+        Message {
+            device: device.into(),
+            transfers: transfers.collect(),
+            marks: vec![(0, Mark::Submit), (done_ns, Mark::Done)],
+            next_submit_ns: Some(done_ns + 100_000),
+            ..Message::default()
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::messages::Message;
+use super::messages::{Message, Phase};
 
 /// A phase over all messages of a shape.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -62,11 +62,12 @@ impl Profile {
     /// The profile of these messages.
     #[must_use]
     pub fn of(messages: &[Message]) -> Self {
-        let mut groups: Vec<Vec<&Message>> = Vec::new();
+        let mut groups: Vec<Vec<Phased<'_>>> = Vec::new();
         for message in messages {
-            match groups.iter_mut().find(|group| is_alike(group[0], message)) {
-                Some(group) => group.push(message),
-                None => groups.push(vec![message]),
+            let phased = Phased { message, phases: message.phases() };
+            match groups.iter_mut().find(|group| group[0].is_like(&phased)) {
+                Some(group) => group.push(phased),
+                None => groups.push(vec![phased]),
             }
         }
         // Stable: among equals the first in the trace is first.
@@ -78,40 +79,38 @@ impl Profile {
     }
 }
 
-fn is_alike(one: &Message, other: &Message) -> bool {
-    let names = |message: &Message| message.phases.len();
-    one.device == other.device
-        && names(one) == names(other)
-        && one.phases.iter().zip(&other.phases).all(|(one, other)| one.name == other.name)
+/// A message with its phases.
+struct Phased<'m> {
+    message: &'m Message,
+    phases: Vec<Phase>,
+}
+
+impl Phased<'_> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.message.device == other.message.device
+            && self.phases.len() == other.phases.len()
+            && self.phases.iter().zip(&other.phases).all(|(one, other)| one.name == other.name)
+    }
 }
 
 impl Shape {
-    fn of(group: &[&Message]) -> Self {
-        let first = group[0];
-        let phases: Vec<PhaseTime> = first
-            .phases
-            .iter()
-            .enumerate()
-            .map(|(nth, phase)| {
-                PhaseTime::of(
-                    &phase.name,
-                    group.iter().map(|message| message.phases[nth].us).collect(),
-                )
-            })
+    fn of(group: &[Phased<'_>]) -> Self {
+        let first = &group[0];
+        let of_each = |us: &dyn Fn(&Phased<'_>) -> f64| group.iter().map(us).collect::<Vec<_>>();
+        let phases: Vec<PhaseTime> = (0..)
+            .zip(&first.phases)
+            .map(|(nth, phase)| PhaseTime::of(&phase.name, of_each(&|one| one.phases[nth].us)))
             .collect();
-        let gaps: Vec<f64> = group.iter().filter_map(|message| message.done_to_submit_us).collect();
+        let gap = |one: &Phased<'_>| Some(one.message.next_submit_ns? - one.message.done_ns());
+        let gaps: Vec<f64> = group.iter().filter_map(gap).map(|ns| ns as f64 / 1e3).collect();
         let profile_us: f64 = phases.iter().map(|phase| phase.median_us).sum();
-        let residuals: Vec<f64> =
-            group.iter().map(|message| (message.us - profile_us).abs()).collect();
+        let residuals = of_each(&|one| (one.message.us() - profile_us).abs());
         Self {
-            device: first.device.clone(),
-            transfers: first.transfers.iter().map(|(len, _)| *len).collect(),
+            device: first.message.device.clone(),
+            transfers: first.message.lengths().collect(),
             messages: group.len(),
             phases,
-            whole: PhaseTime::of(
-                "submit to done",
-                group.iter().map(|message| message.us).collect(),
-            ),
+            whole: PhaseTime::of("submit to done", of_each(&|one| one.message.us())),
             done_to_submit: (!gaps.is_empty()).then(|| PhaseTime::of("done to next submit", gaps)),
             profile_us,
             residual_us: quantile(&sorted(residuals), 0.5),
@@ -135,8 +134,8 @@ impl TransferCost {
     fn of(messages: &[Message]) -> Option<Self> {
         let mut by_len: std::collections::BTreeMap<u64, Vec<f64>> =
             std::collections::BTreeMap::new();
-        for (len, us) in messages.iter().flat_map(|message| &message.transfers) {
-            by_len.entry(*len).or_default().push(*us);
+        for transfer in messages.iter().flat_map(|message| &message.transfers) {
+            by_len.entry(transfer.len).or_default().push(transfer.us());
         }
         let points: Vec<(u64, f64)> =
             by_len.into_iter().map(|(len, times)| (len, quantile(&sorted(times), 0.5))).collect();
