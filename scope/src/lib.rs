@@ -40,10 +40,12 @@ pub mod capture;
 pub mod chip;
 mod counts;
 pub mod decode;
+pub mod diff;
 mod error;
 pub mod find;
 mod glitch;
 mod kinds;
+pub mod picture;
 mod scope;
 
 pub use capture::Capture;

@@ -3,8 +3,10 @@
 mod any;
 mod bad;
 mod captures;
+mod diff;
 mod finding;
 mod formats;
+mod picture;
 mod wave;
 
 use std::path::Path;

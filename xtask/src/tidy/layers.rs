@@ -105,7 +105,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "scope/src/",
-        line: "barewire-scope: scope > find, glitch, kinds > chip > decode > capture > counts, error",
+        line: "barewire-scope: diff, picture > scope > find, glitch, kinds > chip > decode > capture > counts, error",
     },
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command > shared" },
     Layers {

@@ -156,3 +156,70 @@ fn ctrl_c_prints_what_was_read() {
         (&json!(150_000), &json!(150_000))
     );
 }
+
+#[test]
+fn a_message_is_drawn_by_its_number() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let draw = |nth: &str, locale: &str| -> Ran {
+        let mut command =
+            barewire(&["scope", "examples/adc.vcd", "--chip", "mcp3008", "--draw", nth]);
+        command.current_dir(&root).env("LC_ALL", locale).output().expect("it starts").into()
+    };
+    let drawn = draw("2", "C.UTF-8").ok().text();
+    assert!(
+        drawn.contains("single-ended 2 528") && drawn.contains("          a0          "),
+        "{drawn}"
+    );
+    let plain = draw("2", "C").ok().text();
+    assert!(plain.is_ascii() && plain.contains("          a0          "), "{plain}");
+    draw("3", "C").fails(1, "adc.vcd has 3 messages: --draw takes 0 to 2");
+    run(&["scope", "x", "--draw", "0", "--json"]).misused("cannot be used with");
+}
+
+/// The same writes at two clocks: what is slower is found, what is not is not.
+#[test]
+fn a_slower_clock_is_found_and_nothing_else() {
+    let record = |speed: &str| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = text(&dir.path().join("wire.vcd"));
+        let file = dir.path().join("data");
+        fs::write(&file, [0x5a; 8_192]).expect("written");
+        let write =
+            ["flash", "write", "--bus", "sim:imx8mp", "-q", "--speed-hz", speed, "--vcd", &path];
+        run(&[&write[..], &[&text(&file)]].concat()).ok();
+        (dir, path)
+    };
+    let ((_one, fast), (_other, slow)) = (record("10M"), record("5M"));
+    let diff = ["diff", &fast, &slow, "--chip", "nor"];
+    let report = run(&[&diff[..], &["--json"]].concat()).ok().json();
+    let kinds = report["kinds"].as_array().expect("kinds");
+    let page = kinds.iter().find(|kind| kind["kind"] == "PP_4B, 256 bytes").expect("pages");
+    assert_eq!(page["messages"], json!([32, 32]));
+    let figure = |name: &str| {
+        let figures = page["figures"].as_array().expect("figures");
+        figures
+            .iter()
+            .find(|figure| figure["figure"] == name)
+            .unwrap_or_else(|| panic!("{name}"))
+            .clone()
+    };
+    let clock = figure("sck_hz");
+    assert_eq!(
+        [&clock["found"], &clock["a"], &clock["b"]],
+        [&json!("changed"), &json!(10e6), &json!(5e6)]
+    );
+    assert!(clock["low"].as_f64() < Some(-5e6) && clock["high"].as_f64() > Some(-5e6), "{clock}");
+    assert_eq!(figure("cs_inactive_ns")["found"], "same");
+    let once = kinds.iter().find(|kind| kind["kind"] == "RDID, 3 bytes").expect("is read");
+    assert_eq!(once["figures"][0]["found"], "too-few");
+    let table = run(&diff).ok().text();
+    assert!(
+        table.contains(" -5.000 MHz, -50.0 % (") && table.contains(" no difference seen ("),
+        "{table}"
+    );
+    run(&[&diff[..], &["--exit-code"]].concat()).fails(1, " figures differ");
+    let same = run(&["diff", &fast, &fast, "--exit-code"]).ok().text();
+    assert!(same.contains("\nno difference seen in "), "{same}");
+    run(&["diff", &fast, "--exit-code"]).misused("<B>");
+    run(&["diff", &fast, "nowhere.vcd"]).fails(1, "nowhere.vcd: No such file");
+}
