@@ -156,7 +156,8 @@ Examples:
   barewire lab report --out lab.html
   barewire scope id.vcd --chip nor --messages
   barewire scope id.vcd --draw 0
-  barewire diff before.vcd after.vcd --chip nor
+  barewire scope id.vcd --chip nor -o scope.html
+  barewire diff before.vcd after.vcd
 
 Exit codes:
   0    done

@@ -1,6 +1,6 @@
 //! The page's charts: the timeline of the whole capture, the use of the bus, and a histogram of each figure.
 
-use barewire_lab::report::svg::{Anchor, HEAD, Svg, fitted};
+use barewire_lab::report::svg::{Anchor, Svg};
 use barewire_lab::report::{Scale, names_of_ticks, shown_in};
 use barewire_scope::capture::Tick;
 use barewire_scope::picture::time;
@@ -133,10 +133,12 @@ fn histogram(
     let (unit, size) = shown_in(unit, most);
     let shown = |value: f64| barewire_lab::report::number(value / size);
     let mut svg = Svg::new(id, &format!("{name}: how often each value was seen"), WIDE);
-    let told =
-        format!("{name}: p50 {}, p99 {}, max {} {unit}", shown(p50), shown(p99), shown(most));
-    svg.text(0.0, 12.0, Anchor::Start, "head", &fitted(&told, WIDE, HEAD));
-    let range = [least / size, most / size];
+    svg.text(0.0, 12.0, Anchor::Start, "head", &format!("{name}, {unit}"));
+    let told = format!("p50 {}  p99 {}  max {}", shown(p50), shown(p99), shown(most));
+    svg.text(WIDE, 12.0, Anchor::End, "dim", &told);
+    // A single value stands in the middle.
+    let beside = if least < most { 0.0 } else { most.max(1.0) / 10.0 };
+    let range = [(least - beside) / size, (most + beside) / size];
     let x = match least > 0.0 && most > 20.0 * least {
         true => Scale::logarithmic(range, [2.0, WIDE - 6.0]),
         false => Scale::linear(range, [2.0, WIDE - 6.0]),
@@ -161,6 +163,9 @@ fn histogram(
         svg.line([x.at(value / size), 18.0, x.at(value / size), 92.0], "cross");
     }
     svg.line([0.0, 92.5, WIDE, 92.5], "axis");
-    names_of_ticks(&mut svg, x, &x.ticks(5.0), [106.0, WIDE], barewire_lab::report::number);
+    // With all digits: ticks of a narrow range differ in the last.
+    let name =
+        |tick: f64| format!("{tick:.6}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    names_of_ticks(&mut svg, x, &x.ticks(5.0), [106.0, WIDE], name);
     svg.inline(112.0)
 }

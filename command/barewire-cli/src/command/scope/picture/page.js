@@ -158,7 +158,7 @@
 
   messages.forEach((message, place) => {
     const why = message.why.includes("slowest") ? ", slow" : "";
-    pick.add(new Option(`${message.nth}: ${message.name}, ${time(message.start_ns)}${why}`, place));
+    pick.add(new Option(`${message.nth}: ${message.name}, at ${time(message.start_ns)}${why}`, place));
   });
   if (messages.length) open(0);
 })();

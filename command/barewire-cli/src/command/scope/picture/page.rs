@@ -20,7 +20,7 @@ const STYLE: &str = "\
 .bar{display:flex;flex-wrap:wrap;gap:8px;align-items:center;margin:10px 0}\
 .bar select{max-width:560px}.bar button,.bar select{font:inherit;font-size:13px;padding:3px 9px;color:var(--ink);background:var(--soft);\
 border:1px solid var(--rule);border-radius:4px}#said{font-size:13px;color:var(--dim);font-variant-numeric:tabular-nums}\
-#wave .chart{touch-action:none;cursor:crosshair}#timeline rect{cursor:pointer}.frame{fill:none;stroke:var(--dim)}\
+#wave .chart{touch-action:none;cursor:crosshair}#timeline rect{cursor:pointer}.hists{display:grid;grid-template-columns:repeat(auto-fill,minmax(320px,1fr));gap:14px 24px}.frame{fill:none;stroke:var(--dim)}\
 pre{font-size:12px;overflow-x:auto;background:var(--soft);padding:12px;line-height:1.4}\n";
 
 /// A message for the script. Times are in nanoseconds from the message's beginning.
@@ -147,7 +147,7 @@ pub(in super::super) fn page(content: &Content<'_>) -> Result<String, Failure> {
         let _ = writeln!(
             html,
             "<h3><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect class=\"f{}\" width=\"12\" height=\"12\"/></svg> {name}: \
-             {messages}</h3>\n<div class=\"multiples\">{}</div>",
+             {messages}</h3>\n<div class=\"hists\">{}</div>",
             charts::colour(Some(place)),
             charts::histograms(kind, place, subject.tick)
         );

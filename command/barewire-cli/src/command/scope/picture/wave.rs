@@ -102,8 +102,14 @@ fn parts(svg: &mut Svg, wave: &Wave, x: impl Fn(u64) -> f64, subject: &Subject<'
         }
         let (from, to) = (x(from), x(to));
         svg.whisker(from, to, 38.0);
-        if width_of(&text, 11.0) < to - from {
-            svg.text((from + to) / 2.0, 32.0, Anchor::Middle, "dim", &text);
+        // Short ones stand over the clocked part, whose text leaves them room.
+        let (at, anchor, room) = match name {
+            "lead" => (from, Anchor::Start, 0.0),
+            "lag" => (to, Anchor::End, 0.0),
+            _ => ((from + to) / 2.0, Anchor::Middle, 200.0),
+        };
+        if room == 0.0 || width_of(&text, 11.0) + room < to - from {
+            svg.text(at, 32.0, anchor, "dim", &text);
         }
     }
 }
