@@ -184,50 +184,60 @@ fn a_message_is_drawn_by_its_number() {
     run(&["scope", "x", "--draw", "0", "--json"]).misused("cannot be used with");
 }
 
-/// The same writes at two clocks: what is slower is found, what is not is not.
+/// Conversions at two clocks: what is slower is found, what is not is not.
 #[test]
 fn a_slower_clock_is_found_and_nothing_else() {
-    let record = |speed: &str| {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = text(&dir.path().join("wire.vcd"));
-        let file = dir.path().join("data");
-        fs::write(&file, [0x5a; 8_192]).expect("written");
-        let write =
-            ["flash", "write", "--bus", "sim:imx8mp", "-q", "--speed-hz", speed, "--vcd", &path];
-        run(&[&write[..], &[&text(&file)]].concat()).ok();
-        (dir, path)
-    };
-    let ((_one, fast), (_other, slow)) = (record("10M"), record("5M"));
-    let diff = ["diff", &fast, &slow, "--chip", "nor"];
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let [three, fast, slow] =
+        ["adc.vcd", "adc-3.6MHz.vcd", "adc-2MHz.vcd"].map(|name| text(&examples.join(name)));
+    for (speed, example) in [("3.6M", &fast), ("2M", &slow)] {
+        let stream =
+            ["adc", "stream", "--bus", "sim:rpi3", "--samples", "16", "-q", "--speed-hz", speed];
+        let (_dir, vcd, _) = recorded(&stream);
+        let recording = fs::read_to_string(&vcd).expect("it was made");
+        if std::env::var_os("BAREWIRE_BLESS").is_some() {
+            fs::write(example, &recording).expect("written");
+        }
+        assert_eq!(fs::read_to_string(example).expect("an example"), recording);
+    }
+    let diff = ["diff", &fast, &slow, "--chip", "mcp3008"];
     let report = run(&[&diff[..], &["--json"]].concat()).ok().json();
-    let kinds = report["kinds"].as_array().expect("kinds");
-    let page = kinds.iter().find(|kind| kind["kind"] == "PP_4B, 256 bytes").expect("pages");
-    assert_eq!(page["messages"], json!([32, 32]));
-    let figure = |name: &str| {
-        let figures = page["figures"].as_array().expect("figures");
-        figures
-            .iter()
-            .find(|figure| figure["figure"] == name)
-            .unwrap_or_else(|| panic!("{name}"))
-            .clone()
+    let kind = &report["kinds"][0];
+    assert_eq!((&kind["kind"], &kind["messages"]), (&json!("single-ended 0"), &json!([17, 17])));
+    let figures = kind["figures"].as_array().expect("figures");
+    let found = |name: &str| {
+        figures.iter().find(|figure| figure["figure"] == name).unwrap_or_else(|| panic!("{name}"))
     };
-    let clock = figure("sck_hz");
-    assert_eq!(
-        [&clock["found"], &clock["a"], &clock["b"]],
-        [&json!("changed"), &json!(10e6), &json!(5e6)]
+    let clock = found("sck_hz");
+    // The simulator divides 400 MHz by 112 and by 200.
+    assert_eq!([&clock["a"], &clock["b"]], [&json!(3_571_429.0), &json!(2e6)]);
+    let (low, high) = (clock["low"].as_f64(), clock["high"].as_f64());
+    assert!(
+        clock["found"] == "changed" && low < Some(-1_571_429.0) && high > Some(-1_571_429.0),
+        "{clock}"
     );
-    assert!(clock["low"].as_f64() < Some(-5e6) && clock["high"].as_f64() > Some(-5e6), "{clock}");
-    assert_eq!(figure("cs_inactive_ns")["found"], "same");
-    let once = kinds.iter().find(|kind| kind["kind"] == "RDID, 3 bytes").expect("is read");
-    assert_eq!(once["figures"][0]["found"], "too-few");
+    assert_eq!(found("cs_inactive_ns")["found"], "same");
+    assert_eq!((&report["changed"], &report["intervals"]), (&json!(5), &json!(6)));
     let table = run(&diff).ok().text();
     assert!(
-        table.contains(" -5.000 MHz, -50.0 % (") && table.contains(" no difference seen ("),
+        table.contains("-1.571 MHz, -44.0 % (") && table.ends_with("5 of 6 figures differ\n"),
         "{table}"
     );
-    run(&[&diff[..], &["--exit-code"]].concat()).fails(1, " figures differ");
+    run(&[&diff[..], &["--exit-code"]].concat()).fails(1, "5 of 6 figures differ");
     let same = run(&["diff", &fast, &fast, "--exit-code"]).ok().text();
-    assert!(same.contains("\nno difference seen in "), "{same}");
+    assert!(same.ends_with("no difference seen in 6 figures\n"), "{same}");
+    let few = run(&["diff", &three, &fast, "--chip", "mcp3008"]).ok().text();
+    assert!(
+        few.contains("single-ended 0: 1 and 17 messages, too few to tell, of 9 needed"),
+        "{few}"
+    );
+    assert!(
+        few.ends_with(
+            "only in A\n  cs0  single-ended 1: 1 message\n  cs0  single-ended 2: 1 message\n\n\
+                           no figure has values enough to compare; 2 kinds are only in A\n"
+        ),
+        "{few}"
+    );
     run(&["diff", &fast, "--exit-code"]).misused("<B>");
     run(&["diff", &fast, "nowhere.vcd"]).fails(1, "nowhere.vcd: No such file");
 }
