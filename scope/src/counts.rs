@@ -41,6 +41,11 @@ impl Counts {
         self.max = self.max.max(other.max);
     }
 
+    /// The values in their order, and how often each was seen.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.iter().map(|(&value, &times)| (value, times))
+    }
+
     /// How many values were seen.
     #[must_use]
     pub fn len(&self) -> u64 {

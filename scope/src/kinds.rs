@@ -146,7 +146,8 @@ impl Kinds {
     }
 }
 
-fn plain(words: u64, over: u8, first: Option<u32>, word_bits: u8) -> String {
+/// The name of a kind without a chip's: by its length, and its first word unless that is data.
+pub(crate) fn plain(words: u64, over: u8, first: Option<u32>, word_bits: u8) -> String {
     let width = usize::from(word_bits).div_ceil(4);
     let first = match (words, first) {
         (0, _) => String::new(),

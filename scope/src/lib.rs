@@ -40,12 +40,14 @@ pub mod capture;
 pub mod chip;
 mod counts;
 pub mod decode;
+pub mod diff;
 mod error;
 pub mod find;
 mod glitch;
 pub mod joined;
 mod kinds;
 pub mod meaning;
+pub mod picture;
 mod scope;
 pub mod trace;
 

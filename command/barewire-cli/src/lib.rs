@@ -17,7 +17,7 @@ use barewire_linux::map::Block;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use command::{
-    adc, bench, board, bound, can, completions, demo, doctor, flash, iommu, lab, list, man,
+    adc, bench, board, bound, can, completions, demo, diff, doctor, flash, iommu, lab, list, man,
     measure, regs, restore, run, scope, selftest, serve, xfer,
 };
 use shared::failure::Failure;
@@ -118,8 +118,8 @@ Buses (--bus):
   null:                    no wire and no chip: what everything else costs
 
 Without --bus the environment's BAREWIRE_BUS is used; without both, a command
-that needs a bus ends with exit code 2. demo, list, doctor, bench, lab and scope
-need none.
+that needs a bus ends with exit code 2. demo, list, doctor, bench, lab, scope and
+diff need none.
 
 Examples:
   barewire demo
@@ -155,6 +155,9 @@ Examples:
   barewire lab sweep --path spidev-4.4 --board rpi3 --delay 0..12us
   barewire lab report --out lab.html
   barewire scope id.vcd --chip nor --messages
+  barewire scope id.vcd --draw 0
+  barewire scope id.vcd --chip nor -o scope.html
+  barewire diff before.vcd after.vcd
 
 Exit codes:
   0    done
@@ -237,6 +240,8 @@ enum Command {
     Lab(lab::Verb),
     /// Take a logic analyzer's capture apart: each message's times, and how those of each kind are distributed
     Scope(scope::Args),
+    /// Compare two captures, before and after a change: which kinds of messages differ, by how much and how surely
+    Diff(diff::Args),
     /// Print a shell's completions of this command
     Completions(completions::Args),
     /// Write the manual pages into a directory
@@ -266,6 +271,7 @@ impl Command {
             Command::Iommu(_) => iommu::run(),
             Command::Lab(verb) => lab::run(verb),
             Command::Scope(args) => scope::run(args),
+            Command::Diff(args) => diff::run(args),
             Command::Completions(args) => completions::run(args, Cli::command()),
             Command::Man(args) => man::run(args, Cli::command()),
         }

@@ -10,7 +10,7 @@
 //! | `gain` | what measures save, a page of its own |
 //! | `measured` | what `barewire measure` found, a page of its own |
 //! | `timeline` | one occurrence of a figure, lane by lane |
-//! | `svg`, `style` | rectangles, lines, text; colours for light and dark |
+//! | [`svg`], [`style`] | rectangles, lines, text; colours for light and dark: other pages use them too |
 //! | `threads` | the source threads, by name |
 //!
 //! Published figures are called published; what barewire's simulator says is called simulated, never measured. Only the page of
@@ -21,19 +21,20 @@ mod gain;
 mod html;
 mod measured;
 mod own;
-mod style;
-mod svg;
+pub mod style;
+pub mod svg;
 mod tables;
 #[cfg(test)]
 mod tests;
 pub mod threads;
 mod timeline;
 
-pub use chart::{exact, number, shown_in};
+pub use chart::{Scale, exact, names_of_ticks, number, shown_in};
 pub use gain::gain_html;
 pub use html::{Page, html};
 pub use measured::measured_html;
 pub use own::OwnOnPage;
+pub use tables::table;
 pub use timeline::lanes;
 
 use crate::outcome::{Explanation, Sweep};

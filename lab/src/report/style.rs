@@ -6,7 +6,7 @@
 /// text in both. The first nine and the lines are told apart without colour vision too (Paul Tol, *Colour schemes*,
 /// SRON/EPS/TN/09-002, 2021: "light" and "high-contrast"); `f12` to `f23` are darker sisters of `f0` to `f11`, for the
 /// shorter steps; `f24` is for all others.
-pub(super) const COLOURS: &str = "\
+pub const COLOURS: &str = "\
 :root{color-scheme:light dark;--paper:#fff;--ink:#1c2127;--dim:#5c6672;--rule:#dde2e7;--soft:#f5f7f9;\
 --published:#a3adb8;--replayed:#2f6fb5;--barewire:#e08a2c;\
 --s0:#2f6fb5;--s1:#c8553d;--s2:#22885a;--s3:#8a4fa8;--s4:#a67c00;--s5:#3b97a8}\
@@ -15,7 +15,7 @@ pub(super) const COLOURS: &str = "\
 --s0:#6aaaf0;--s1:#f08a70;--s2:#55c492;--s3:#c494e0;--s4:#d9b341;--s5:#6cc6d6}}\n";
 
 /// Charts.
-pub(super) const CHARTS: &str = "\
+pub const CHARTS: &str = "\
 .chart text{font:11px system-ui,-apple-system,'Segoe UI',sans-serif;fill:var(--ink);paint-order:stroke;stroke:var(--paper);stroke-width:2.5px}\
 .chart text.head{font-size:12px;font-weight:600}.chart text.dim{fill:var(--dim)}\
 .chart text.on{fill:#15181c;stroke:none;pointer-events:none}.chart .paper{fill:var(--paper)}\
@@ -36,7 +36,7 @@ pub(super) const CHARTS: &str = "\
 .chart text.t3{fill:var(--s3)}.chart text.t4{fill:var(--s4)}.chart text.t5{fill:var(--s5)}\n";
 
 /// The page.
-pub(super) const PAGE: &str = "\
+pub const PAGE: &str = "\
 body{margin:0 auto;max-width:1120px;padding:32px 20px 80px;background:var(--paper);color:var(--ink);\
 font:15px/1.55 system-ui,-apple-system,'Segoe UI',sans-serif}\
 h1{font-size:28px;margin:0 0 4px}h2{font-size:20px;margin:56px 0 4px;padding-top:12px;border-top:1px solid var(--rule)}\

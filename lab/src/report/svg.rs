@@ -9,9 +9,12 @@ use super::style;
 
 /// The point of a text that its position names.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Anchor {
+pub enum Anchor {
+    /// Its beginning.
     Start,
+    /// Its middle.
     Middle,
+    /// Its end.
     End,
 }
 
@@ -27,7 +30,7 @@ impl Anchor {
 
 /// The drawing.
 #[derive(Debug)]
-pub(super) struct Svg {
+pub struct Svg {
     id: String,
     label: String,
     width: f64,
@@ -36,12 +39,13 @@ pub(super) struct Svg {
 
 impl Svg {
     /// An empty one. `label` is what a screen reader says of it.
-    pub(super) fn new(id: &str, label: &str, width: f64) -> Self {
+    #[must_use]
+    pub fn new(id: &str, label: &str, width: f64) -> Self {
         Self { id: id.into(), label: label.into(), width, body: String::new() }
     }
 
     /// A rectangle; `title` is shown when the pointer is on it.
-    pub(super) fn rect(&mut self, [x, y, width, height]: [f64; 4], class: &str, title: &str) {
+    pub fn rect(&mut self, [x, y, width, height]: [f64; 4], class: &str, title: &str) {
         let (class, title) = (escaped(class), escaped(title));
         let _ = write!(
             self.body,
@@ -52,7 +56,7 @@ impl Svg {
     }
 
     /// A line.
-    pub(super) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
+    pub fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
         let _ = write!(
             self.body,
             "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
@@ -61,7 +65,7 @@ impl Svg {
 
     /// A line from `low` to `high` with an end at each, at the height `y`. One that is narrower than the lines at its ends
     /// would look like a mark of its own, and is left out.
-    pub(super) fn whisker(&mut self, low: f64, high: f64, y: f64) {
+    pub fn whisker(&mut self, low: f64, high: f64, y: f64) {
         if high - low < 1.0 {
             return;
         }
@@ -71,7 +75,7 @@ impl Svg {
     }
 
     /// A line through points.
-    pub(super) fn polyline(&mut self, points: &[(f64, f64)], class: &str, title: &str) {
+    pub fn polyline(&mut self, points: &[(f64, f64)], class: &str, title: &str) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let (points, title) = (points.join(" "), escaped(title));
         let _ = write!(
@@ -81,7 +85,7 @@ impl Svg {
     }
 
     /// Text on the base line `y`.
-    pub(super) fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
+    pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
         let (anchor, text) = (anchor.name(), escaped(text));
         let _ = write!(
             self.body,
@@ -90,12 +94,14 @@ impl Svg {
     }
 
     /// The drawing, `height` high, to stand in a page that has [`style::CHARTS`].
-    pub(super) fn inline(self, height: f64) -> String {
+    #[must_use]
+    pub fn inline(self, height: f64) -> String {
         self.with(height, 0.0, "")
     }
 
     /// The drawing as a file of its own, with a margin.
-    pub(super) fn file(self, height: f64) -> String {
+    #[must_use]
+    pub fn file(self, height: f64) -> String {
         let style = format!("<style>{}{}</style>", style::COLOURS, style::CHARTS);
         let paper = "<rect class=\"paper\" x=\"-16\" y=\"-16\" width=\"100%\" height=\"100%\"/>";
         self.with(height, 16.0, &(style + paper)) + "\n"
@@ -115,7 +121,8 @@ impl Svg {
 }
 
 /// Text escaped so that it is no markup, not even in an attribute.
-pub(super) fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -134,11 +141,12 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// The size of text of the class `head`, which is 12 pixels and half bold: as wide as this without.
-pub(super) const HEAD: f64 = 14.0;
+pub const HEAD: f64 = 14.0;
 
 /// How wide text of `size` is at most, in the unit of `size`. The reader's font is not known here: this assumes DejaVu Sans,
 /// which is wider than other fonts of user interfaces (its advance widths, rounded up).
-pub(super) fn width_of(text: &str, size: f64) -> f64 {
+#[must_use]
+pub fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(share_of_size).sum::<f64>() * size
 }
 
@@ -158,7 +166,8 @@ fn share_of_size(character: char) -> f64 {
 }
 
 /// Text cut to a width, with an ellipsis.
-pub(super) fn fitted(text: &str, width: f64, size: f64) -> String {
+#[must_use]
+pub fn fitted(text: &str, width: f64, size: f64) -> String {
     if width_of(text, size) <= width {
         return text.into();
     }

@@ -10,7 +10,8 @@ use crate::rules::Rules;
 use crate::score::{Score, ThreadScore};
 
 /// A table of a caption, heads and rows; the first cell of a row is its head. Columns from `numbers` on hold numbers.
-pub(super) fn table(caption: &str, heads: &[&str], numbers: usize, rows: &[Vec<String>]) -> String {
+#[must_use]
+pub fn table(caption: &str, heads: &[&str], numbers: usize, rows: &[Vec<String>]) -> String {
     let class = |nth: usize| if nth >= numbers { " class=\"n\"" } else { "" };
     let mut html =
         format!("<div class=\"scroll\"><table><caption>{}</caption><thead><tr>", escaped(caption));

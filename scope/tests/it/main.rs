@@ -3,9 +3,11 @@
 mod any;
 mod bad;
 mod captures;
+mod diff;
 mod finding;
 mod formats;
 mod joined;
+mod picture;
 mod wave;
 
 use std::path::Path;

@@ -105,7 +105,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "scope/src/",
-        line: "barewire-scope: meaning > joined, scope > find, glitch, kinds > chip > decode > capture, trace > counts, error",
+        line: "barewire-scope: diff, meaning, picture > joined, scope > find, glitch, kinds > chip > decode > capture, trace > counts, error",
     },
     Layers { folder: "command/barewire-cli/src/", line: "barewire-cli: command > shared" },
     Layers {

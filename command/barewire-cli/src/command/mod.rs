@@ -8,6 +8,7 @@ pub(crate) mod bound;
 pub(crate) mod can;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod flash;
 pub(crate) mod iommu;

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::command::{Ran, barewire, interrupted, run, text};
+use super::lab::{browser, opened};
 
 /// A directory, and in it the recording of a command.
 fn recorded(arguments: &[&str]) -> (tempfile::TempDir, String, Ran) {
@@ -132,18 +133,25 @@ fn what_is_no_capture_is_refused_by_name() {
     run(&["scope"]).misused("<FILE>");
 }
 
-#[test]
-fn ctrl_c_prints_what_was_read() {
+/// A VCD of messages of a byte each, a microsecond apart, that of number `slow` held 200 ns longer.
+fn bytes(messages: u64, slow: u64) -> String {
     let mut vcd = String::from(
         "$timescale 1 ns $end $var wire 1 s cs $end $var wire 1 c clk $end $enddefinitions $end\n#0 1s 0c\n",
     );
-    for message in 0..150_000 {
+    for message in 0..messages {
         let _ = write!(vcd, "#{} 0s", 1_000 * message + 1);
         for edge in 0..16 {
             let _ = write!(vcd, " #{} {}c", 1_000 * message + 10 * edge + 9, 1 - edge % 2);
         }
-        let _ = writeln!(vcd, " #{} 1s", 1_000 * message + 300);
+        let end = 1_000 * message + if message == slow { 500 } else { 300 };
+        let _ = writeln!(vcd, " #{end} 1s");
     }
+    vcd
+}
+
+#[test]
+fn ctrl_c_prints_what_was_read() {
+    let vcd = bytes(150_000, u64::MAX);
     let dir = tempfile::tempdir().expect("a directory");
     let path = text(&dir.path().join("long.vcd"));
     fs::write(&path, vcd).expect("written");
@@ -155,4 +163,190 @@ fn ctrl_c_prints_what_was_read() {
         (&whole["messages"], &whole["kinds"][0]["words"]),
         (&json!(150_000), &json!(150_000))
     );
+}
+
+#[test]
+fn a_message_is_drawn_by_its_number() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let draw = |nth: &str, locale: &str| -> Ran {
+        let mut command =
+            barewire(&["scope", "examples/adc.vcd", "--chip", "mcp3008", "--draw", nth]);
+        command.current_dir(&root).env("LC_ALL", locale).output().expect("it starts").into()
+    };
+    let drawn = draw("2", "C.UTF-8").ok().text();
+    assert!(
+        drawn.contains("single-ended 2 528") && drawn.contains("          a0          "),
+        "{drawn}"
+    );
+    let plain = draw("2", "C").ok().text();
+    assert!(plain.is_ascii() && plain.contains("          a0          "), "{plain}");
+    draw("3", "C").fails(1, "adc.vcd has 3 messages: --draw takes 0 to 2");
+    run(&["scope", "x", "--draw", "0", "--json"]).misused("cannot be used with");
+}
+
+/// Conversions at two clocks: what is slower is found, what is not is not.
+#[test]
+fn a_slower_clock_is_found_and_nothing_else() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let [three, fast, slow] =
+        ["adc.vcd", "adc-3.6MHz.vcd", "adc-2MHz.vcd"].map(|name| text(&examples.join(name)));
+    for (speed, example) in [("3.6M", &fast), ("2M", &slow)] {
+        let stream =
+            ["adc", "stream", "--bus", "sim:rpi3", "--samples", "16", "-q", "--speed-hz", speed];
+        let (_dir, vcd, _) = recorded(&stream);
+        let recording = fs::read_to_string(&vcd).expect("it was made");
+        if std::env::var_os("BAREWIRE_BLESS").is_some() {
+            fs::write(example, &recording).expect("written");
+        }
+        assert_eq!(fs::read_to_string(example).expect("an example"), recording);
+    }
+    let diff = ["diff", &fast, &slow, "--chip", "mcp3008"];
+    let report = run(&[&diff[..], &["--json"]].concat()).ok().json();
+    let kind = &report["kinds"][0];
+    assert_eq!((&kind["kind"], &kind["messages"]), (&json!("single-ended 0"), &json!([17, 17])));
+    let figures = kind["figures"].as_array().expect("figures");
+    let found = |name: &str| {
+        figures.iter().find(|figure| figure["figure"] == name).unwrap_or_else(|| panic!("{name}"))
+    };
+    let clock = found("sck_hz");
+    // The simulator divides 400 MHz by 112 and by 200.
+    assert_eq!([&clock["a"], &clock["b"]], [&json!(3_571_429.0), &json!(2e6)]);
+    let (low, high) = (clock["low"].as_f64(), clock["high"].as_f64());
+    assert!(
+        clock["found"] == "changed" && low < Some(-1_571_429.0) && high > Some(-1_571_429.0),
+        "{clock}"
+    );
+    assert_eq!(found("cs_inactive_ns")["found"], "same");
+    assert_eq!((&report["changed"], &report["intervals"]), (&json!(5), &json!(6)));
+    let table = run(&diff).ok().text();
+    assert!(
+        table.contains("-1.571 MHz, -44.0 % (") && table.ends_with("5 of 6 figures differ\n"),
+        "{table}"
+    );
+    run(&[&diff[..], &["--exit-code"]].concat()).fails(1, "5 of 6 figures differ");
+    let same = run(&["diff", &fast, &fast, "--exit-code"]).ok().text();
+    assert!(same.ends_with("no difference seen in 6 figures\n"), "{same}");
+    let few = run(&["diff", &three, &fast, "--chip", "mcp3008"]).ok().text();
+    assert!(
+        few.contains("single-ended 0: 1 and 17 messages, too few to tell, of 9 needed"),
+        "{few}"
+    );
+    assert!(
+        few.ends_with(
+            "only in A\n  cs0  single-ended 1: 1 message\n  cs0  single-ended 2: 1 message\n\n\
+                           no figure has values enough to compare; 2 kinds are only in A\n"
+        ),
+        "{few}"
+    );
+    run(&["diff", &fast, "--exit-code"]).misused("<B>");
+    run(&["diff", &fast, "nowhere.vcd"]).fails(1, "nowhere.vcd: No such file");
+}
+
+#[test]
+fn a_message_is_an_svg() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let dir = tempfile::tempdir().expect("a directory");
+    let example = "examples/adc.vcd";
+    let (svg, html) = (text(&dir.path().join("one.svg")), text(&dir.path().join("one.html")));
+    let draw = ["scope", example, "--chip", "mcp3008", "--draw", "1", "-o"];
+    let mut command = barewire(&[&draw[..], &[&svg]].concat());
+    let ran = Ran::from(command.current_dir(&root).output().expect("it starts")).ok();
+    assert!(ran.stderr.contains("written: ") && ran.stdout.is_empty(), "{ran:?}");
+    let drawn = fs::read_to_string(&svg).expect("it was written");
+    // The page's picture.
+    let pages = root.join("docs/message.svg");
+    if std::env::var_os("BAREWIRE_BLESS").is_some() {
+        fs::write(&pages, &drawn).expect("written");
+    }
+    assert_eq!(fs::read_to_string(&pages).expect("it is there"), drawn);
+    assert_eq!(drawn.matches("<polyline").count(), 4, "{drawn}");
+    for part in [
+        "message 1: cs0 single-ended 1 518",
+        ">90<",
+        ">06<",
+        ">clocked 7.14 us<",
+        ">lead 205 ns<",
+        ">2 us<",
+    ] {
+        assert!(drawn.contains(part), "{part}: {drawn}");
+    }
+    // Of three bytes: 48 edges of SCK, each drawn as two points.
+    let sck = drawn.split("<polyline").nth(2).expect("SCK");
+    let points =
+        sck.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("points");
+    assert_eq!(points.split(' ').count(), 2 + 2 * 48);
+    run(&[&draw[..], &[&html]].concat()).misused("a page has more than one message");
+    run(&["scope", example, "-o", &svg]).misused("name it with --draw N");
+    run(&["scope", example, "-o", "picture.png"]).misused("name a .html");
+    run(&["scope", &svg, "--draw", "0", "-o", &svg]).misused("would overwrite");
+}
+
+#[test]
+fn the_page_opens_in_a_browser_and_zooms() {
+    const SLOW: u64 = 3_333;
+    let dir = tempfile::tempdir().expect("a directory");
+    let (vcd, page) = (text(&dir.path().join("many.vcd")), dir.path().join("scope.html"));
+    fs::write(&vcd, bytes(6_000, SLOW)).expect("written");
+    let table = run(&["scope", &vcd, "-o", &text(&page)]).ok().text();
+    assert!(table.contains("6,000 messages"), "{table}");
+    let html = fs::read_to_string(&page).expect("it was written");
+    for part in ["src=", "url(", "@import", "<link rel=\"stylesheet", "http://127", "https:"] {
+        assert!(!html.contains(part), "{part}: the page needs something else");
+    }
+    assert!(
+        html.contains("prefers-color-scheme:dark")
+            && html.contains(table.lines().last().expect("a line"))
+    );
+    assert!(html.contains("a point is the slowest of 2 messages"));
+    assert!(html.contains("the first 8, the 24 that lasted longest"));
+    let Some(browser) = browser() else {
+        println!("SKIPPED: no browser is installed (Debian: apt-get install chromium)");
+        return;
+    };
+    // What a user does: the wheel over the middle, three times, then a click on the slow message's point.
+    let user = format!(
+        "<script>const box = document.getElementById('wave'), seen = document.body.dataset;\
+         seen.whole = box.dataset.to - box.dataset.from;\
+         const frame = box.firstElementChild.getBoundingClientRect();\
+         for (let turn = 0; turn < 3; turn++) box.dispatchEvent(new WheelEvent('wheel', {{deltaY: -100, clientX: \
+         frame.left + frame.width / 2, cancelable: true}}));\
+         seen.zoomed = box.dataset.to - box.dataset.from;\
+         const points = [...document.querySelectorAll('#timeline rect')];\
+         points.find(point => point.textContent.startsWith('message {SLOW}:')).dispatchEvent(new Event('click', {{bubbles: true}}));\
+         seen.nth = box.dataset.nth;</script></body>"
+    );
+    let used = dir.path().join("used.html");
+    fs::write(&used, html.replace("</body>", &user)).expect("written");
+    let (dom, console) = opened(browser, &used, &dir.path().join("profile"));
+    assert!(console.is_empty(), "{console:?}");
+    let body = dom.split("<body").nth(1).and_then(|rest| rest.split('>').next()).expect("a body");
+    let seen = |name: &str| {
+        let value =
+            body.split(&format!(" data-{name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+        value
+            .and_then(|value| value.parse::<f64>().ok())
+            .unwrap_or_else(|| panic!("no {name}: {body}"))
+    };
+    let dom = dom.split("<script").next().expect("a page");
+    let share = seen("zoomed") / seen("whole");
+    assert!((share - 0.8_f64.powi(3)).abs() < 1e-6, "{share}");
+    assert_eq!(seen("nth"), SLOW as f64);
+    for id in [
+        "message",
+        "timeline",
+        "use",
+        "hist-0-cs-inactive",
+        "hist-0-lead",
+        "hist-0-clocked",
+        "hist-0-lag",
+        "hist-0-sck",
+    ] {
+        assert_eq!(dom.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
+    }
+    let chart = |id: &str| {
+        let found = dom.split(&format!("id=\"{id}\"")).nth(1);
+        found.and_then(|rest| rest.split("</svg>").next()).expect("a chart")
+    };
+    assert_eq!(chart("timeline").matches("<rect").count(), 3_000);
+    assert_eq!(chart("message").matches("<path class=\"series").count(), 2, "cs and clk");
 }

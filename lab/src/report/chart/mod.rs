@@ -69,7 +69,7 @@ pub fn shown_in(unit: &str, max: f64) -> (String, f64) {
 
 /// A scale from values to pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub struct Scale {
     from: f64,
     to: f64,
     begin: f64,
@@ -79,18 +79,21 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Values `from` to `to` on pixels `begin` to `end`. An empty range is widened to 1.
-    pub(super) fn linear([from, to]: [f64; 2], [begin, end]: [f64; 2]) -> Self {
+    #[must_use]
+    pub fn linear([from, to]: [f64; 2], [begin, end]: [f64; 2]) -> Self {
         let to = if to > from { to } else { from + 1.0 };
         Self { from, to, begin, end, logarithmic: false }
     }
 
     /// The same, for values above 0 that lie decades apart.
-    pub(super) fn logarithmic([from, to]: [f64; 2], pixels: [f64; 2]) -> Self {
+    #[must_use]
+    pub fn logarithmic([from, to]: [f64; 2], pixels: [f64; 2]) -> Self {
         Self { logarithmic: from > 0.0 && to > from, ..Self::linear([from, to], pixels) }
     }
 
     /// Where a value is.
-    pub(super) fn at(self, value: f64) -> f64 {
+    #[must_use]
+    pub fn at(self, value: f64) -> f64 {
         let share = match self.logarithmic {
             true => (value / self.from).ln() / (self.to / self.from).ln(),
             false => (value - self.from) / (self.to - self.from),
@@ -99,7 +102,8 @@ impl Scale {
     }
 
     /// Round values, about `count` of them, from the first to the last that fit.
-    pub(super) fn ticks(self, count: f64) -> Vec<f64> {
+    #[must_use]
+    pub fn ticks(self, count: f64) -> Vec<f64> {
         if self.logarithmic {
             let decades = self.from.log10().floor() as i32..=self.to.log10().ceil() as i32;
             let all =
@@ -117,7 +121,7 @@ impl Scale {
 }
 
 /// Writes the names of ticks below a chart, centred where there is room: none overlaps the one before it or the edges.
-pub(super) fn names_of_ticks(
+pub fn names_of_ticks(
     svg: &mut Svg,
     x: Scale,
     ticks: &[f64],

@@ -11,7 +11,7 @@ use barewire_scope::{Counts, Scope};
 use serde::Serialize;
 
 use super::meaning::{self, MeaningReport};
-use super::report::{Spread, count};
+use super::report::Spread;
 use super::{failed, traced};
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
@@ -94,7 +94,7 @@ pub(super) fn run(args: &super::Args, trace_path: &Path) -> Result<(), Failure> 
     let trace = traced::open(trace_path)?.ok_or_else(|| {
         Failure::Failed(format!("{}: no kernel's trace (--trace)", trace_path.display()))
     })?;
-    let mut scope = Scope::open(&args.file, args.options()).map_err(failed)?;
+    let mut scope = Scope::open(&args.file, args.reading.options()).map_err(failed)?;
     let progress =
         Progress::with_template("reading", scope.capture().file_bytes(), args.json, BYTES);
     let (tick, channels) = (scope.capture().tick(), scope.capture().channels().to_vec());
@@ -306,7 +306,7 @@ impl Display for Report {
         writeln!(
             f,
             "{file} joined with {trace}: {messages} of the trace's {}",
-            count(*of_messages as u64, "message")
+            figure::counted(*of_messages as u64, "message")
         )?;
         let drift = match clock.drift_ppm_range {
             Some((least, most)) => {
@@ -325,7 +325,8 @@ impl Display for Report {
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
         self.kinds.iter().try_for_each(|kind| {
-            let (messages, wire) = (count(kind.messages as u64, "message"), kind.wire_share);
+            let (messages, wire) =
+                (figure::counted(kind.messages as u64, "message"), kind.wire_share);
             let lengths = traced::joined(&kind.transfers);
             let [wire, software] = [wire, 1.0 - wire].map(figure::percent);
             writeln!(

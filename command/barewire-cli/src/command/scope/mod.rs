@@ -2,18 +2,22 @@
 //!
 //! The capture is read and decoded by [`barewire_scope`]; docs/scope.md explains the figures.
 
+mod draw;
 mod joined;
 mod meaning;
 mod message;
+mod picture;
 mod report;
 mod traced;
 
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use barewire_scope::chip::Chip;
+use barewire_scope::chip::{Chip, Told};
+use barewire_scope::decode::{Message, Wires};
 use barewire_scope::find::Hints;
 use barewire_scope::meaning::WireSigns;
+use barewire_scope::picture::Gathered;
 use barewire_scope::{Options, Scope, ScopeError};
 
 use crate::shared::failure::Failure;
@@ -22,7 +26,9 @@ use crate::shared::output;
 use crate::shared::progress::{BYTES, Progress};
 use crate::shared::text::{near, number};
 use message::Lines;
+use picture::{Content, Subject};
 use report::Report;
+pub(crate) use report::title;
 
 /// Lines of messages are written in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
@@ -47,12 +53,25 @@ pub(crate) struct Args {
     /// Print the table as CSV; with --messages the messages in its place
     #[arg(long)]
     csv: bool,
-    /// The chip behind all chip selects, or behind that of channel CS, whose messages have names then
-    #[arg(long = "chip", value_name = "[CS=]NAME", value_parser = chip)]
-    chips: Vec<(Option<String>, Chip)>,
     /// SCK's nominal frequency, to compare with (k and M: by 1000)
     #[arg(long, value_name = "HZ", value_parser = number::hertz)]
     sck: Option<u32>,
+    /// Draw the message of that number, from 0, as --messages --json counts, in place of the table
+    #[arg(long, value_name = "N", conflicts_with_all = ["messages", "json", "csv", "trace"])]
+    draw: Option<u64>,
+    /// Write a page of waveforms, timeline and histograms (.html), or with --draw the message's drawing (.svg)
+    #[arg(short, long, value_name = "FILE", conflicts_with = "trace")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// How captures are read.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Reading {
+    /// The chip behind all chip selects, or behind that of channel CS, whose messages have names then
+    #[arg(long = "chip", value_name = "[CS=]NAME", value_parser = chip)]
+    chips: Vec<(Option<String>, Chip)>,
     /// Leave out pulses that are shorter than TIME (20ns), and count them
     #[arg(long, value_name = "TIME", value_parser = time_ns, default_value = "0")]
     glitch: f64,
@@ -125,8 +144,8 @@ fn chip(text: &str) -> Result<(Option<String>, Chip), String> {
     Ok((select, chip))
 }
 
-impl Args {
-    fn options(&self) -> Options {
+impl Reading {
+    pub(crate) fn options(&self) -> Options {
         let cs = self.cs.clone().map(|names| if names == ["none"] { Vec::new() } else { names });
         let hints = Hints {
             clk: self.clk.clone(),
@@ -153,21 +172,24 @@ impl Args {
 impl Args {
     /// A trace has no wires.
     fn refuse_wires(&self) -> Result<(), Failure> {
+        let wires = &self.reading;
         let given = [
-            ("--chip", !self.chips.is_empty()),
+            ("--chip", !wires.chips.is_empty()),
             ("--sck", self.sck.is_some()),
-            ("--glitch", self.glitch > 0.0),
-            ("--samplerate", self.samplerate.is_some()),
-            ("--clk", self.clk.is_some()),
-            ("--mosi", self.mosi.is_some()),
-            ("--miso", self.miso.is_some()),
-            ("--cs", self.cs.is_some()),
-            ("--cs-active", self.cs_active.is_some()),
-            ("--mode", self.mode.is_some()),
-            ("--bits", self.bits.is_some()),
-            ("--lsb-first", self.lsb_first),
-            ("--late-edges", self.late_edges),
-            ("--gap", self.gap.is_some()),
+            ("--glitch", wires.glitch > 0.0),
+            ("--samplerate", wires.samplerate.is_some()),
+            ("--clk", wires.clk.is_some()),
+            ("--mosi", wires.mosi.is_some()),
+            ("--miso", wires.miso.is_some()),
+            ("--cs", wires.cs.is_some()),
+            ("--cs-active", wires.cs_active.is_some()),
+            ("--mode", wires.mode.is_some()),
+            ("--bits", wires.bits.is_some()),
+            ("--lsb-first", wires.lsb_first),
+            ("--late-edges", wires.late_edges),
+            ("--gap", wires.gap.is_some()),
+            ("--draw", self.draw.is_some()),
+            ("--out", self.out.is_some()),
         ];
         let file = self.file.display();
         given.iter().find(|(_, given)| *given).map_or(Ok(()), |(option, _)| {
@@ -176,8 +198,24 @@ impl Args {
     }
 }
 
-fn failed(error: ScopeError) -> Failure {
+pub(crate) fn failed(error: ScopeError) -> Failure {
     Failure::Failed(error.to_string())
+}
+
+/// Reads a capture whole, without a progress bar if `silent`.
+pub(crate) fn read(
+    path: &Path,
+    options: &Options,
+    silent: bool,
+    each: &mut dyn FnMut(&Wires, &Message, &Told),
+) -> Result<Scope, Failure> {
+    let mut scope = Scope::open(path, options.clone()).map_err(failed)?;
+    let progress = Progress::with_template("reading", scope.capture().file_bytes(), silent, BYTES);
+    while scope.step(each).map_err(failed)? {
+        progress.set(scope.capture().read_bytes());
+        interrupt::check()?;
+    }
+    Ok(scope)
 }
 
 /// Runs it.
@@ -189,7 +227,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         args.refuse_wires()?;
         return traced::run(&args.file, &trace, args.messages, args.json, args.csv);
     }
-    let mut scope = Scope::open(&args.file, args.options()).map_err(failed)?;
+    let options = args.reading.options();
+    let begin = |out| picture::begin(out, &args.file, args.json, args.draw.is_some());
+    let mut out = args.out.as_deref().map(begin).transpose()?;
+    if let Some(nth) = args.draw {
+        return draw::run(&args.file, &options, nth, args.out.as_deref().zip(out));
+    }
+    let mut gathered = Gathered::new();
+    let mut scope = Scope::open(&args.file, options.clone()).map_err(failed)?;
     let progress =
         Progress::with_template("reading", scope.capture().file_bytes(), args.json, BYTES);
     let mut lines = args.messages.then(|| Lines::new(args.json, args.csv, scope.capture()));
@@ -200,6 +245,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             signs.add(message);
             if let Some(lines) = &mut lines {
                 lines.add(wires, message, told);
+            }
+            if out.is_some() {
+                gathered.add(message, told);
             }
         });
         if let Some(lines) = &mut lines {
@@ -219,7 +267,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         lines.write(0)?;
     }
     let (read, whole) = (scope.capture().read_bytes(), scope.capture().file_bytes());
-    let report = Report::new(&args.file, scope, args.sck, signs.finish());
+    let capture = scope.capture();
+    let (tick, format, channels) = (capture.tick(), capture.format(), capture.channels().to_vec());
+    let summary = scope.finish();
+    let meaning = signs.finish();
+    let report = summary.as_ref().map(|summary| {
+        Report::new(&args.file, format, (tick, &channels), summary, args.sck, meaning)
+    });
     match &report {
         Some(report) if args.json => output::json(report)?,
         Some(report) if args.csv && !args.messages => output::text(&report.csv())?,
@@ -231,7 +285,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             "stopped as asked, after {read} of {whole} bytes"
         )));
     }
-    Ok(())
+    let (Some(out), Some(path)) = (out.take(), args.out.as_deref()) else { return Ok(()) };
+    let (Some(summary), Some(report)) = (&summary, &report) else { return Ok(()) };
+    let kept = gathered.messages();
+    let waves = picture::waves(&args.file, &options, &summary.wires, &kept, args.json)?;
+    let subject = Subject {
+        file: args.file.display().to_string(),
+        tick,
+        channels: &channels,
+        wires: &summary.wires,
+    };
+    let table = report.to_string();
+    let page = picture::page(&Content {
+        subject,
+        summary,
+        gathered: &gathered,
+        kept: &kept,
+        waves: &waves,
+        table: &table,
+    })?;
+    picture::end(out, path, &page)
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::path::Path;
 
-use barewire_scope::capture::Tick;
+use barewire_scope::capture::{Channel, Format, Tick};
 use barewire_scope::meaning::Meaning;
-use barewire_scope::{Counts, Kind, Scope};
+use barewire_scope::{Counts, Kind, Summary};
 use serde::Serialize;
 
 use super::meaning::{self, MeaningReport};
@@ -89,23 +89,21 @@ impl Spread {
 }
 
 impl Report {
-    /// What `scope` read; none if the wires were not found yet.
+    /// What was read of the capture at `path`, which has that tick and these channels.
     pub(super) fn new(
         path: &Path,
-        scope: Scope,
+        format: Format,
+        (tick, channels): (Tick, &[Channel]),
+        summary: &Summary,
         sck_nominal_hz: Option<u32>,
         meaning: Vec<Meaning>,
-    ) -> Option<Self> {
-        let capture = scope.capture();
-        let (tick, format, channels) =
-            (capture.tick(), capture.format().name(), capture.channels().to_vec());
+    ) -> Self {
         let name = |bit: u8| {
             channels
                 .iter()
                 .find(|channel| channel.bit == bit)
                 .map_or_else(String::new, |found| found.name.clone())
         };
-        let summary = scope.finish()?;
         let wires = &summary.wires;
         let selects = wires.selects.iter().map(|select| SelectReport {
             channel: name(select.bit),
@@ -127,14 +125,14 @@ impl Report {
             let select = kind.select.map(|place| wires.selects[place].channel.clone());
             KindReport::new(kind, select, tick, share(kind.selected))
         });
-        Some(Self {
+        Self {
             file: path.display().to_string(),
-            format,
+            format: format.name(),
             tick_ns: tick.ns(1),
             duration_ns: tick.ns(summary.duration),
-            why: summary.why,
-            notes: summary.notes,
-            glitches: summary.glitches.into_iter().collect(),
+            why: summary.why.clone(),
+            notes: summary.notes.clone(),
+            glitches: summary.glitches.iter().cloned().collect(),
             messages: summary.messages,
             empty: summary.empty,
             outside: summary.outside,
@@ -144,7 +142,7 @@ impl Report {
             kinds: kinds.collect(),
             meaning,
             wires,
-        })
+        }
     }
 
     /// The figures of each kind, a line each.
@@ -211,13 +209,14 @@ impl KindReport {
     /// Its figures by name and by what the table calls them, in the order of a message.
     fn figures(&self) -> [(&'static str, &'static str, Option<Spread>); 6] {
         [
-            ("cs_inactive_ns", "CS inactive", self.cs_inactive_ns),
-            ("lead_ns", "lead", self.lead_ns),
-            ("clocked_ns", "clocked", self.clocked_ns),
-            ("gap_ns", "gap", self.gap_ns),
-            ("lag_ns", "lag", self.lag_ns),
-            ("sck_hz", "SCK", self.sck_hz),
+            ("cs_inactive_ns", self.cs_inactive_ns),
+            ("lead_ns", self.lead_ns),
+            ("clocked_ns", self.clocked_ns),
+            ("gap_ns", self.gap_ns),
+            ("lag_ns", self.lag_ns),
+            ("sck_hz", self.sck_hz),
         ]
+        .map(|(name, spread)| (name, title(name), spread))
     }
 }
 
@@ -228,7 +227,7 @@ impl Display for Report {
             f,
             "{file}: {format}, {}, a tick is {}",
             figure::time(*duration_ns),
-            tick(*tick_ns)
+            figure::tick(*tick_ns)
         )?;
         writeln!(f, "{}", self.wires())?;
         self.why.iter().try_for_each(|why| writeln!(f, "  {why}"))?;
@@ -239,7 +238,7 @@ impl Display for Report {
         writeln!(
             f,
             "{}; a message lasts in {} of the time, SCK runs in {}",
-            count(*messages, "message"),
+            figure::counted(*messages, "message"),
             figure::percent(self.bus_use),
             figure::percent(self.bus_use_clocked)
         )?;
@@ -247,14 +246,17 @@ impl Display for Report {
             let select =
                 kind.select.as_ref().map_or_else(String::new, |select| format!("{select}  "));
             let cut = if kind.cut > 0 { format!(", {} cut", kind.cut) } else { String::new() };
-            let (messages, words) = (count(kind.messages, "message"), count(kind.words, "word"));
+            let (messages, words) =
+                (figure::counted(kind.messages, "message"), figure::counted(kind.words, "word"));
             let share = figure::percent(kind.bus_use);
             writeln!(f, "\n{select}{}: {messages}{cut}, {words}, {share} of the time", kind.kind)?;
             writeln!(f, "  {:<12}{:>12}{:>12}{:>12}", "", "p50", "p99", "max")?;
             kind.figures().into_iter().try_for_each(|(name, title, spread)| {
                 let Some(spread) = spread else { return Ok(()) };
                 let is_clock = name == "sck_hz";
-                let show = |value: f64| if is_clock { clock(value) } else { figure::time(value) };
+                let show = |value: f64| {
+                    if is_clock { figure::measured_clock(value) } else { figure::time(value) }
+                };
                 let [p50, p99, max] = [spread.p50, spread.p99, spread.max].map(show);
                 write!(f, "  {title:<12}{p50:>12}{p99:>12}{max:>12}")?;
                 if let Some(nominal) = self.sck_nominal_hz.filter(|_| is_clock) {
@@ -268,22 +270,14 @@ impl Display for Report {
     }
 }
 
-/// `1 word`, `2,000 words`.
-pub(super) fn count(count: u64, of: &str) -> String {
-    format!("{} {of}{}", figure::grouped(count), if count == 1 { "" } else { "s" })
-}
-
-/// A time below a microsecond, with its picoseconds.
-fn tick(ns: f64) -> String {
-    if ns < 1_000.0 && ns.fract() != 0.0 { format!("{ns:.3} ns") } else { figure::time(ns) }
-}
-
-/// A measured frequency: three digits count.
-fn clock(hz: f64) -> String {
-    let (value, unit) = match hz {
-        ..1e3 => (hz, "Hz"),
-        ..1e6 => (hz / 1e3, "kHz"),
-        _ => (hz / 1e6, "MHz"),
-    };
-    format!("{value:.3} {unit}")
+/// What tables call a figure.
+pub(crate) fn title(figure: &str) -> &'static str {
+    match figure {
+        "cs_inactive_ns" => "CS inactive",
+        "lead_ns" => "lead",
+        "clocked_ns" => "clocked",
+        "gap_ns" => "gap",
+        "lag_ns" => "lag",
+        _ => "SCK",
+    }
 }

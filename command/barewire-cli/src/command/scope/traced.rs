@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::meaning::{self, MeaningReport};
 use super::message::quoted;
-use super::report::{Spread, count};
+use super::report::Spread;
 use crate::shared::failure::Failure;
 use crate::shared::output;
 use crate::shared::text::figure;
@@ -236,7 +236,7 @@ impl Display for Report {
         writeln!(
             f,
             "{}; transfers last in {share} of the time",
-            count(*messages as u64, "message")
+            figure::counted(*messages as u64, "message")
         )?;
         for kind in &self.kinds {
             let share = figure::percent(kind.bus_use);
@@ -250,7 +250,7 @@ impl Display for Report {
                 (device, [1]) => (device, "  1 byte".into()),
                 (device, lengths) => (device, format!("  {} bytes", joined(lengths))),
             };
-            let messages = count(kind.messages, "message");
+            let messages = figure::counted(kind.messages, "message");
             writeln!(f, "\n{device}{sent}: {messages}{pumped}, {share} of the time")?;
             writeln!(f, "  {:<24}{:>12}{:>12}{:>12}", "", "p50", "p99", "max")?;
             for (figure, title) in TraceKind::FIGURES {

@@ -106,6 +106,26 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
+/// A time below a microsecond, with its picoseconds.
+pub(crate) fn tick(ns: f64) -> String {
+    if ns < 1_000.0 && ns.fract() != 0.0 { format!("{ns:.3} ns") } else { time(ns) }
+}
+
+/// A measured frequency: three digits count.
+pub(crate) fn measured_clock(hz: f64) -> String {
+    let (value, unit) = match hz {
+        ..1e3 => (hz, "Hz"),
+        ..1e6 => (hz / 1e3, "kHz"),
+        _ => (hz / 1e6, "MHz"),
+    };
+    format!("{value:.3} {unit}")
+}
+
+/// `1 word`, `2,000 words`.
+pub(crate) fn counted(count: u64, of: &str) -> String {
+    format!("{} {of}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 fn three(value: f64) -> String {
     match value {
         ..10.0 => format!("{value:.2}"),

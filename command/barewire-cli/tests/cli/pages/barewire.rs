@@ -92,9 +92,12 @@ pub(super) fn code(remark: &str) -> i32 {
     number.unwrap_or_else(|| i32::from(remark.contains("must fail")))
 }
 
-/// Makes the files that pages write to chips, and a reader's `examples` of the tree at `root`.
+/// Makes the files that pages write to chips, two captures, and a reader's `examples` of the tree at `root`.
 pub(super) fn fixtures(root: &Path, dir: &Path) {
     std::os::unix::fs::symlink(root.join("examples"), dir.join("examples")).expect("a new name");
+    for capture in ["before.vcd", "after.vcd"] {
+        std::fs::copy(root.join("examples/adc.vcd"), dir.join(capture)).expect("an example");
+    }
     for (file, len) in [("firmware.bin", 64 << 10), ("boot.bin", 4 << 10)] {
         std::fs::write(dir.join(file), noise(len, 7)).expect("a file is written");
     }

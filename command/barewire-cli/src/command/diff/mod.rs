@@ -1,0 +1,67 @@
+//! `barewire diff`: two captures, before and after a change: which figures of which kinds of messages differ.
+//!
+//! [`barewire_scope::diff`] says how they are compared.
+
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use barewire_scope::Options;
+use barewire_scope::diff::{How, Side, compare};
+
+use crate::command::scope::{self, Reading};
+use crate::shared::failure::Failure;
+use crate::shared::output;
+use report::{Report, SideReport};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The capture before: any that `barewire scope` reads
+    #[arg(value_name = "A")]
+    before: PathBuf,
+    /// The capture after
+    #[arg(value_name = "B")]
+    after: PathBuf,
+    /// Compare this percentile in place of the median: 99 for the slow ones, of which it needs many messages
+    #[arg(long, value_name = "1-99", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=99))]
+    percentile: u8,
+    /// End with exit code 1 if they differ
+    #[arg(long)]
+    exit_code: bool,
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let options = args.reading.options();
+    let (a, before) = side(&args.before, &options, args.json)?;
+    let (b, after) = side(&args.after, &options, args.json)?;
+    let how = How { quantile: f64::from(args.percentile) / 100.0, ..How::USUAL };
+    let diff = compare([before, after], how);
+    let report = Report::new([a, b], args.percentile, how.confidence, &diff);
+    match args.json {
+        true => output::json(&report)?,
+        false => output::text(&report.to_string())?,
+    }
+    match args.exit_code && diff.differs() {
+        true => Err(Failure::Failed(report.verdict())),
+        false => Ok(()),
+    }
+}
+
+/// A capture as a side of the comparison.
+fn side(path: &Path, options: &Options, json: bool) -> Result<(SideReport, Side), Failure> {
+    let scope = scope::read(path, options, json, &mut |_, _, _| ())?;
+    let capture = scope.capture();
+    let (tick, format, channels) =
+        (capture.tick(), capture.format().name(), capture.channels().to_vec());
+    let summary = scope
+        .finish()
+        .ok_or_else(|| Failure::Failed(format!("{} has no messages", path.display())))?;
+    let side = Side::of(&summary, &channels, tick);
+    Ok((SideReport::new(path, format, tick, &summary), side))
+}

@@ -1,0 +1,117 @@
+//! `-o`: a page of the whole capture, or one message as an SVG.
+//!
+//! The capture is read twice: for its messages, and for the changes of levels around those that are drawn.
+
+mod charts;
+mod page;
+mod wave;
+
+use std::path::Path;
+
+use barewire_scope::capture::{Channel, Tick};
+use barewire_scope::decode::Wires;
+use barewire_scope::picture::{Gathered, Kept, Wave, Waves};
+use barewire_scope::{Kind, Options, Summary};
+
+use super::failed;
+use crate::shared::failure::Failure;
+use crate::shared::files::{self, NamedFile, Output};
+use crate::shared::interrupt;
+use crate::shared::output::note;
+use crate::shared::progress::{BYTES, Progress};
+pub(super) use page::page;
+pub(super) use wave::svg;
+
+/// Changes that are kept of a message: those of 256 bytes and more.
+pub(super) const EDGES_MAX: usize = 6_000;
+
+/// What is drawn of.
+pub(super) struct Subject<'a> {
+    pub(super) file: String,
+    pub(super) tick: Tick,
+    pub(super) channels: &'a [Channel],
+    pub(super) wires: &'a Wires,
+}
+
+impl Subject<'_> {
+    /// The chip select's name, with a space behind it.
+    fn select(&self, select: Option<usize>) -> String {
+        let bit = select.map(|place| self.wires.selects[place].bit);
+        let found = self.channels.iter().find(|channel| Some(channel.bit) == bit);
+        found.map(|channel| format!("{} ", channel.name)).unwrap_or_default()
+    }
+
+    /// What a message is called.
+    pub(super) fn name(&self, kept: &Kept, kinds: &[Kind]) -> String {
+        let message = &kept.message;
+        let first = message.mosi.first().or(message.miso.first()).copied();
+        let length = (message.words, message.bits_over);
+        let bits = self.wires.word_bits;
+        let kind = barewire_scope::picture::kind_of(
+            kinds,
+            message.select,
+            &kept.told.kind,
+            length,
+            first,
+            bits,
+        );
+        let kind = kind.map_or_else(|| kept.told.kind.clone(), |kind| kinds[kind].name.clone());
+        let name = format!("{}{kind} {}", self.select(message.select), kept.told.detail);
+        name.trim_end().to_owned()
+    }
+}
+
+/// Begins an output: an SVG of one message, or a page.
+pub(super) fn begin(out: &Path, file: &Path, json: bool, is_one: bool) -> Result<Output, Failure> {
+    let named = NamedFile { by: "--out", path: out };
+    let extension = out.extension().map(|extension| extension.to_ascii_lowercase());
+    let usage = |text: &str| Err(Failure::Usage(format!("--out {}: {text}", out.display())));
+    match (extension.as_ref().and_then(|extension| extension.to_str()), is_one) {
+        (Some("svg"), true) | (Some("html"), false) => {}
+        (Some("svg"), false) => return usage("an SVG has one message: name it with --draw N"),
+        (Some("html"), true) => {
+            return usage("a page has more than one message: leave --draw out, or name a .svg");
+        }
+        _ => return usage("name a .html for a page, or with --draw N a .svg"),
+    }
+    files::check(&[named], &[NamedFile { by: "FILE", path: file }])?;
+    Output::create(named, json)
+}
+
+/// Writes an output, and says so.
+pub(super) fn end(out: Output, path: &Path, text: &str) -> Result<(), Failure> {
+    let to_stdout = out.is_stdout();
+    out.write(text)?;
+    if !to_stdout {
+        note!("written: {}", path.display());
+    }
+    Ok(())
+}
+
+/// The changes around messages.
+pub(super) fn waves(
+    path: &Path,
+    options: &Options,
+    wires: &Wires,
+    kept: &[Kept],
+    silent: bool,
+) -> Result<Vec<Wave>, Failure> {
+    let messages: Vec<_> = kept.iter().map(|kept| kept.message.clone()).collect();
+    let mut waves = Waves::open(path, options, wires, &messages, EDGES_MAX).map_err(failed)?;
+    let progress = Progress::with_template("drawing", waves.capture().file_bytes(), silent, BYTES);
+    while waves.step().map_err(failed)? {
+        progress.set(waves.capture().read_bytes());
+        interrupt::check()?;
+    }
+    Ok(waves.finish())
+}
+
+/// All that a page has.
+pub(super) struct Content<'a> {
+    pub(super) subject: Subject<'a>,
+    pub(super) summary: &'a Summary,
+    pub(super) gathered: &'a Gathered,
+    pub(super) kept: &'a [Kept],
+    pub(super) waves: &'a [Wave],
+    pub(super) table: &'a str,
+}
