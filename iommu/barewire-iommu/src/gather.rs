@@ -9,8 +9,16 @@
 //! 3. Call [`Gather::release`].
 //!
 //! # Safety
-//! Tables are freed when the caller promises that no walk can reach them.
-#![allow(unsafe_code, reason = "whoever says that an invalidation is complete is believed")]
+//! - Tables are freed when the caller promises that no walk can reach them.
+//! - The first runs of the list are initialised: their number is changed only in this file, after a run
+//!   was written.
+#![allow(
+    unsafe_code,
+    reason = "whoever says that an invalidation is complete is believed, and the list has room that was not written"
+)]
+
+use core::fmt;
+use core::mem::MaybeUninit;
 
 use crate::address::Iova;
 use crate::pool::{Chain, Pool};
@@ -74,29 +82,21 @@ impl Kind {
 /// The number of separate runs kept. If there are more, the whole context is invalidated.
 pub(crate) const RUNS: usize = 8;
 
-/// The runs that wait for an invalidation. Most calls have no run or one, so a gather is made
-/// and read without touching the room for several.
-#[derive(Debug)]
-enum Runs {
-    None,
-    One(Run),
-    Several {
-        list: [Run; RUNS],
-        len: usize,
-    },
-    /// More runs than fit: the whole context must be invalidated.
-    Everything,
-}
-
 /// The runs and tables of one page table that wait for an invalidation.
 ///
 /// Dropping one that is not empty leaks its tables, which is safe.
-#[derive(Debug)]
 #[must_use = "tables in it are leaked unless it is flushed"]
 pub struct Gather {
-    runs: Runs,
+    /// The number of runs. More than there is room for: the whole context must be invalidated.
+    len: usize,
     tables: Option<Tables>,
+    /// The first `len` are initialised. Most calls have no run or one, so a gather is made and read
+    /// without touching the room for several.
+    list: [MaybeUninit<Run>; RUNS],
 }
+
+/// [`Gather::len`] if the whole context must be invalidated.
+const EVERYTHING: usize = RUNS + 1;
 
 /// Unhooked tables. There may be none.
 #[derive(Debug)]
@@ -109,23 +109,20 @@ impl Gather {
     /// Creates an empty gather.
     #[inline]
     pub const fn new() -> Self {
-        Self { runs: Runs::None, tables: None }
+        Self { len: 0, tables: None, list: [const { MaybeUninit::uninit() }; RUNS] }
     }
 
     /// Whether there is nothing to invalidate and nothing to free.
     pub const fn is_empty(&self) -> bool {
-        matches!(self.runs, Runs::None) && self.tables() == 0
+        self.len == 0 && self.tables() == 0
     }
 
     /// The runs, unordered. `None` if there were too many: invalidate the whole context.
     #[inline]
     pub fn runs(&self) -> Option<&[Run]> {
-        match &self.runs {
-            Runs::None => Some(&[]),
-            Runs::One(run) => Some(core::slice::from_ref(run)),
-            Runs::Several { list, len } => Some(&list[..*len]),
-            Runs::Everything => None,
-        }
+        let list = self.list.get(..self.len)?;
+        // SAFETY: as many are initialised, and both have the same layout.
+        Some(unsafe { &*(core::ptr::from_ref(list) as *const [Run]) })
     }
 
     /// The number of unhooked tables.
@@ -146,7 +143,7 @@ impl Gather {
     /// Whether no run was recorded yet.
     #[inline]
     pub(crate) fn is_unused(&self) -> bool {
-        matches!(self.runs, Runs::None)
+        self.len == 0
     }
 
     /// [`record`](Self::record), with the run's fields as numbers.
@@ -161,7 +158,8 @@ impl Gather {
     pub(crate) fn add_to(&mut self, unused: bool, start: u64, end: u64, kind: Kind) {
         debug_assert_eq!(unused, self.is_unused());
         if unused {
-            self.runs = Runs::One(kind.run(start, end));
+            self.list[0].write(kind.run(start, end));
+            self.len = 1;
         } else {
             self.merge(start, end, kind);
         }
@@ -169,12 +167,9 @@ impl Gather {
 
     #[inline(never)]
     fn merge(&mut self, start: u64, end: u64, kind: Kind) {
-        let known = match &mut self.runs {
-            Runs::None => &mut [],
-            Runs::One(run) => core::slice::from_mut(run),
-            Runs::Several { list, len } => &mut list[..*len],
-            Runs::Everything => return,
-        };
+        let Some(list) = self.list.get_mut(..self.len) else { return };
+        // SAFETY: as many are initialised, and both have the same layout.
+        let known = unsafe { &mut *(core::ptr::from_mut(list) as *mut [Run]) };
         // Search the newest run first: a caller that unmaps piece by piece extends that one.
         for known in known.iter_mut().rev() {
             if start <= known.end.0 && known.start.0 <= end && kind == Kind::of(known) {
@@ -183,25 +178,16 @@ impl Gather {
                 return;
             }
         }
-        let new = kind.run(start, end);
-        match &mut self.runs {
-            Runs::One(first) => {
-                let mut list = [*first; RUNS];
-                list[1] = new;
-                self.runs = Runs::Several { list, len: 2 };
-            }
-            Runs::Several { list, len } if *len < RUNS => {
-                list[*len] = new;
-                *len += 1;
-            }
-            Runs::None => self.runs = Runs::One(new),
-            Runs::Several { .. } | Runs::Everything => self.runs = Runs::Everything,
+        if let Some(room) = self.list.get_mut(self.len) {
+            room.write(kind.run(start, end));
         }
+        // One more than there is room for is `EVERYTHING`.
+        self.len += 1;
     }
 
     /// Discards the runs. The whole context must be invalidated instead.
     pub fn record_everything(&mut self) {
-        self.runs = Runs::Everything;
+        self.len = EVERYTHING;
     }
 
     /// Moves the contents out and leaves the gather empty.
@@ -251,13 +237,21 @@ impl Gather {
     /// them has completed, so no walk uses the tables any more.
     #[inline]
     pub unsafe fn release<P: Pool>(&mut self, pool: &P, table_bytes: usize) {
-        self.runs = Runs::None;
-        if let Some(tables) = self.tables.take()
+        self.len = 0;
+        // Most gathers have none, so its words are not read before that is known.
+        if self.tables.is_some()
+            && let Some(tables) = self.tables.take()
             && tables.count != 0
         {
             // SAFETY: promised by the caller.
             unsafe { pool.free_chain(tables.chain, table_bytes) };
         }
+    }
+}
+
+impl fmt::Debug for Gather {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gather").field("runs", &self.runs()).field("tables", &self.tables).finish()
     }
 }
 

@@ -20,10 +20,18 @@
 //! # How it works
 //! [`Strategy::choose`] compares the costs and [`Method::operations`] lists the operations. Both
 //! are pure functions of their arguments. [`costs`] has the costs.
+//!
+//! # Safety
+//! The first operations of a list are initialised: their number is set only in this file.
+
+#![allow(unsafe_code, reason = "the list of operations has room that was not written")]
 
 mod costs;
 
 pub use costs::{Choice, Costs, Prediction};
+
+use core::fmt;
+use core::mem::MaybeUninit;
 
 use crate::gather::{RUNS, Run};
 use crate::tlbi::{Tlbi, range_commands};
@@ -74,29 +82,39 @@ pub struct Facts {
 }
 
 /// Up to eight operations for one flush.
-#[derive(Clone, Copy, Debug)]
-pub struct Operations(List);
-
-/// Most flushes have one operation, which is made without touching the room for several.
-#[derive(Clone, Copy, Debug)]
-enum List {
-    None,
-    One(Tlbi),
-    Several { list: [Tlbi; RUNS], len: usize },
+#[derive(Clone, Copy)]
+pub struct Operations {
+    len: usize,
+    /// The first `len` are initialised. Most flushes have one operation, which is made without touching
+    /// the room for several.
+    list: [MaybeUninit<Tlbi>; RUNS],
 }
 
 impl Operations {
     /// Everything of the context.
-    pub const CONTEXT: Self = Self(List::One(Tlbi::Context));
+    pub const CONTEXT: Self = Self::one(Tlbi::Context);
+
+    const NONE: Self = Self { len: 0, list: [MaybeUninit::uninit(); RUNS] };
+
+    #[inline]
+    const fn one(operation: Tlbi) -> Self {
+        let mut one = Self::NONE;
+        one.list[0] = MaybeUninit::new(operation);
+        one.len = 1;
+        one
+    }
 
     /// The list, for [`Invalidate::flush`](crate::Invalidate::flush).
     #[inline]
     pub fn as_slice(&self) -> &[Tlbi] {
-        match &self.0 {
-            List::None => &[],
-            List::One(operation) => core::slice::from_ref(operation),
-            List::Several { list, len } => &list[..*len],
-        }
+        // SAFETY: as many are initialised, and both have the same layout.
+        unsafe { core::slice::from_raw_parts(self.list.as_ptr().cast(), self.len) }
+    }
+}
+
+impl fmt::Debug for Operations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Operations").field(&self.as_slice()).finish()
     }
 }
 
@@ -104,19 +122,17 @@ impl Strategy {
     /// The operations that cover `runs`. `None` means everything.
     #[inline]
     pub fn operations(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
-        // A small buffer, under the default strategy.
-        if let (Self::Adaptive(costs), Some([run])) = (self, runs)
-            && costs.is_one_page(run, facts)
-        {
-            return Operations(List::One(run.by_page(facts.page_shift)));
+        // A small or contiguous buffer, under the default strategy.
+        match (self, runs) {
+            (Self::Adaptive(costs), Some([run])) => costs.operation(run, facts),
+            _ => self.operations_any(runs, facts),
         }
-        self.operations_any(runs, facts)
     }
 
     #[inline(never)]
     fn operations_any(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
         match runs {
-            None => Operations(List::One(Tlbi::Context)),
+            None => Operations::one(Tlbi::Context),
             Some(runs) => self.choose(runs, facts).operations(runs, facts.page_shift),
         }
     }
@@ -145,12 +161,9 @@ impl Method {
     #[inline]
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
         match (self, runs) {
-            (_, []) => Operations(List::None),
-            // Written out, because a constant of this type would be copied with all its unused
-            // room.
-            (Self::Context, _) => Operations(List::One(Tlbi::Context)),
-            (Self::Pages, [run]) => Operations(List::One(run.by_page(page_shift))),
-            (Self::Ranges, [run]) => Operations(List::One(run.by_range(page_shift))),
+            (_, []) => Operations::NONE,
+            (_, [run]) => Operations::one(self.operation(run, page_shift)),
+            (Self::Context, _) => Operations::one(Tlbi::Context),
             _ => self.several(runs, page_shift),
         }
     }
@@ -160,11 +173,12 @@ impl Method {
         if runs.len() > RUNS {
             return Operations::CONTEXT;
         }
-        let mut list = [Tlbi::Context; RUNS];
-        for (operation, run) in list.iter_mut().zip(runs) {
-            *operation = self.operation(run, page_shift);
+        let mut several = Operations::NONE;
+        for (place, run) in several.list.iter_mut().zip(runs) {
+            place.write(self.operation(run, page_shift));
         }
-        Operations(List::Several { list, len: runs.len() })
+        several.len = runs.len();
+        several
     }
 
     /// The operation that covers one run.
@@ -214,10 +228,16 @@ impl Run {
     }
 
     fn by_page(&self, page_shift: u32) -> Tlbi {
+        self.by_addresses(page_shift, self.addresses(page_shift))
+    }
+
+    /// [`by_page`](Self::by_page) of a run that has `count` addresses.
+    #[inline]
+    fn by_addresses(&self, page_shift: u32, count: u64) -> Tlbi {
         Tlbi::Pages {
             iova: self.start,
             stride: self.step(page_shift),
-            count: self.addresses(page_shift),
+            count,
             leaf: !self.tables,
             level: self.hint(),
         }
