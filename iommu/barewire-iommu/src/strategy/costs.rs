@@ -16,7 +16,7 @@
 
 use core::fmt;
 
-use super::{Facts, Method, Operations};
+use super::{Facts, Method};
 use crate::address::Iova;
 use crate::gather::Run;
 use crate::tlbi::{Context, FlushError, Invalidate, Tlbi};
@@ -104,25 +104,24 @@ impl Choice {
 }
 
 impl Costs {
-    /// The operations of the [`cheapest`](Self::cheapest) method for one run.
+    /// Whether a run is exactly one address, and no other method can be cheaper for any number of pages
+    /// that stay mapped, because every method waits equally long.
     #[inline]
-    pub(super) fn operation(&self, run: &Run, facts: &Facts) -> Operations {
-        let addresses = run.addresses(facts.page_shift);
-        // A single address: no other method can be cheaper for any number of pages that stay mapped,
-        // because every method waits equally long.
-        let method = if addresses == 1
+    pub(super) fn is_one_page(&self, run: &Run, facts: &Facts) -> bool {
+        run.end.0.wrapping_sub(run.start.0) == 1 << run.step(facts.page_shift)
             && self.address_ps <= self.context_ps
             && (!facts.has_ranges || self.address_ps <= self.range_ps)
-        {
-            Method::Pages
-        } else {
-            self.cheapest_of(addresses, || run.ranges(facts.page_shift), facts)
-        };
-        Operations::one(match method {
+    }
+
+    /// The operation of the [`cheapest`](Self::cheapest) method for one run.
+    #[inline]
+    pub(super) fn operation(&self, run: &Run, facts: &Facts) -> Tlbi {
+        let addresses = run.addresses(facts.page_shift);
+        match self.cheapest_of(addresses, || run.ranges(facts.page_shift), facts) {
             Method::Pages => run.by_addresses(facts.page_shift, addresses),
             Method::Ranges => run.by_range(facts.page_shift),
             Method::Context => Tlbi::Context,
-        })
+        }
     }
 
     /// The method that [`choice`](Self::choice) chooses, without the costs to show.

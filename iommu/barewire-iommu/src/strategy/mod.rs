@@ -104,6 +104,12 @@ impl Operations {
         one
     }
 
+    /// The cheapest operation for one run.
+    #[inline(never)]
+    fn adapted(costs: &Costs, run: &Run, facts: &Facts) -> Self {
+        Self::one(costs.operation(run, facts))
+    }
+
     /// The list, for [`Invalidate::flush`](crate::Invalidate::flush).
     #[inline]
     pub fn as_slice(&self) -> &[Tlbi] {
@@ -124,7 +130,10 @@ impl Strategy {
     pub fn operations(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
         // A small or contiguous buffer, under the default strategy.
         match (self, runs) {
-            (Self::Adaptive(costs), Some([run])) => costs.operation(run, facts),
+            (Self::Adaptive(costs), Some([run])) if costs.is_one_page(run, facts) => {
+                Operations::one(run.by_addresses(facts.page_shift, 1))
+            }
+            (Self::Adaptive(costs), Some([run])) => Operations::adapted(costs, run, facts),
             _ => self.operations_any(runs, facts),
         }
     }

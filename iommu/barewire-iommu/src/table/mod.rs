@@ -395,7 +395,7 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// See [`UnmapError`]. Nothing is removed then.
-    #[inline]
+    #[inline(always)]
     pub fn unmap(&mut self, iova: Iova, size: u64, gather: &mut Gather) -> Result<u64, UnmapError> {
         if quick::is_page(self.table, size) && quick::unmap(self.table, &self.range, iova, gather) {
             return Ok(size);
@@ -414,11 +414,17 @@ impl<'t, P: Pool> Part<'t, P> {
     ) -> Result<u64, UnmapError> {
         let mut part = Self { table, range };
         let range = part.check(iova, size)?;
-        if let Some(removed) = quick::unmap_some(table, &range, gather) {
-            return Ok(removed);
+        match quick::unmap_some(table, &range, gather) {
+            Some(removed) => Ok(removed),
+            None => part.unmap_large(range, gather),
         }
-        let bbml2 = table.geometry.config().bbml2;
-        part.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
+    }
+
+    /// [`Part::unmap`] of more than some pages of a table, or of another shape than the usual one.
+    #[inline(never)]
+    fn unmap_large(&mut self, range: Range<u64>, gather: &mut Gather) -> Result<u64, UnmapError> {
+        let bbml2 = self.table.geometry.config().bbml2;
+        self.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
     }
 
     /// [`Part::unmap`] of `count` leaves of `1 << shift` bytes each, like Linux's `unmap_pages`.

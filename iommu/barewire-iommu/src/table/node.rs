@@ -63,14 +63,15 @@ impl<'t, P: Pool> Node<'t, P> {
         Self { table, at: table.root, place: place(&table.pool, table.root), level, shift, entries }
     }
 
-    /// The last-level table at `at`.
+    /// The last-level table at `at`, of a table with 4 KiB granules.
     ///
     /// # Safety
     /// `at` was found in a valid entry above the caller's claim.
     #[inline]
-    pub(super) unsafe fn last(table: &'t PageTable<P>, at: PhysAddr) -> Self {
-        // SAFETY: promised by the caller.
-        unsafe { Self::at(table, at, LAST) }
+    pub(super) unsafe fn last_of_4k(table: &'t PageTable<P>, at: PhysAddr) -> Self {
+        debug_assert_eq!(table.geometry.page_shift(), 12);
+        // Constants: no instruction computes them.
+        Self { table, at, place: place(&table.pool, at), level: LAST, shift: 12, entries: 1 << 9 }
     }
 
     /// The table of `level`, below the root's, at `at`.

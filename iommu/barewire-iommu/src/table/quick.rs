@@ -116,11 +116,10 @@ pub(super) fn unmap<P: Pool>(
     if iova.0 & (PAGE - 1) != 0 || !part.contains(&iova.0) {
         return false;
     }
-    let unused = gather.is_unused();
     match Place::find(table, iova.0, false) {
         Some(page) if page.load().is_valid() => {
-            gather.add_to(unused, iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
             page.store(Descriptor::EMPTY);
+            gather.add(iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
             true
         }
         _ => false,
@@ -154,7 +153,7 @@ pub(super) fn map_some<P: Pool>(
     let batch = Limits::new(geometry, part.end).batch(attributes.bits());
     let Place { table: at, index, .. } = Place::find(table, iova, true)?;
     // SAFETY: found in a valid entry above the claim.
-    let node = unsafe { Node::last(table, at) };
+    let node = unsafe { Node::last_of_4k(table, at) };
     let entries = index..index + segments.len();
     if !fill::right(segments, &batch) || node.occupied(entries.clone()).is_some() {
         return None;
@@ -193,7 +192,7 @@ pub(super) fn unmap_some<P: Pool>(
     }
     let Place { table: at, index, .. } = Place::find(table, range.start, false)?;
     // SAFETY: found in a valid entry above the claim.
-    let node = unsafe { Node::last(table, at) };
+    let node = unsafe { Node::last_of_4k(table, at) };
     let mut remover = Remover::new(gather);
     debug_assert_eq!(node.index(range.start), index);
     remover.pages(node, range.start, range.end);
