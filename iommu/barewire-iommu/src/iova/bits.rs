@@ -173,9 +173,9 @@ impl<S: IovaStorage> Bits<S> {
     fn fill(&mut self, at: u64, count: u64, value: u64) {
         let begin = at - self.first;
         let (index, bit) = ((begin / WORD) as usize, begin % WORD);
-        if count != 0 && bit + count <= WORD {
-            // Small ranges never lie in two words.
-            let mask = below(count) << bit;
+        // At least one granule, in one word. Small ranges never lie in two.
+        if count.wrapping_sub(1) < WORD - bit {
+            let mask = u64::MAX >> (WORD - count) << bit;
             let word = &mut self.words.words_mut()[index];
             *word = *word & !mask | value & mask;
         } else {

@@ -94,12 +94,16 @@ impl Operations {
     /// Everything of the context.
     pub const CONTEXT: Self = Self::one(Tlbi::Context);
 
-    const NONE: Self = Self { len: 0, list: [MaybeUninit::uninit(); RUNS] };
+    /// No constant, which would be copied with all its unused room.
+    #[inline]
+    const fn none() -> Self {
+        Self { len: 0, list: [const { MaybeUninit::uninit() }; RUNS] }
+    }
 
     #[inline]
     const fn one(operation: Tlbi) -> Self {
-        let mut one = Self::NONE;
-        one.list[0] = MaybeUninit::new(operation);
+        let mut one = Self::none();
+        one.list[0].write(operation);
         one.len = 1;
         one
     }
@@ -170,7 +174,7 @@ impl Method {
     #[inline]
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
         match (self, runs) {
-            (_, []) => Operations::NONE,
+            (_, []) => Operations::none(),
             (_, [run]) => Operations::one(self.operation(run, page_shift)),
             (Self::Context, _) => Operations::one(Tlbi::Context),
             _ => self.several(runs, page_shift),
@@ -180,9 +184,9 @@ impl Method {
     #[inline(never)]
     fn several(self, runs: &[Run], page_shift: u32) -> Operations {
         if runs.len() > RUNS {
-            return Operations::CONTEXT;
+            return Operations::one(Tlbi::Context);
         }
-        let mut several = Operations::NONE;
+        let mut several = Operations::none();
         for (place, run) in several.list.iter_mut().zip(runs) {
             place.write(self.operation(run, page_shift));
         }

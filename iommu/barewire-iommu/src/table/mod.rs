@@ -187,6 +187,16 @@ impl<P: Pool> PageTable<P> {
         Part { table: self, range }
     }
 
+    /// [`part`](Self::part) of a range that is whole pages within the input addresses, or else at most
+    /// refused: each call on a part checks its own addresses.
+    ///
+    /// # Safety
+    /// As for [`part`](Self::part).
+    #[inline]
+    pub(crate) unsafe fn part_unchecked(&self, range: Range<Iova>) -> Part<'_, P> {
+        Part { table: self, range: range.start.0..range.end.0 }
+    }
+
     /// The translation of `iova`, if it is mapped. Not for an address in a part that
     /// [`PageTable::part`] made and that is in use: see there.
     pub fn iova_to_phys(&self, iova: Iova) -> Option<Translation> {
