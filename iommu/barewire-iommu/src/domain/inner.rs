@@ -68,7 +68,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
 
     /// Maps `segments`, of `size` bytes together, at `range`, which the allocator gave to this
     /// call.
-    #[inline]
+    #[inline(always)]
     pub(super) fn map(
         &self,
         range: &Range<Iova>,

@@ -54,7 +54,7 @@ use crate::iova::{ClaimError, IovaAllocator};
 use crate::pool::Pool;
 use crate::strategy::Strategy;
 use crate::sync::atomic::AtomicUsize;
-use crate::table::{MapError, PageTable, Part, Translation, UnmapError};
+use crate::table::{MapError, PageTable, Part, SegmentBits, Translation, UnmapError};
 use crate::tlbi::{Context, FlushError, Invalidate};
 use inner::Inner;
 use shared::SharedPolicy;
@@ -520,13 +520,9 @@ fn sum(segments: &[Segment]) -> Option<u64> {
     // Lists are read twice, here and by the table. A sum that checks for overflow at each step costs
     // as much as the mapping itself. So this sum is unchecked, and the union of all lengths' bits
     // tells whether it can have overflowed.
-    let (mut sum, mut union) = (0u64, 0u64);
-    for segment in segments {
-        sum = sum.wrapping_add(segment.len);
-        union |= segment.len;
-    }
-    match union.checked_mul(segments.len() as u64) {
-        Some(_) => Some(sum),
+    let bits = SegmentBits::of(segments);
+    match bits.len.checked_mul(segments.len() as u64) {
+        Some(_) => Some(bits.len_sum),
         None => segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.len)),
     }
 }

@@ -64,6 +64,8 @@ mod vacant;
 mod walk;
 mod whole;
 
+pub(crate) use fill::SegmentBits;
+
 pub use error::{MapError, UnmapError};
 pub use iter::{Mapping, Ranges};
 pub use walk::Translation;
@@ -382,15 +384,29 @@ impl<'t, P: Pool> Part<'t, P> {
         gather: &mut Gather,
         replace: R,
     ) -> Result<u64, MapError> {
+        match quick::map_some(table, &range, iova.0, segments, attributes) {
+            Some(bytes) => Ok(bytes),
+            None => Self::map_large(table, range, iova, segments, attributes, gather, replace),
+        }
+    }
+
+    /// [`Part::map_sg`] of more than some pages of a table, or of another shape than the usual one.
+    #[inline(never)]
+    fn map_large<R: Replace>(
+        table: &'t PageTable<P>,
+        range: Range<u64>,
+        iova: Iova,
+        segments: &[Segment],
+        attributes: Attributes,
+        gather: &mut Gather,
+        replace: R,
+    ) -> Result<u64, MapError> {
         if let [Segment { phys, len }] = *segments
             && !table.geometry.is_four_of_4k()
             && len == table.geometry.page_bytes()
             && map::page(table, &range, iova.0, phys.0, attributes)
         {
             return Ok(len);
-        }
-        if let Some(bytes) = quick::map_some(table, &range, iova.0, segments, attributes) {
-            return Ok(bytes);
         }
         Mapper::map(table, &range, iova, segments, attributes, gather, replace)
     }

@@ -11,9 +11,8 @@
 #![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
 
 use super::PageTable;
-use super::fill;
+use super::fill::{self, Batch};
 use super::node::Node;
-use super::sg::Limits;
 use super::unmap::Remover;
 use crate::address::{Iova, PhysAddr, Segment};
 use crate::format::{Attributes, Descriptor, LAST};
@@ -128,7 +127,7 @@ pub(super) fn unmap<P: Pool>(
 
 /// Maps a list of single pages that lie in one table and returns their bytes, or does nothing. The
 /// caller has claimed `part`.
-#[inline]
+#[inline(always)]
 pub(super) fn map_some<P: Pool>(
     table: &PageTable<P>,
     part: &core::ops::Range<u64>,
@@ -150,7 +149,11 @@ pub(super) fn map_some<P: Pool>(
     if !right {
         return None;
     }
-    let batch = Limits::new(geometry, part.end).batch(attributes.bits());
+    let batch = Batch {
+        leaf: attributes.bits() | Descriptor::leaf_type(LAST),
+        bad: (PAGE - 1) | !(geometry.output_end() - 1),
+        page: PAGE,
+    };
     let Place { table: at, index, .. } = Place::find(table, iova, true)?;
     // SAFETY: found in a valid entry above the claim.
     let node = unsafe { Node::last_of_4k(table, at) };
