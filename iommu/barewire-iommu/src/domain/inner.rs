@@ -66,8 +66,9 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         self.table.geometry()
     }
 
-    /// Maps `segments`, of `size` bytes together, at `range`, which the allocator gave to this
-    /// call.
+    /// Maps `segments` at `range`, which has their size and which the allocator gave to this call. It is
+    /// looked up and unmapped only through a [`Mapped`] that the caller makes. Returns the number of
+    /// leaves.
     #[inline(always)]
     pub(super) fn map(
         &self,
@@ -75,20 +76,20 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         segments: &[Segment],
         attributes: Attributes,
         gather: &mut Gather,
-    ) -> Result<Mapped, MapError> {
+    ) -> Result<usize, MapError> {
         let (iova, size) = (range.start, range.end.0 - range.start.0);
         let end = self.geometry().input_end();
         if range.end.0 > end {
             return Err(MapError::IovaRange { iova, size, end: Iova(end) });
         }
         // SAFETY: the allocator gave the range to this call only. The range is looked up and
-        // unmapped only through its `Mapped`, which is made below.
+        // unmapped only through its `Mapped`, which is made afterwards.
         let mut part = unsafe { self.table.part_unchecked(range.clone()) };
         part.map_sg_replacing(iova, segments, attributes, gather, |run| self.flush_run(run))?;
         let leaves = leaves(self.geometry(), iova, segments, size);
         self.live.fetch_add(leaves, Relaxed);
         self.counters.two(Kind::Maps, Kind::PagesMapped, size >> self.geometry().page_shift());
-        Ok(Mapped { iova, size, leaves, domain: self.id })
+        Ok(leaves)
     }
 
     pub(super) fn set_contiguous(&mut self) {
@@ -307,12 +308,18 @@ fn piece(geometry: &Geometry, at: u64, end: u64) -> u64 {
 }
 
 /// The approximate number of leaves for `segments`: exact for one segment, pages for several.
+#[inline]
 fn leaves(geometry: &Geometry, iova: Iova, segments: &[Segment], size: u64) -> usize {
-    let mut shift = geometry.page_shift();
     // A range smaller than the smallest block has only pages.
     if size < geometry.span(LAST - 1) {
-        return (size >> shift) as usize;
+        return (size >> geometry.page_shift()) as usize;
     }
+    leaves_of_blocks(geometry, iova, segments, size)
+}
+
+#[inline(never)]
+fn leaves_of_blocks(geometry: &Geometry, iova: Iova, segments: &[Segment], size: u64) -> usize {
+    let mut shift = geometry.page_shift();
     if let [segment] = segments {
         for level in geometry.start_level()..LAST {
             let span = geometry.span(level);

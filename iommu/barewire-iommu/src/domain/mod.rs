@@ -437,12 +437,19 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     ) -> Result<Mapped, DomainMapError> {
         let mut gather = Gather::new();
         match self.inner.map(&range, segments, attributes, &mut gather) {
-            Ok(mapped) => Ok(mapped),
+            Ok(leaves) => Ok(self.mapped(range, leaves)),
             Err(error @ MapError::OutOfMemory(_)) => {
                 self.map_without_memory(range, segments, attributes, error, gather)
             }
             Err(error) => self.give_up(range, gather, error),
         }
+    }
+
+    /// The handle of a range that was mapped, and the only one.
+    #[inline]
+    fn mapped(&self, range: Range<Iova>, leaves: usize) -> Mapped {
+        let size = range.end.0 - range.start.0;
+        Mapped { iova: range.start, size, leaves, domain: self.inner.id }
     }
 
     /// Releases the range of a map that failed.

@@ -144,7 +144,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             };
             if more {
                 match self.inner.map(&range, segments, attributes, &mut gather) {
-                    Ok(mapped) => return Ok(mapped),
+                    Ok(leaves) => return Ok(self.mapped(range, leaves)),
                     Err(again) => error = again,
                 }
             }

@@ -245,6 +245,9 @@ fn round_up(at: u64, step: u64) -> u64 {
 /// The positions where `count` (1 to 64) set bits begin. Doubles: a run of four is two runs of two.
 #[inline]
 fn gaps(free: u64, count: u32) -> u64 {
+    if count == 1 {
+        return free;
+    }
     let mut starts = free;
     let mut have = 1;
     // Shifts by constants: no step waits for the arithmetic of the one before.

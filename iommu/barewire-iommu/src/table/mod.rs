@@ -352,7 +352,7 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// As [`Part::map`].
-    #[inline]
+    #[inline(always)]
     pub fn map_sg_replacing(
         &mut self,
         iova: Iova,
