@@ -9,18 +9,11 @@
 //! 3. Call [`Gather::release`].
 //!
 //! # Safety
-//! - Tables are freed when the caller promises that no walk can reach them.
-//! - The first runs of the list are initialised: their number is changed only in this file, after a run
-//!   was written.
-#![allow(
-    unsafe_code,
-    reason = "whoever says that an invalidation is complete is believed, and the list has room that was not written"
-)]
-
-use core::fmt;
-use core::mem::MaybeUninit;
+//! Tables are freed when the caller promises that no walk can reach them.
+#![allow(unsafe_code, reason = "whoever says that an invalidation is complete is believed")]
 
 use crate::address::Iova;
+use crate::few::Few;
 use crate::pool::{Chain, Pool};
 
 /// A range of IOVAs whose translations were removed together.
@@ -85,18 +78,13 @@ pub(crate) const RUNS: usize = 8;
 /// The runs and tables of one page table that wait for an invalidation.
 ///
 /// Dropping one that is not empty leaks its tables, which is safe.
+#[derive(Debug)]
 #[must_use = "tables in it are leaked unless it is flushed"]
 pub struct Gather {
-    /// The number of runs. More than there is room for: the whole context must be invalidated.
-    len: usize,
+    /// More than there is room for: the whole context must be invalidated.
+    runs: Few<Run, RUNS>,
     tables: Option<Tables>,
-    /// The first `len` are initialised. Most calls have no run or one, so a gather is made and read
-    /// without touching the room for several.
-    list: [MaybeUninit<Run>; RUNS],
 }
-
-/// [`Gather::len`] if the whole context must be invalidated.
-const EVERYTHING: usize = RUNS + 1;
 
 /// Unhooked tables. There may be none.
 #[derive(Debug)]
@@ -109,20 +97,18 @@ impl Gather {
     /// Creates an empty gather.
     #[inline]
     pub const fn new() -> Self {
-        Self { len: 0, tables: None, list: [const { MaybeUninit::uninit() }; RUNS] }
+        Self { runs: Few::new(), tables: None }
     }
 
     /// Whether there is nothing to invalidate and nothing to free.
     pub const fn is_empty(&self) -> bool {
-        self.len == 0 && self.tables() == 0
+        self.runs.is_empty() && self.tables() == 0
     }
 
     /// The runs, unordered. `None` if there were too many: invalidate the whole context.
     #[inline]
     pub fn runs(&self) -> Option<&[Run]> {
-        let list = self.list.get(..self.len)?;
-        // SAFETY: as many are initialised, and both have the same layout.
-        Some(unsafe { &*(core::ptr::from_ref(list) as *const [Run]) })
+        self.runs.get()
     }
 
     /// The number of unhooked tables.
@@ -140,26 +126,11 @@ impl Gather {
         self.add(run.start.0, run.end.0, Kind::of(&run));
     }
 
-    /// Whether no run was recorded yet.
-    #[inline]
-    pub(crate) fn is_unused(&self) -> bool {
-        self.len == 0
-    }
-
     /// [`record`](Self::record), with the run's fields as numbers.
     #[inline]
     pub(crate) fn add(&mut self, start: u64, end: u64, kind: Kind) {
-        self.add_to(self.is_unused(), start, end, kind);
-    }
-
-    /// `add` where the caller knows [`is_unused`](Self::is_unused). If it asks before it loads
-    /// entries, the compiler still knows the answer in a gather just made.
-    #[inline]
-    pub(crate) fn add_to(&mut self, unused: bool, start: u64, end: u64, kind: Kind) {
-        debug_assert_eq!(unused, self.is_unused());
-        if unused {
-            self.list[0].write(kind.run(start, end));
-            self.len = 1;
+        if self.runs.is_empty() {
+            self.runs.push(kind.run(start, end));
         } else {
             self.merge(start, end, kind);
         }
@@ -167,9 +138,7 @@ impl Gather {
 
     #[inline(never)]
     fn merge(&mut self, start: u64, end: u64, kind: Kind) {
-        let Some(list) = self.list.get_mut(..self.len) else { return };
-        // SAFETY: as many are initialised, and both have the same layout.
-        let known = unsafe { &mut *(core::ptr::from_mut(list) as *mut [Run]) };
+        let Some(known) = self.runs.get_mut() else { return };
         // Search the newest run first: a caller that unmaps piece by piece extends that one.
         for known in known.iter_mut().rev() {
             if start <= known.end.0 && known.start.0 <= end && kind == Kind::of(known) {
@@ -178,16 +147,12 @@ impl Gather {
                 return;
             }
         }
-        if let Some(room) = self.list.get_mut(self.len) {
-            room.write(kind.run(start, end));
-        }
-        // One more than there is room for is `EVERYTHING`.
-        self.len += 1;
+        self.runs.push(kind.run(start, end));
     }
 
     /// Discards the runs. The whole context must be invalidated instead.
     pub fn record_everything(&mut self) {
-        self.len = EVERYTHING;
+        self.runs.overflow();
     }
 
     /// Moves the contents out and leaves the gather empty.
@@ -237,7 +202,7 @@ impl Gather {
     /// them has completed, so no walk uses the tables any more.
     #[inline]
     pub unsafe fn release<P: Pool>(&mut self, pool: &P, table_bytes: usize) {
-        self.len = 0;
+        self.runs.clear();
         // Most gathers have none, so its words are not read before that is known.
         if self.tables.is_some()
             && let Some(tables) = self.tables.take()
@@ -246,12 +211,6 @@ impl Gather {
             // SAFETY: promised by the caller.
             unsafe { pool.free_chain(tables.chain, table_bytes) };
         }
-    }
-}
-
-impl fmt::Debug for Gather {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gather").field("runs", &self.runs()).field("tables", &self.tables).finish()
     }
 }
 

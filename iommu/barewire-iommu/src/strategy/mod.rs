@@ -20,19 +20,12 @@
 //! # How it works
 //! [`Strategy::choose`] compares the costs and [`Method::operations`] lists the operations. Both
 //! are pure functions of their arguments. [`costs`] has the costs.
-//!
-//! # Safety
-//! The first operations of a list are initialised: their number is set only in this file.
-
-#![allow(unsafe_code, reason = "the list of operations has room that was not written")]
 
 mod costs;
 
 pub use costs::{Choice, Costs, Prediction};
 
-use core::fmt;
-use core::mem::MaybeUninit;
-
+use crate::few::Few;
 use crate::gather::{RUNS, Run};
 use crate::tlbi::{Tlbi, range_commands};
 
@@ -82,30 +75,17 @@ pub struct Facts {
 }
 
 /// Up to eight operations for one flush.
-#[derive(Clone, Copy)]
-pub struct Operations {
-    len: usize,
-    /// The first `len` are initialised. Most flushes have one operation, which is made without touching
-    /// the room for several.
-    list: [MaybeUninit<Tlbi>; RUNS],
-}
+#[derive(Clone, Copy, Debug)]
+pub struct Operations(Few<Tlbi, RUNS>);
 
 impl Operations {
     /// Everything of the context.
     pub const CONTEXT: Self = Self::one(Tlbi::Context);
 
-    /// No constant, which would be copied with all its unused room.
-    #[inline]
-    const fn none() -> Self {
-        Self { len: 0, list: [const { MaybeUninit::uninit() }; RUNS] }
-    }
-
+    /// Made where it is needed: a constant would be copied with all its unused room.
     #[inline]
     const fn one(operation: Tlbi) -> Self {
-        let mut one = Self::none();
-        one.list[0].write(operation);
-        one.len = 1;
-        one
+        Self(Few::one(operation))
     }
 
     /// The cheapest operation for one run.
@@ -117,14 +97,7 @@ impl Operations {
     /// The list, for [`Invalidate::flush`](crate::Invalidate::flush).
     #[inline]
     pub fn as_slice(&self) -> &[Tlbi] {
-        // SAFETY: as many are initialised, and both have the same layout.
-        unsafe { core::slice::from_raw_parts(self.list.as_ptr().cast(), self.len) }
-    }
-}
-
-impl fmt::Debug for Operations {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Operations").field(&self.as_slice()).finish()
+        self.0.get().unwrap_or_default()
     }
 }
 
@@ -174,7 +147,7 @@ impl Method {
     #[inline]
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
         match (self, runs) {
-            (_, []) => Operations::none(),
+            (_, []) => Operations(Few::new()),
             (_, [run]) => Operations::one(self.operation(run, page_shift)),
             (Self::Context, _) => Operations::one(Tlbi::Context),
             _ => self.several(runs, page_shift),
@@ -186,12 +159,9 @@ impl Method {
         if runs.len() > RUNS {
             return Operations::one(Tlbi::Context);
         }
-        let mut several = Operations::none();
-        for (place, run) in several.list.iter_mut().zip(runs) {
-            place.write(self.operation(run, page_shift));
-        }
-        several.len = runs.len();
-        several
+        let mut list = Few::new();
+        runs.iter().for_each(|run| list.push(self.operation(run, page_shift)));
+        Operations(list)
     }
 
     /// The operation that covers one run.
