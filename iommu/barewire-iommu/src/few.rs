@@ -94,7 +94,7 @@ mod tests {
             few.push(7 + count as u64);
         }
         for _ in 0..3 {
-            assert_eq!((few.get(), few.get_mut(), few.is_empty()), (None, None, false));
+            assert!(few.get().is_none() && few.get_mut().is_none() && !few.is_empty());
             few.push(0);
         }
         few.clear();
