@@ -50,8 +50,7 @@ pub(super) enum Entry<'t, P: Pool> {
 /// The number of entries, or pairs of them, that are cleared together if all of them are valid.
 const TOGETHER: usize = 16;
 
-/// Two entries, the first of which is even: tables are aligned to 64 bytes at least, so a processor's
-/// instruction may read both.
+/// Two entries that one instruction of a processor may read.
 #[repr(C, align(16))]
 struct Pair(u64, u64);
 
@@ -191,8 +190,7 @@ impl<'t, P: Pool> Node<'t, P> {
         let (mut valid, mut left) = (0, entries.end - entries.start);
         // SAFETY: checked.
         let mut tail = unsafe { self.tail(entries.start) };
-        // Blocks are read by pairs, which begin at even entries.
-        if !entries.start.is_multiple_of(2) && left != 0 {
+        if left != 0 && !tail.begins_pair() {
             // SAFETY: there is an entry.
             (valid, tail) = unsafe { tail.clear_some(1) };
             left -= 1;
@@ -442,16 +440,23 @@ impl<P: Pool> Tail<'_, P> {
         }
     }
 
+    /// Whether a [`Pair`] may begin here. A table's address in this address space need not be aligned
+    /// like its physical address.
+    #[inline]
+    fn begins_pair(&self) -> bool {
+        !P::DIRECT || self.place.cast::<Pair>().is_aligned()
+    }
+
     /// What `look` returns for entries `2 * n` and `2 * n + 1`.
     ///
     /// # Safety
-    /// As for `look`, for both. The first entry is even.
+    /// As for `look`, for both, and [`begins_pair`](Self::begins_pair).
     #[inline]
     unsafe fn look_at_pair(&self, n: usize) -> (u64, u64) {
         if P::DIRECT {
             // SAFETY: both entries are within the table.
             let place = unsafe { self.place.cast::<Pair>().add(n) };
-            // SAFETY: as for `look`, and aligned since the table and the index are.
+            // SAFETY: as for `look`, and aligned because the tail is.
             let Pair(first, second) = unsafe { place.read() };
             (first, second)
         } else {
@@ -468,6 +473,7 @@ impl<P: Pool> Tail<'_, P> {
     /// As for `look_at_pair`, for each of them.
     #[inline]
     unsafe fn clear_block<const PAIRS: usize>(self) -> (usize, Self) {
+        debug_assert!(self.begins_pair(), "an aligned pair");
         let all = (0..PAIRS).fold((u64::MAX, u64::MAX), |all, n| {
             // SAFETY: promised by the caller.
             let pair = unsafe { self.look_at_pair(n) };
