@@ -193,6 +193,8 @@ fn each_tracers_text_is_the_same_message() {
     let perf = read(&like_perf(PUMPED));
     assert_eq!((&perf.messages[0], perf.tick_ns), (&message, 1));
     assert_eq!(only(&PUMPED.replace(" d..2. ", "   ")), message);
+    let headed = format!("version = 7\nCPU 2 is empty\ncpus=4\n{PUMPED}");
+    assert_eq!(only(&headed), message);
     // Processor after processor, as per_cpu/*/trace one after the other.
     let (ones, zeros): (Vec<_>, Vec<_>) = PUMPED.lines().partition(|line| line.contains("[001]"));
     let apart = [ones, zeros].concat().join("\n");

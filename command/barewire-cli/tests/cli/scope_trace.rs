@@ -44,8 +44,12 @@ fn a_trace_is_told_from_a_capture_and_has_the_times_of_its_events() {
         assert!(table.contains(part), "{part:?} is not in {table}");
     }
     let all = run(&["scope", &path, "--messages", "--json"]).ok().text();
-    let all: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!((all.len(), &all[1]["submit_ns"], &all[1]["tx"]), (3, &json!(1_000_030_000), &json!(["03"])));
+    let all: Vec<Value> =
+        all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(
+        (all.len(), &all[1]["submit_ns"], &all[1]["tx"]),
+        (3, &json!(1_000_030_000), &json!(["03"]))
+    );
     let kind = &all[2]["kinds"][0];
     assert_eq!(kind["done_to_submit_ns"], json!({"count": 1, "p50": 4e3, "p99": 4e3, "max": 4e3}));
     assert_eq!((&kind["done_to_waiter_ns"], &all[2]["meaning"]), (&Value::Null, &json!([])));
@@ -64,7 +68,8 @@ fn a_capture_and_its_trace_are_one() {
     fs::write(&path, traced(&SENT)).expect("written");
     let both = ["scope", &example, "--trace", &path];
     let all = run(&[&both[..], &["--messages", "--json"]].concat()).ok().text();
-    let all: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let all: Vec<Value> =
+        all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
     let clock = &all[3]["clock"];
     let (offset, residual) = (number(&clock["offset_ns"]), number(&clock["residual_ns"]));
@@ -82,12 +87,18 @@ fn a_capture_and_its_trace_are_one() {
     }
     assert_eq!((&all[0]["gap_ns"], number(&all[1]["gap_ns"])), (&Value::Null, 1_037.0));
     let table = run(&both).ok().text();
-    for part in ["joined with", "  spi0.0 is cs0\n", "\nWhat it means\n  cs0  clock-after-word (likely)"] {
+    for part in
+        ["joined with", "  spi0.0 is cs0\n", "\nWhat it means\n  cs0  clock-after-word (likely)"]
+    {
         assert!(table.contains(part), "{part:?} is not in {table}");
     }
     let csv = run(&[&both[..], &["--messages", "--csv"]].concat()).ok().text();
-    assert!(csv.lines().nth(1).is_some_and(|line| line.starts_with("0,spi0.0,cs0,3,889,")), "{csv}");
-    fs::write(&path, traced(&SENT).replace("len=3", "len=4").replace("3/3", "4/4")).expect("written");
+    assert!(
+        csv.lines().nth(1).is_some_and(|line| line.starts_with("0,spi0.0,cs0,3,889,")),
+        "{csv}"
+    );
+    fs::write(&path, traced(&SENT).replace("len=3", "len=4").replace("3/3", "4/4"))
+        .expect("written");
     run(&both).fails(1, "the wire has messages of 3 bytes, the trace selections of 4 bytes");
     run(&["scope", &path, "--trace", &path]).fails(1, "a kernel's trace");
     run(&["scope", &example, "--trace", &example]).fails(1, "no kernel's trace");
