@@ -211,7 +211,7 @@ mod tests {
         // Pauses at any place, as interrupts of others make them.
         let any = |nth: u64| {
             let gaps = (0..64)
-                .map(|gap| if (gap * gap + 3 * nth) % 11 == 0 { 2_000 } else { 50 })
+                .map(|gap| if (gap * gap + 3 * nth).is_multiple_of(11) { 2_000 } else { 50 })
                 .collect();
             message(gaps, 50_000)
         };
