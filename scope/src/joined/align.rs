@@ -98,32 +98,30 @@ impl Sides<'_> {
             .filter(|(_, likes)| !likes.is_empty())
             .collect();
         anchors.sort_by_key(|(_, likes)| likes.len());
-        // The two best of different offsets. Ways that share a pair are one, though they begin at different ones.
-        let mut best: [((usize, usize), Way); 2] = Default::default();
+        // The best way so far, and of the others where they begin and how many pairs they have.
+        let mut best = ((0, 0), Way::default());
+        let mut others: Vec<((usize, usize), usize)> = Vec::new();
         let pairs = anchors
             .iter()
             .take(ANCHORS)
             .flat_map(|(nth, likes)| likes.iter().map(|&wired| (wired, *nth)));
         for pair in pairs.take(PAIRS_TRIED_MAX) {
-            let has = |way: &Way| way.pairs.binary_search(&pair).is_ok();
-            if best.iter().any(|(_, way)| has(way)) {
+            if best.1.pairs.binary_search(&pair).is_ok() {
                 continue;
             }
-            let way = self.follow(pair, STEPS_TRIED);
-            let is_shared =
-                |other: &Way| way.pairs.iter().any(|pair| other.pairs.binary_search(pair).is_ok());
-            let place = usize::from(!is_shared(&best[0].1));
-            if way.pairs.len() > best[place].1.pairs.len() {
-                best[place] = (pair, way);
+            let mut way = (pair, self.follow(pair, STEPS_TRIED));
+            if way.1.pairs.len() > best.1.pairs.len() {
+                std::mem::swap(&mut best, &mut way);
             }
-            if best[1].1.pairs.len() > best[0].1.pairs.len() {
-                best.swap(0, 1);
-            }
+            others.push((way.0, way.1.pairs.len()));
         }
-        let [(anchor, first), (_, second)] = best;
-        let tried = [first, second].map(|way| way.pairs.len());
-        let whole = if tried[0] == 0 { Way::default() } else { self.follow(anchor, usize::MAX) };
-        Found { is_alike: tried[1] * 2 > tried[0], second: tried[1], way: whole }
+        let tried = best.1.pairs.len();
+        let way = if tried == 0 { best.1 } else { self.follow(best.0, usize::MAX) };
+        // One that begins within the best way, followed whole, is of the same offset.
+        let is_other = |anchor: &(usize, usize)| way.pairs.binary_search(anchor).is_err();
+        let others = others.iter().filter(|(anchor, _)| is_other(anchor));
+        let second = others.map(|(_, pairs)| *pairs).max().unwrap_or(0);
+        Found { is_alike: second * 2 > tried, second, way }
     }
 
     /// The pairs before and behind `anchor`, which is one.

@@ -225,6 +225,14 @@ fn no_message_is_joined_with_another() {
     assert!(joined_count >= 20, "{joined_count}");
 }
 
+/// Longer than a way is followed while others are tried.
+#[test]
+fn a_long_traffic_is_one() {
+    let sent = traffic(Traffic { count: 2_600, alike: false });
+    let long = joined(&captured(&sent, 0.0), &traced(&sent[7..], true)).expect("most are common");
+    assert_eq!((long.pairs, long.notes.len()), (2_593, 0));
+}
+
 #[test]
 fn what_cannot_be_aligned_says_why() {
     let sent = traffic(Traffic { count: 40, alike: false });
