@@ -15,9 +15,9 @@ use super::{Selection, Wired};
 const TRIED_MAX: usize = 256;
 /// Of these, those with the fewest likes are tried, with so many pairs in all.
 const ANCHORS: usize = 32;
-const PAIRS_TRIED_MAX: usize = 2_048;
+const PAIRS_TRIED_MAX: usize = 8_192;
 /// How far a way is followed while it is compared with others, and in which it may be wrong at first.
-const STEPS_TRIED: usize = 4_096;
+const STEPS_TRIED: usize = 1_024;
 const ALONE_AT_FIRST: usize = 16;
 
 /// Both sides, and what makes two a pair.
@@ -37,10 +37,19 @@ pub(super) struct Sides<'s> {
 pub(super) struct Way {
     /// Places on the wire and in the trace.
     pub(super) pairs: Vec<(usize, usize)>,
-    /// Messages on the wire, between those of pairs, that have none.
+    /// Messages on the wire without a pair, while the trace has more too.
     pub(super) wired_alone: usize,
-    /// The same of the trace.
+    /// Selections of the trace without one, while the wire has more too.
     pub(super) traced_alone: usize,
+}
+
+/// The best way.
+pub(super) struct Found {
+    pub(super) way: Way,
+    /// The most pairs of a way at another offset, as far as it was followed.
+    pub(super) second: usize,
+    /// These are more than half as many as the best way's, as far as that was followed.
+    pub(super) is_alike: bool,
 }
 
 impl Sides<'_> {
@@ -63,8 +72,8 @@ impl Sides<'_> {
             && (!self.by_bytes || selection.agrees(wired))
     }
 
-    /// The way with the most pairs, and the most pairs of another.
-    pub(super) fn best(&self) -> (Way, usize) {
+    /// The way with the most pairs, and whether another one is as good.
+    pub(super) fn best(&self) -> Found {
         let mut of_len: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (nth, wired) in self.wired.iter().enumerate() {
             of_len.entry(wired.bytes).or_default().push(nth);
@@ -89,25 +98,30 @@ impl Sides<'_> {
             .filter(|(_, likes)| !likes.is_empty())
             .collect();
         anchors.sort_by_key(|(_, likes)| likes.len());
-        let mut ways: Vec<((usize, usize), Way)> = Vec::new();
+        // The best way so far, and of the others where they begin and how many pairs they have.
+        let mut best = ((0, 0), Way::default());
+        let mut others: Vec<((usize, usize), usize)> = Vec::new();
         let pairs = anchors
             .iter()
             .take(ANCHORS)
             .flat_map(|(nth, likes)| likes.iter().map(|&wired| (wired, *nth)));
         for pair in pairs.take(PAIRS_TRIED_MAX) {
-            if ways.iter().any(|(_, way)| way.pairs.binary_search(&pair).is_ok()) {
+            if best.1.pairs.binary_search(&pair).is_ok() {
                 continue;
             }
-            ways.push((pair, self.follow(pair, STEPS_TRIED)));
+            let mut way = (pair, self.follow(pair, STEPS_TRIED));
+            if way.1.pairs.len() > best.1.pairs.len() {
+                std::mem::swap(&mut best, &mut way);
+            }
+            others.push((way.0, way.1.pairs.len()));
         }
-        ways.sort_by_key(|(_, way)| std::cmp::Reverse(way.pairs.len()));
-        let Some((anchor, first)) = ways.first() else { return (Way::default(), 0) };
-        // Ways of one offset are one, though they begin at different pairs.
-        let is_other = |way: &&((usize, usize), Way)| {
-            way.1.pairs.iter().all(|pair| first.pairs.binary_search(pair).is_err())
-        };
-        let second = ways.iter().find(is_other).map_or(0, |(_, way)| way.pairs.len());
-        (self.follow(*anchor, usize::MAX), second)
+        let tried = best.1.pairs.len();
+        let way = if tried == 0 { best.1 } else { self.follow(best.0, usize::MAX) };
+        // One that begins within the best way, followed whole, is of the same offset.
+        let is_other = |anchor: &(usize, usize)| way.pairs.binary_search(anchor).is_err();
+        let others = others.iter().filter(|(anchor, _)| is_other(anchor));
+        let second = others.map(|(_, pairs)| *pairs).max().unwrap_or(0);
+        Found { is_alike: second * 2 > tried, second, way }
     }
 
     /// The pairs before and behind `anchor`, which is one.
@@ -128,8 +142,6 @@ impl Sides<'_> {
         let (mut low_ns, mut high_ns, mut at_ns) = (low.1, high.1, high.0);
         let (mut wired, mut traced) = (next(anchor.0), next(anchor.1));
         let mut way = Way::default();
-        // Those alone since the last pair: behind the last one they count for nothing.
-        let mut alone = (0, 0);
         for _ in 0..steps {
             let (Some(w), Some(t)) = (wired, traced) else { break };
             if w >= self.wired.len() || t >= self.selections.len() {
@@ -145,23 +157,19 @@ impl Sides<'_> {
             if at_once && least <= most && self.is_like(w, t) {
                 way.pairs.push((w, t));
                 (low_ns, high_ns, at_ns) = (least, most, high.0);
-                way.wired_alone += std::mem::take(&mut alone.0);
-                way.traced_alone += std::mem::take(&mut alone.1);
                 (wired, traced) = (next(w), next(t));
                 continue;
             }
             // The one that comes first, by the times, is alone.
             if at_once || is_wired_first == ahead {
                 wired = next(w);
-                alone.0 += 1;
+                way.wired_alone += 1;
             }
             if at_once || is_traced_first == ahead {
                 traced = next(t);
-                alone.1 += 1;
+                way.traced_alone += 1;
             }
-            if alone.0 + alone.1 + way.wired_alone + way.traced_alone
-                > ALONE_AT_FIRST + 8 * way.pairs.len()
-            {
+            if way.wired_alone + way.traced_alone > ALONE_AT_FIRST + 8 * way.pairs.len() {
                 break;
             }
         }

@@ -19,7 +19,7 @@ use crate::capture::Tick;
 use crate::decode::{self, Wires};
 use crate::trace::{Mark, Message, Trace};
 
-use align::{Sides, Way};
+use align::{Found, Sides, Way};
 pub use clock::Clock;
 
 /// Bytes of a message on the wire that are kept for the comparison.
@@ -184,9 +184,9 @@ pub struct Joined {
     pub shares: Vec<Shares>,
     /// Pairs.
     pub pairs: usize,
-    /// Messages on the wire between the first pair and the last that have no pair.
+    /// Messages on the wire without a pair, in the time that both have.
     pub wired_alone: usize,
-    /// Selections of the trace there that have none.
+    /// Selections of the trace without one, in that time.
     pub traced_alone: usize,
     /// The chip select of each device.
     pub selects: BTreeMap<String, Option<usize>>,
@@ -225,10 +225,10 @@ pub fn join(wired: &[Wired], wire_tick: Tick, trace: &Trace) -> Result<Joined, S
         .iter()
         .any(|one| one.data.iter().any(|(_, tx, rx)| !(tx.is_empty() && rx.is_empty())));
     let mut found = sides.best();
-    if has_bytes && found.0.pairs.len() * 2 < all {
+    if has_bytes && found.way.pairs.len() * 2 < all {
         sides.by_bytes = false;
         let by_lengths = sides.best();
-        if by_lengths.0.pairs.len() > 2 * found.0.pairs.len() {
+        if by_lengths.way.pairs.len() > 2 * found.way.pairs.len() {
             found = by_lengths;
             notes.push(
                 "bytes of the trace are not those on the wire: aligned by lengths and times alone"
@@ -240,8 +240,8 @@ pub fn join(wired: &[Wired], wire_tick: Tick, trace: &Trace) -> Result<Joined, S
     } else if !has_bytes {
         notes.push("the trace has no bytes: aligned by lengths and times alone".into());
     }
-    let (mut way, second) = found;
-    check(&way, second, &sides, &mut notes)?;
+    check(&found, &sides, &mut notes)?;
+    let mut way = found.way;
     // Which chip select is whose is known now: what is paired across is not.
     let mut votes: BTreeMap<(&str, Option<usize>), usize> = BTreeMap::new();
     for &(w, t) in &way.pairs {
@@ -273,12 +273,8 @@ pub fn join(wired: &[Wired], wire_tick: Tick, trace: &Trace) -> Result<Joined, S
 }
 
 /// Whether the way is the only one that the two sides allow.
-fn check(
-    way: &Way,
-    second: usize,
-    sides: &Sides<'_>,
-    notes: &mut Vec<String>,
-) -> Result<(), String> {
+fn check(found: &Found, sides: &Sides<'_>, notes: &mut Vec<String>) -> Result<(), String> {
+    let Found { way, second, is_alike } = found;
     let (pairs, wired, traced) = (way.pairs.len(), sides.wired.len(), sides.selections.len());
     let of = format!("{wired} messages on the wire and {traced} selections in the trace");
     if pairs == 0 {
@@ -296,19 +292,19 @@ fn check(
             "none of {of} are the same: the wire has messages of {wire} bytes, the trace selections of {trace} bytes"
         ));
     }
-    if pairs * 2 <= way.wired_alone.min(way.traced_alone) || pairs == 1 && wired.min(traced) > 3 {
+    if pairs <= way.wired_alone.min(way.traced_alone) || pairs == 1 && wired.min(traced) > 3 {
         return Err(format!(
             "of {of} only {pairs} are the same in their order: are they of the same traffic, and does the trace have all its events?"
         ));
     }
     let is_whole = pairs == wired && pairs == traced;
-    if second * 2 > pairs && !is_whole {
+    if *is_alike && !is_whole {
         return Err(format!(
             "of {of} {pairs} are the same, but {second} are at another offset too: the messages are too much alike; record from before \
              the first message on, or with bytes that differ"
         ));
     }
-    if second * 2 > pairs {
+    if *is_alike {
         notes.push(format!(
             "the messages are alike and evenly spaced ({second} of {pairs} fit at another offset): taken as the same from first to last"
         ));

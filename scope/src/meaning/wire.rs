@@ -30,6 +30,7 @@ struct Signs {
     long: u64,
     /// A clock, in ticks.
     clock: Counts,
+    /// The least pause of each message.
     gap: Counts,
     /// Words from one pause that sticks out to the next of the message.
     intervals: BTreeMap<u64, u64>,
@@ -81,10 +82,10 @@ impl Signs {
     fn gaps(&mut self, gaps: &[u64], clock: f64) {
         self.clock.add(clock.round() as u64);
         let least = gaps.iter().copied().min().unwrap_or(0) as f64;
+        self.gap.add(least as u64);
         let mut since = None;
         for (nth, &gap) in (1_u64..).zip(gaps) {
             self.gaps += 1;
-            self.gap.add(gap);
             let pause = gap as f64 - clock / 2.0;
             self.one_clock += u64::from((pause - clock).abs() <= (0.15 * clock).max(1.0));
             self.long += u64::from(pause > 2.0 * clock);
@@ -123,7 +124,7 @@ impl Signs {
                 "pause-after-word",
                 Sure::Possible,
                 "each word is moved by itself: by a driver without a FIFO, an interrupt a word, or word_delay".into(),
-                format!("{} of {gaps} gaps are longer than two clocks, {} at p50", self.long, us(gap)),
+                format!("{} of {gaps} gaps are longer than two clocks; the least of a message is {} at p50", self.long, us(gap)),
             );
         }
         let (seen, most) = (
@@ -210,7 +211,7 @@ mod tests {
         // Pauses at any place, as interrupts of others make them.
         let any = |nth: u64| {
             let gaps = (0..64)
-                .map(|gap| if (gap * gap + 3 * nth) % 11 == 0 { 2_000 } else { 50 })
+                .map(|gap| if (gap * gap + 3 * nth).is_multiple_of(11) { 2_000 } else { 50 })
                 .collect();
             message(gaps, 50_000)
         };

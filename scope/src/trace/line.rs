@@ -119,7 +119,12 @@ impl fmt::Display for LineError {
 pub fn parse(line: &str) -> Result<TraceLine<'_>, LineError> {
     let other = |event| Ok(TraceLine { time_ns: 0, tick_ns: 1, cpu: None, task: None, event });
     let first = line.split_ascii_whitespace().next();
-    if first.is_none_or(|word| word.starts_with('#') || word.starts_with("cpus=")) {
+    // trace-cmd's beginning has other lines too: `version = 7`, `CPU 1 is empty`.
+    let is_head =
+        |word: &str| word.starts_with('#') || word.starts_with("cpus=") || word == "version";
+    if first.is_none_or(is_head)
+        || line.starts_with("CPU ") && line.trim_end().ends_with("is empty")
+    {
         return other(Event::Other);
     }
     if let Some(rest) = line.trim_start().strip_prefix("CPU:")

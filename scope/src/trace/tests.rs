@@ -193,6 +193,8 @@ fn each_tracers_text_is_the_same_message() {
     let perf = read(&like_perf(PUMPED));
     assert_eq!((&perf.messages[0], perf.tick_ns), (&message, 1));
     assert_eq!(only(&PUMPED.replace(" d..2. ", "   ")), message);
+    let headed = format!("version = 7\nCPU 2 is empty\ncpus=4\n{PUMPED}");
+    assert_eq!(only(&headed), message);
     // Processor after processor, as per_cpu/*/trace one after the other.
     let (ones, zeros): (Vec<_>, Vec<_>) = PUMPED.lines().partition(|line| line.contains("[001]"));
     let apart = [ones, zeros].concat().join("\n");
@@ -222,6 +224,16 @@ fn what_cannot_be_known_is_no_message() {
             }
         }
     }
+    // Without both lines of a transfer, the others do not add up to what the end says.
+    let short: String = MADE
+        .lines()
+        .filter(|line| !line.contains("000: spi:spi_transfer_") || line.contains("t1"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(
+        (read(MADE).messages.len(), read(&short).messages.len(), read(&short).incomplete),
+        (3, 2, 1)
+    );
     // A clock that counts cycles.
     let cycles = PUMPED.replace("5.0000", "50000");
     assert_eq!(read(&cycles).messages.len(), 0);

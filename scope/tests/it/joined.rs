@@ -205,6 +205,35 @@ fn messages_that_one_side_lacks_are_alone() {
 }
 
 #[test]
+fn no_message_is_joined_with_another() {
+    let sent = traffic(Traffic { count: 80, alike: false });
+    let wired = captured(&sent, 40.0);
+    let mut joined_count = 0;
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let keep = 3 + seed / 10 * 2;
+        let [on_wire, in_trace] = [(); 2]
+            .map(|()| (0..sent.len()).filter(|_| random.below(10) < keep).collect::<Vec<_>>());
+        let wired: Vec<Wired> = on_wire.iter().map(|&nth| wired[nth].clone()).collect();
+        let kept: Vec<Sent> = in_trace.iter().map(|&nth| sent[nth].clone()).collect();
+        let Ok(joined) = joined(&wired, &traced(&kept, seed % 2 == 0)) else { continue };
+        joined_count += 1;
+        for shares in &joined.shares {
+            assert_eq!(on_wire[shares.wired[0]], in_trace[shares.message], "seed {seed}");
+        }
+    }
+    assert!(joined_count >= 20, "{joined_count}");
+}
+
+/// Longer than a way is followed while others are tried.
+#[test]
+fn a_long_traffic_is_one() {
+    let sent = traffic(Traffic { count: 2_600, alike: false });
+    let long = joined(&captured(&sent, 0.0), &traced(&sent[7..], true)).expect("most are common");
+    assert_eq!((long.pairs, long.notes.len()), (2_593, 0));
+}
+
+#[test]
 fn what_cannot_be_aligned_says_why() {
     let sent = traffic(Traffic { count: 40, alike: false });
     let wired = captured(&sent, 0.0);

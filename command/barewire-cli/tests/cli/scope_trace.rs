@@ -66,6 +66,8 @@ fn a_capture_and_its_trace_are_one() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = text(&dir.path().join("trace.txt"));
     fs::write(&path, traced(&SENT)).expect("written");
+    let of_page = example.replace("adc.vcd", "adc-trace.txt");
+    assert_eq!(fs::read_to_string(of_page).expect("an example"), traced(&SENT));
     let both = ["scope", &example, "--trace", &path];
     let all = run(&[&both[..], &["--messages", "--json"]].concat()).ok().text();
     let all: Vec<Value> =
@@ -97,7 +99,7 @@ fn a_capture_and_its_trace_are_one() {
         csv.lines().nth(1).is_some_and(|line| line.starts_with("0,spi0.0,cs0,3,889,")),
         "{csv}"
     );
-    fs::write(&path, traced(&SENT).replace("len=3", "len=4").replace("3/3", "4/4"))
+    fs::write(&path, traced(&SENT).replace("len=3", "len=4").replace("4/3", "4/4"))
         .expect("written");
     run(&both).fails(1, "the wire has messages of 3 bytes, the trace selections of 4 bytes");
     run(&["scope", &path, "--trace", &path]).fails(1, "a kernel's trace");

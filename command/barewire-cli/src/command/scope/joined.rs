@@ -233,7 +233,7 @@ impl Report {
         notes.extend(traced::notes(trace));
         if joined.wired_alone + joined.traced_alone > 0 {
             notes.push(format!(
-                "{} messages of the capture and {} selections of the trace, between those that are joined, have no other side",
+                "{} messages of the capture and {} selections of the trace, in the time that both have, are without the other side",
                 joined.wired_alone, joined.traced_alone
             ));
         }
