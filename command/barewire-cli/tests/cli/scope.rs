@@ -228,7 +228,7 @@ fn a_slower_clock_is_found_and_nothing_else() {
     assert!(same.ends_with("no difference seen in 6 figures\n"), "{same}");
     let few = run(&["diff", &three, &fast, "--chip", "mcp3008"]).ok().text();
     assert!(
-        few.contains("single-ended 0: 1 and 17 messages, too few to tell, of 9 needed"),
+        few.contains("single-ended 0: 1 and 17 messages, too few to tell, of 8 needed"),
         "{few}"
     );
     assert!(
