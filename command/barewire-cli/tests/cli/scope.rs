@@ -216,7 +216,7 @@ fn a_slower_clock_is_found_with_its_size() {
         clock["found"] == "changed" && low < Some(-1_571_429.0) && high > Some(-1_571_429.0),
         "{clock}"
     );
-    // By hand, from `--messages`: of 16 pauses ten are 592 ns before, and nine are 601 ns after.
+    // By hand, from `--messages`: of 16 pauses ten are 592 ns before, and ten are 601 ns after.
     assert_eq!(found("cs_inactive_ns")["difference"], 9.0);
     assert_eq!((&report["changed"], &report["intervals"]), (&json!(6), &json!(6)));
     let table = run(&diff).ok().text();
