@@ -4,6 +4,7 @@
 //! capture once more and keeps the changes around the messages that are to be drawn.
 
 mod gather;
+pub mod perfetto;
 mod text;
 
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::decode::{Message, Wires};
 use crate::error::ScopeError;
 use crate::glitch::Filter;
 use crate::kinds::{Kind, plain};
-use crate::scope::Options;
+use crate::scope::{Options, Summary};
 pub use gather::{FIRST, Gathered, Kept, POINTS, Point, SLOWEST, SPACED};
 pub use text::{Paper, draw};
 
@@ -85,6 +86,12 @@ pub fn kind_of(
     }
     let of = |first| place(&plain(length.0, length.1, first, word_bits));
     of(first).or_else(|| of(None))
+}
+
+/// A message that lasts from the capture's beginning to its end: [`Waves`] of it have all changes.
+#[must_use]
+pub fn all(summary: &Summary) -> Message {
+    Message { end: summary.duration, ..Message::default() }
 }
 
 /// The changes around messages, in the making.

@@ -210,7 +210,7 @@ impl Sheet<'_> {
             let (begin, end) = (self.column(begin), self.column(end));
             // A word of which a strip has a part is written there if its middle is in it.
             let hex: Vec<char> = format!("{word:0digits$x}").chars().collect();
-            let middle = ((begin + end + 1) / 2).saturating_sub(digits / 2);
+            let middle = (begin + end).div_ceil(2).saturating_sub(digits / 2);
             if end + 1 < begin + digits || middle < first || middle + digits > first + count {
                 continue;
             }

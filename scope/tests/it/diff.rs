@@ -60,15 +60,18 @@ fn equal_distributions_do_not_differ() {
 #[test]
 fn a_shift_is_found_with_its_size() {
     let mut random = Random(7);
-    // Of medians that scatter by some 50 ns a shift of 480 ns is found always; its size is in the interval.
+    // Of medians that scatter by some 50 ns a shift of 480 ns is found always; its size is nearly always in the interval.
+    let mut missed = 0;
     for seed in 0..100 {
         let diff =
             compare([side(&mut random, 300, 0.0), side(&mut random, 300, 480.0)], How::USUAL);
         let figures = &diff.pairs[0].figures;
         assert!(figures[4].is_changed(), "{seed}: {figures:?}");
         let Found::Changed([low, high]) = figures[4].found else { unreachable!("it changed") };
-        assert!(low <= 480.0 && 480.0 <= high && high - low < 800.0, "{seed}: {low} {high}");
+        assert!(high - low < 600.0, "{seed}: {low} {high}");
+        missed += usize::from(low > 480.0 || high < 480.0);
     }
+    assert!(missed <= 5, "{missed} of 100 intervals do not hold the shift");
     // And one of the same size in the tail, where the median stays.
     let tail = |value| {
         let mut values = vec![(1_000.0, 3_900), (value, 100)];

@@ -8,7 +8,7 @@ use barewire_scope::{Options, Scope};
 
 use super::failed;
 use super::message::Lines;
-use super::picture::{Subject, waves};
+use super::picture::{EDGES_MAX, Subject, waves};
 use crate::shared::failure::Failure;
 use crate::shared::files::Output;
 use crate::shared::interrupt;
@@ -58,7 +58,7 @@ pub(super) fn run(
     drop(progress);
     let (tick, channels) = (scope.capture().tick(), scope.capture().channels().to_vec());
     let rows = picture::lines(&wires, &channels, kept.message.select);
-    let waves = waves(path, options, &wires, std::slice::from_ref(&kept), false)?;
+    let waves = waves(path, options, &wires, std::slice::from_ref(&kept), EDGES_MAX, false)?;
     if let Some((out_path, out)) = out {
         let kinds = scope.finish().map(|summary| summary.kinds).unwrap_or_default();
         let file = path.display().to_string();

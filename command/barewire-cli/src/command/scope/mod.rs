@@ -17,7 +17,6 @@ use barewire_scope::chip::{Chip, Told};
 use barewire_scope::decode::{Message, Wires};
 use barewire_scope::find::Hints;
 use barewire_scope::meaning::WireSigns;
-use barewire_scope::picture::Gathered;
 use barewire_scope::{Options, Scope, ScopeError};
 
 use crate::shared::failure::Failure;
@@ -26,7 +25,7 @@ use crate::shared::output;
 use crate::shared::progress::{BYTES, Progress};
 use crate::shared::text::{near, number};
 use message::Lines;
-use picture::{Content, Subject};
+use picture::{Subject, Whole};
 use report::Report;
 pub(crate) use report::title;
 
@@ -59,7 +58,8 @@ pub(crate) struct Args {
     /// Draw the message of that number, from 0, as --messages --json counts, in place of the table
     #[arg(long, value_name = "N", conflicts_with_all = ["messages", "json", "csv", "trace"])]
     draw: Option<u64>,
-    /// Write a page of waveforms, timeline and histograms (.html), or with --draw the message's drawing (.svg)
+    /// Write a page of waveforms, timeline and histograms (.html), a trace for Perfetto (.pftrace), or with --draw the
+    /// message's drawing (.svg)
     #[arg(short, long, value_name = "FILE", conflicts_with = "trace")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -229,12 +229,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let options = args.reading.options();
     let begin = |out| picture::begin(out, &args.file, args.json, args.draw.is_some());
-    let mut out = args.out.as_deref().map(begin).transpose()?;
+    let out = args.out.as_deref().map(begin).transpose()?;
     if let Some(nth) = args.draw {
         return draw::run(&args.file, &options, nth, args.out.as_deref().zip(out));
     }
-    let mut gathered = Gathered::new();
     let mut scope = Scope::open(&args.file, options.clone()).map_err(failed)?;
+    let mut whole = args
+        .out
+        .as_deref()
+        .zip(out)
+        .map(|(path, out)| (path, Whole::new(out, path, &args.file, scope.capture())));
     let progress =
         Progress::with_template("reading", scope.capture().file_bytes(), args.json, BYTES);
     let mut lines = args.messages.then(|| Lines::new(args.json, args.csv, scope.capture()));
@@ -246,12 +250,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             if let Some(lines) = &mut lines {
                 lines.add(wires, message, told);
             }
-            if out.is_some() {
-                gathered.add(message, told);
+            if let Some((_, whole)) = &mut whole {
+                whole.add(wires, message, told);
             }
         });
         if let Some(lines) = &mut lines {
             lines.write(PIECE_BYTES)?;
+        }
+        if let Some((_, whole)) = &mut whole {
+            whole.write()?;
         }
         if !more.map_err(failed)? {
             break;
@@ -266,7 +273,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(lines) = &mut lines {
         lines.write(0)?;
     }
-    let (read, whole) = (scope.capture().read_bytes(), scope.capture().file_bytes());
+    let (read, bytes) = (scope.capture().read_bytes(), scope.capture().file_bytes());
     let capture = scope.capture();
     let (tick, format, channels) = (capture.tick(), capture.format(), capture.channels().to_vec());
     let summary = scope.finish();
@@ -282,29 +289,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     if stopped {
         return Err(Failure::Interrupted(format!(
-            "stopped as asked, after {read} of {whole} bytes"
+            "stopped as asked, after {read} of {bytes} bytes"
         )));
     }
-    let (Some(out), Some(path)) = (out.take(), args.out.as_deref()) else { return Ok(()) };
-    let (Some(summary), Some(report)) = (&summary, &report) else { return Ok(()) };
-    let kept = gathered.messages();
-    let waves = picture::waves(&args.file, &options, &summary.wires, &kept, args.json)?;
-    let subject = Subject {
-        file: args.file.display().to_string(),
-        tick,
-        channels: &channels,
-        wires: &summary.wires,
+    let (Some((path, whole)), Some(summary), Some(report)) = (whole, &summary, &report) else {
+        return Ok(());
     };
+    let file = args.file.display().to_string();
+    let subject = Subject { file, tick, channels: &channels, wires: &summary.wires };
     let table = report.to_string();
-    let page = picture::page(&Content {
-        subject,
-        summary,
-        gathered: &gathered,
-        kept: &kept,
-        waves: &waves,
-        table: &table,
-    })?;
-    picture::end(out, path, &page)
+    whole.finish((path, &args.file), &options, (subject, summary, &table), args.json)
 }
 
 #[cfg(test)]

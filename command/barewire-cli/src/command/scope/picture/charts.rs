@@ -33,8 +33,12 @@ pub(super) fn timeline(content: &Content<'_>) -> String {
         .iter()
         .map(|point| lasted(point.ticks()))
         .fold((f64::MAX, 0.0), |(least, most), ns| (ns.min(least), ns.max(most)));
-    // Equal ones in the middle of the chart.
-    let y = Scale::logarithmic([least.min(most) * 0.8, most * 1.25], [220.0, 28.0]);
+    let range = [least.min(most) * 0.8, most * 1.25];
+    // Within a decade the logarithm has too few ticks.
+    let y = match most > 10.0 * least {
+        true => Scale::logarithmic(range, [220.0, 28.0]),
+        false => Scale::linear(range, [220.0, 28.0]),
+    };
     let x = Scale::linear([0.0, tick.ns(summary.duration)], [LEFT, WIDTH - 12.0]);
     axes(&mut svg, x, y, [28.0, 220.0]);
     for point in points {

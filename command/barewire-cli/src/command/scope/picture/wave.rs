@@ -34,7 +34,7 @@ fn drawing(subject: &Subject<'_>, wave: &Wave, name: &str) -> (Svg, f64) {
         14.0 + lines.iter().map(|line| width_of(&line.name, 11.0)).fold(30.0, f64::max).min(160.0);
     let ns = |at: u64| ns_from(subject.tick, message.start, at);
     let x = Scale::linear([ns(wave.from), ns(wave.to)], [left, WIDTH - 12.0]);
-    let height = lines.iter().map(|line| row(line)).sum::<f64>();
+    let height = lines.iter().map(row).sum::<f64>();
     let (top, bottom) = (48.0, 48.0 + height);
     let ticks = x.ticks(8.0);
     for &tick in &ticks {
