@@ -20,14 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distributed import Client, KilledWorker, LocalCluster, as_completed
+import pyarrow.parquet as pq
 
 from barewire._errors import ArgumentError, Error
 from barewire.fleet.jobs import Done, Job, Labels, find
 from barewire.fleet.task import Result, convert_one, write_error
 
 if TYPE_CHECKING:
-    from distributed import Future
+    from distributed import Client, Future
 
 AHEAD = 8
 """Tasks with the scheduler for each thread of a worker: enough that none waits."""
@@ -84,6 +84,8 @@ class Report:
 @contextlib.contextmanager
 def _cluster(client: Client | str | None, workers: int | None) -> Iterator[Client]:
     """The caller's client, or one of an address, or of processes of this machine, which end behind it."""
+    from distributed import Client, LocalCluster
+
     if isinstance(client, Client):
         yield client
     elif isinstance(client, str):
@@ -176,6 +178,8 @@ def _check(options: Mapping[str, Any]) -> None:
 
 def _results(client: Client, jobs: list[Job], run: str) -> Iterator[Result]:
     """What became of each job, as they end."""
+    from distributed import KilledWorker, as_completed
+
     threads = sum(client.nthreads().values()) or 1
     waiting = iter(jobs)
     by_key: dict[str, Job] = {}
@@ -195,6 +199,10 @@ def _results(client: Client, jobs: list[Job], run: str) -> Iterator[Result]:
         error = future.exception()
         if error is None:
             yield future.result()
+        elif isinstance(error, KilledWorker) and job.place.exists():
+            # It was written, and the worker died before it could say so.
+            rows = pq.read_metadata(job.place).num_rows
+            yield Result(job, job.place, rows, None, 0, 0, 0)
         elif isinstance(error, KilledWorker):
             text = f"{job.path}: several workers died on it, the last of them {error.last_worker.address}"
             yield Result(job, write_error(job, "worker", text, None, run), 0, text, 0, 0, 0)

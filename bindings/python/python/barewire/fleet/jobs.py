@@ -57,10 +57,10 @@ class Job:
         return f"{self.capture_id}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
-    def folder(self) -> Path:
-        """Of its messages."""
+    def place(self) -> Path:
+        """The file of its messages."""
         board, day = (quote(self.labels[key], safe=" ") for key in ("board", "day"))
-        return Path(self.dataset, "messages", f"board={board}", f"day={day}")
+        return Path(self.dataset, "messages", f"board={board}", f"day={day}", f"{self.name}.parquet")
 
 
 def is_url(path: str) -> bool:

@@ -31,8 +31,12 @@ FIGURES = (
 
 _LONG = """\
 long AS (
-{union}
-)"""
+  SELECT {groups}f.figure, CASE f.figure {cases} END AS value
+  FROM {files}
+  CROSS JOIN (VALUES {names}) AS f(figure)
+  WHERE NOT cut
+),
+seen AS (SELECT * FROM long WHERE value IS NOT NULL)"""
 
 _P99 = """\
 WITH {long}
@@ -40,7 +44,7 @@ SELECT {by}figure, count(*) AS messages,
        percentile_disc(0.50) WITHIN GROUP (ORDER BY value) AS p50,
        percentile_disc(0.99) WITHIN GROUP (ORDER BY value) AS p99,
        max(value) AS max
-FROM long
+FROM seen
 GROUP BY {by}figure
 ORDER BY {by}figure"""
 
@@ -49,7 +53,7 @@ WITH {long},
 groups AS (
   SELECT {by}kind, words, figure, count(*) AS messages,
          percentile_disc(0.99) WITHIN GROUP (ORDER BY value) AS p99
-  FROM long
+  FROM seen
   GROUP BY {by}kind, words, figure
 ),
 middles AS (
@@ -77,7 +81,7 @@ WITH {long},
 days AS (
   SELECT {by}figure, CAST(day AS DATE) - DATE '2000-01-01' AS number, count(*) AS messages,
          percentile_disc(0.50) WITHIN GROUP (ORDER BY value) AS p50
-  FROM long
+  FROM seen
   GROUP BY {by}figure, day
 )
 SELECT {by}figure, count(*) AS days, sum(messages) AS messages,
@@ -125,14 +129,15 @@ def sql(
     groups = {
         name: "coalesce(kind, '') AS kind" if name == "kind" else name for name in dict.fromkeys([*by, *extra])
     }
-    union = "\n  UNION ALL\n".join(
-        f"  SELECT {', '.join(groups.values())}{', ' if groups else ''}'{figure}' AS figure, {figure} AS value\n"
-        f"  FROM {files}\n  WHERE NOT cut AND {figure} IS NOT NULL"
-        for figure in FIGURES
+    long = _LONG.format(
+        groups="".join(f"{group}, " for group in groups.values()),
+        cases=" ".join(f"WHEN '{figure}' THEN {figure}" for figure in FIGURES),
+        files=files,
+        names=", ".join(f"('{figure}')" for figure in FIGURES),
     )
     own = [name for name in by if name not in extra]
     return texts[question].format(
-        long=_LONG.format(union=union),
+        long=long,
         by="".join(f"{name}, " for name in own),
         g_by="".join(f"g.{name}, " for name in own),
         factor=float(factor),
@@ -144,7 +149,7 @@ def _ask(text: str) -> pa.Table:
 
     with duckdb.connect() as connection:
         try:
-            return connection.execute(text).to_arrow_table()
+            return connection.sql(text).to_arrow_table()
         except duckdb.BinderException as error:
             raise ArgumentError(errno.EINVAL, str(error).splitlines()[0]) from None
 

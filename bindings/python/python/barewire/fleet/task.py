@@ -108,7 +108,8 @@ def _tables(job: Job, path: str, counted: list[int]) -> Iterator[pa.Table]:
         raise
     except BaseException as error:
         # A panic of the reader is no `Exception`, and also ends this capture alone.
-        raise _Unreadable(str(error).replace(path, job.path)) from error
+        text = error.strerror if isinstance(error, OSError) and error.strerror else f"{job.path}: {error!r}"
+        raise _Unreadable(text.replace(path, job.path)) from error
 
 
 def _temporary(place: Path, run: str) -> Path:
@@ -140,7 +141,7 @@ def write_error(job: Job, cause: str, error: str, messages: int | None, run: str
 def convert_one(job: Job, run: str) -> Result:
     """Converts a capture, or writes its row of errors. Raises what the dataset's disk raises."""
     begun_s, counted, failed = time.perf_counter(), [0], None
-    place = job.folder / f"{job.name}.parquet"
+    place = job.place
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(place, run)
     try:
