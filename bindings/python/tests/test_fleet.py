@@ -21,7 +21,7 @@ from test_scope import EXAMPLE, command
 import barewire
 
 for needed in ("pyarrow", "distributed", "fsspec", "duckdb"):
-    pytest.importorskip(needed, reason=f"no {needed}: pip install 'barewire[fleet]'")
+    pytest.importorskip(needed, reason=f"no {needed}: pip install './bindings/python[fleet]'")
 
 import duckdb
 import pyarrow as pa

@@ -74,7 +74,8 @@ class Wires(TypedDict):
 
 
 def _lacks(package: str, extra: str) -> StateError:
-    return StateError(errno.ENOSYS, f"this needs {package}: pip install 'barewire[{extra}]'")
+    text = f"this needs {package}: pip install {package.lower()}, or barewire with its extra {extra}"
+    return StateError(errno.ENOSYS, text)
 
 
 def _numpy() -> Any:

@@ -7,8 +7,7 @@
         print(fleet.p99("dataset", by=("board", "firmware")))
 
 Each capture is a task of Dask and a file of the dataset. A capture that cannot be read is a row of `dataset/errors`.
-docs/fleet.md has the dataset's schema. `python -m barewire.fleet` is the same as a command. The packages are the extra `fleet`:
-`pip install 'barewire[fleet]'`.
+docs/fleet.md has the dataset's schema. `python -m barewire.fleet` is the same as a command. What it needs is barewire's extra `fleet`.
 
 How it works: `jobs` finds the captures, their labels and what is done; `task` makes a file of one; `conversion` has Dask run
 the tasks; `queries` asks DuckDB.
@@ -18,7 +17,8 @@ from importlib.util import find_spec as _find_spec
 
 for _name in ("numpy", "pyarrow", "distributed", "fsspec", "duckdb"):
     if _find_spec(_name) is None:
-        raise ImportError(f"barewire.fleet needs {_name}: pip install 'barewire[fleet]'", name=_name)
+        _text = f"barewire.fleet needs {_name}: install barewire with its extra fleet (pip install './bindings/python[fleet]')"
+        raise ImportError(_text, name=_name)
 
 from barewire.fleet.conversion import Report, convert
 from barewire.fleet.jobs import default_labels

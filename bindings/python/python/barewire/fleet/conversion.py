@@ -53,16 +53,18 @@ class Report:
     """From the first task to the last."""
     worker_s: float = 0
     """The tasks' own times together."""
+    cpu_s: float = 0
+    """The processor time of the workers' processes during their tasks."""
     peak_bytes: dict[int, int] = field(default_factory=dict)
     """The most memory that each worker's process had, by process id."""
 
     def __str__(self) -> str:
-        rate = self.converted / self.worker_s if self.worker_s else 0
+        rate = self.converted / self.cpu_s if self.cpu_s else 0
         text = f"{self.converted} captures converted, {self.messages} messages"
         if self.converted:
             peak = max(self.peak_bytes.values(), default=0)
             text += (
-                f", in {self.elapsed_s:.1f} s: {rate:.0f} captures a second and worker while it works, "
+                f", in {self.elapsed_s:.1f} s: {rate:.0f} captures a second of processor time, "
                 f"workers of at most {peak / 2**20:.0f} MiB"
             )
         text += f"; {self.skipped} were there"
@@ -72,6 +74,7 @@ class Report:
 
     def _add(self, result: Result) -> None:
         self.worker_s += result.worker_s
+        self.cpu_s += result.cpu_s
         self.peak_bytes[result.pid] = max(result.peak_bytes, self.peak_bytes.get(result.pid, 0))
         if result.error is None:
             self.converted += 1
@@ -202,10 +205,10 @@ def _results(client: Client, jobs: list[Job], run: str) -> Iterator[Result]:
         elif isinstance(error, KilledWorker) and job.place.exists():
             # It was written, and the worker died before it could say so.
             rows = pq.read_metadata(job.place).num_rows
-            yield Result(job, job.place, rows, None, 0, 0, 0)
+            yield Result(job, job.place, rows, None, 0, 0, 0, 0)
         elif isinstance(error, KilledWorker):
             text = f"{job.path}: several workers died on it, the last of them {error.last_worker.address}"
-            yield Result(job, write_error(job, "worker", text, None, run), 0, text, 0, 0, 0)
+            yield Result(job, write_error(job, "worker", text, None, run), 0, text, 0, 0, 0, 0)
         else:
             raise error
         future.release()

@@ -53,6 +53,8 @@ class Result:
     error: str | None
     worker_s: float
     """How long it took."""
+    cpu_s: float
+    """How long the worker's process ran on a processor meanwhile."""
     pid: int
     """Of the worker's process."""
     peak_bytes: int
@@ -140,7 +142,7 @@ def write_error(job: Job, cause: str, error: str, messages: int | None, run: str
 
 def convert_one(job: Job, run: str) -> Result:
     """Converts a capture, or writes its row of errors. Raises what the dataset's disk raises."""
-    begun_s, counted, failed = time.perf_counter(), [0], None
+    begun_s, cpu_s, counted, failed = time.perf_counter(), time.process_time(), [0], None
     place = job.place
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(place, run)
@@ -157,4 +159,5 @@ def convert_one(job: Job, run: str) -> Result:
         failed = str(error)
         place = write_error(job, "capture", failed, counted[0], run)
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Result(job, place, counted[0], failed, time.perf_counter() - begun_s, os.getpid(), peak_bytes)
+    elapsed_s, cpu_s = time.perf_counter() - begun_s, time.process_time() - cpu_s
+    return Result(job, place, counted[0], failed, elapsed_s, cpu_s, os.getpid(), peak_bytes)
