@@ -71,7 +71,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster() -> Iterator[Client]:
     """Two workers of this machine, each a process."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as local,
         Client(local) as client,
     ):
         yield client
@@ -185,7 +185,7 @@ def test_a_slow_board_and_a_drifting_one_are_found(tmp_path: Path) -> None:
 def test_a_capture_that_changes_is_made_again(tmp_path: Path) -> None:
     path, target = tmp_path / "board7" / "x.vcd", tmp_path / "dataset"
     path.parent.mkdir()
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as local, Client(
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as local, Client(
         local
     ) as client:
 
@@ -240,7 +240,7 @@ def test_what_kills_its_workers_is_a_row(captures: Path, tmp_path: Path) -> None
 
     some = [str(path) for path in sorted(captures.rglob("*.vcd")) if int(path.stem) not in BROKEN][:60]
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as local, Client(local) as client:
         [worker] = client.run(os.getpid).values()
         killed: list[int] = []

@@ -128,14 +128,14 @@ impl State {
                 return Ok(false);
             }
             let columns = &mut self.columns;
-            let more = match scope.step(&mut |wires, message, told| columns.add(wires, message, told))
-            {
-                Ok(more) => more,
-                Err(error) => {
-                    self.at = At::Failed;
-                    return Err(error);
-                }
-            };
+            let more =
+                match scope.step(&mut |wires, message, told| columns.add(wires, message, told)) {
+                    Ok(more) => more,
+                    Err(error) => {
+                        self.at = At::Failed;
+                        return Err(error);
+                    }
+                };
             if !more && let At::Reading(scope) = std::mem::replace(&mut self.at, At::Failed) {
                 // The last step finds the wires, or fails.
                 self.at = scope.finish().map_or(At::Failed, |summary| At::Read(Box::new(summary)));

@@ -97,7 +97,7 @@ def _cluster(client: Client | str | None, workers: int | None) -> Iterator[Clien
     else:
         count = workers or len(os.sched_getaffinity(0))
         with (
-            LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as cluster,
             Client(cluster) as own,
         ):
             yield own
@@ -185,31 +185,36 @@ def _results(client: Client, jobs: list[Job], run: str) -> Iterator[Result]:
 
     threads = sum(client.nthreads().values()) or 1
     waiting = iter(jobs)
-    by_key: dict[str, Job] = {}
+    running: dict[str, tuple[Job, Future[Any]]] = {}
 
     def submit(count: int) -> list[Future[Any]]:
         futures = []
         for job in itertools.islice(waiting, count):
             # No two runs share a key: else a second would have the first one's result.
             key = f"barewire-{run}-{job.name}"
-            by_key[key] = job
-            futures.append(client.submit(convert_one, job, run, key=key, pure=False))
+            future = client.submit(convert_one, job, run, key=key, pure=False)
+            running[key] = job, future
+            futures.append(future)
         return futures
 
-    ended = as_completed(submit(AHEAD * threads), raise_errors=False)
-    for future in ended:
-        job = by_key.pop(future.key)
-        error = future.exception()
-        if error is None:
-            yield future.result()
-        elif isinstance(error, KilledWorker) and job.place.exists():
-            # It was written, and the worker died before it could say so.
-            rows = pq.read_metadata(job.place).num_rows
-            yield Result(job, job.place, rows, None, 0, 0, 0, 0)
-        elif isinstance(error, KilledWorker):
-            text = f"{job.path}: several workers died on it, the last of them {error.last_worker.address}"
-            yield Result(job, write_error(job, "worker", text, None, run), 0, text, 0, 0, 0, 0)
-        else:
-            raise error
-        future.release()
-        ended.update(submit(1))
+    try:
+        ended = as_completed(submit(AHEAD * threads), raise_errors=False)
+        for future in ended:
+            job, _ = running.pop(future.key)
+            error = future.exception()
+            if error is None:
+                yield future.result()
+            elif isinstance(error, KilledWorker) and job.place.exists():
+                # It was written, and the worker died before it could say so.
+                rows = pq.read_metadata(job.place).num_rows
+                yield Result(job, job.place, rows, None, 0, 0, 0, 0)
+            elif isinstance(error, KilledWorker):
+                text = f"{job.path}: several workers died on it, the last of them {error.last_worker.address}"
+                place = write_error(job, "worker", text, None, run)
+                yield Result(job, place, 0, text, 0, 0, 0, 0)
+            else:
+                raise error
+            ended.update(submit(1))
+    finally:
+        # Of a run that ends early, on a cluster that goes on.
+        client.cancel([future for _, future in running.values()])
