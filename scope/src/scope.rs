@@ -121,6 +121,12 @@ impl Scope {
         &self.capture
     }
 
+    /// How the wires are read, and what speaks for it; none before they were found.
+    #[must_use]
+    pub fn found(&self) -> Option<(&Wires, &[String])> {
+        self.decoding.as_ref().map(|decoding| (&decoding.wires, &*decoding.why))
+    }
+
     /// Reads a piece of the file, and gives the messages that end in it. Returns whether there is more.
     ///
     /// # Errors

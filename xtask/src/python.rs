@@ -17,7 +17,7 @@ use crate::tool;
 
 /// The packages that tests import from PyPI. The first is the original py-spidev, in the version that our class
 /// follows.
-const PYPI: [&str; 11] = [
+const PYPI: [&str; 15] = [
     "spidev==3.8",
     "pytest==9.*",
     "mypy==2.*",
@@ -29,6 +29,10 @@ const PYPI: [&str; 11] = [
     "Adafruit-MCP3008==1.0.2",
     "mcp3008==1.0.1",
     "unicornhathd==0.0.4",
+    "pyarrow==26.*",
+    "dask[distributed]==2026.*",
+    "fsspec==2026.*",
+    "duckdb==2.*",
 ];
 /// The program that builds wheels.
 const MATURIN: &str = "maturin>=1.9,<2";
@@ -45,7 +49,15 @@ const CHECKS: [(&str, &[&str]); 3] = [
     ),
     (
         "the stubs are the module's",
-        &["-m", "mypy.stubtest", "barewire", "--allowlist", "tests/stubtest_allowed.txt"],
+        &[
+            "-m",
+            "mypy.stubtest",
+            "barewire",
+            "--allowlist",
+            "tests/stubtest_allowed.txt",
+            "--mypy-config-file",
+            "pyproject.toml",
+        ],
     ),
 ];
 
@@ -54,13 +66,13 @@ pub(crate) const STEP: Step = Step {
     name: "python",
     about: "the Python package, installed by pip",
     lane: Lane::Programs,
-    minutes: 5,
+    minutes: 7,
     needs: &[
         Need::program("gcc", "cc"),
         Need::package("valgrind"),
         Need::program("python3-venv", "python3"),
     ],
-    paths: &["stack/", "bench/", "bindings/", "examples/"],
+    paths: &["stack/", "bench/", "bindings/", "scope/", "examples/"],
     run: step,
 };
 

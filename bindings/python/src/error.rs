@@ -33,6 +33,7 @@ pub(crate) enum Class {
     ArgumentType,
     RegisterName,
     State,
+    Capture,
 }
 
 impl Class {
@@ -56,6 +57,7 @@ impl Class {
             Self::ArgumentType => "ArgumentTypeError",
             Self::RegisterName => "RegisterNameError",
             Self::State => "StateError",
+            Self::Capture => "CaptureError",
         }
     }
 }

@@ -4,7 +4,7 @@
 //! * `shared`: an open bus, the holder of its lock, and the thread that runs queued work. `port`: the ports of
 //!   drivers.
 //! * `bus`: buses by name, devices, prepared exchanges, asyncio, locks. `chip`: the drivers. `registers`: by name.
-//! * `spidev`: py-spidev's class, over the same buses.
+//! * `spidev`: py-spidev's class, over the same buses. `scope`: captures as columns.
 //! * `buffer`: bytes from Python's objects and back. `error`: exceptions.
 //!
 //! The Python half of the package is in `python/barewire`: exceptions, maps from the environment, NumPy.
@@ -22,6 +22,7 @@ mod chip;
 mod error;
 mod port;
 mod registers;
+mod scope;
 mod shared;
 mod spidev;
 
@@ -36,6 +37,8 @@ mod _barewire {
     use crate::chip::{CanFrame, Flash, Mcp251xFd, Mcp3008};
     #[pymodule_export]
     use crate::registers::Registers;
+    #[pymodule_export]
+    use crate::scope::PyScope;
     #[pymodule_export]
     use crate::spidev::{SpiDev, map_node, maps, unmap_node};
 

@@ -118,7 +118,7 @@ impl Format {
 }
 
 /// A file that is read piece by piece. Errors are texts without the file's name.
-pub(crate) trait Source {
+pub(crate) trait Source: Send {
     /// Appends the changes of the next piece, at least the capture's first levels at its beginning. Returns whether there is
     /// more.
     fn fill(&mut self, edges: &mut Vec<Edge>) -> Result<bool, String>;

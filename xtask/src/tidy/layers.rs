@@ -96,7 +96,7 @@ const LAYERS: &[Layers] = &[
     },
     Layers {
         folder: "bindings/python/src/",
-        line: "barewire-python: chip, spidev > bus > registers > port > shared > buffer > error",
+        line: "barewire-python: chip, scope, spidev > bus > registers > port > shared > buffer > error",
     },
     Layers {
         folder: "bench/barewire-stress/src/",

@@ -7,13 +7,14 @@
         print(flash.id.hex(), flash.size)
 
 `barewire.spidev` is py-spidev's module, over the same buses; `import barewire.shim` makes `import spidev` find it.
+`barewire.scope` reads captures of logic analyzers, `barewire.fleet` thousands of them.
 """
 
 from __future__ import annotations
 
 import atexit as _atexit
 
-from barewire import _barewire, _maps
+from barewire import _barewire, _maps, scope
 from barewire._barewire import (
     AioDevice,
     Bus,
@@ -35,6 +36,7 @@ from barewire._errors import (
     BusAccessError,
     BusNameError,
     BusNotFoundError,
+    CaptureError,
     ChipArgumentError,
     ChipError,
     ChipTimeout,
@@ -88,6 +90,7 @@ __all__ = [
     "BusNameError",
     "BusNotFoundError",
     "CanFrame",
+    "CaptureError",
     "ChipArgumentError",
     "ChipError",
     "ChipTimeout",
@@ -113,6 +116,7 @@ __all__ = [
     "VerifyError",
     "map",
     "maps",
+    "scope",
     "unmap",
 ]
 

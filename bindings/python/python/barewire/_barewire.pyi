@@ -1,7 +1,7 @@
 """The extension module. Use what `barewire` and `barewire.spidev` export."""
 
 from asyncio import Future
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypedDict, TypeVar, final, overload, type_check_only
@@ -23,6 +23,7 @@ __all__ = [
     "SpiDev",
     "Transfer",
     "_EmptyCall",
+    "_Scope",
     "__version__",
     "_settle",
     "map",
@@ -471,6 +472,21 @@ class SpiDev:
     def no_cs(self) -> bool: ...
     @no_cs.setter
     def no_cs(self, value: bool, /) -> None: ...
+
+@final
+class _Scope:
+    def __new__(cls, path: str, options: Mapping[str, Any]) -> Self: ...
+    def read(self, rows: int) -> tuple[int, dict[str, tuple[bytes, ...]]] | None: ...
+    @property
+    def wires(self) -> dict[str, Any]: ...
+    @property
+    def channels(self) -> list[str]: ...
+    @property
+    def why(self) -> list[str]: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def glitches(self) -> list[tuple[str, int]]: ...
 
 def map(
     node: str,

@@ -76,3 +76,7 @@ class ChipTimeout(ChipError, TimeoutError):
 
 class VerifyError(ChipError):
     """A chip's content is not what it should be."""
+
+
+class CaptureError(Error, ValueError):
+    """A capture cannot be read, or its wires are not found. The sentence begins with the file."""

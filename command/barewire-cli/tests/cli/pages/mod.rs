@@ -124,6 +124,8 @@ impl Findings {
     /// Files of the repository must be there.
     fn exists(&self, word: &str) -> Result<(), String> {
         let path = word.trim_start_matches("./");
+        // A Python package's extras: `./bindings/python[fleet]`.
+        let path = path.split_once('[').map_or(path, |(package, _)| package);
         let (folder, _) = path.split_once('/').unwrap_or_default();
         let ours = FOLDERS.split(' ').any(|known| known == folder);
         let missing = ours && !path.contains(['*', '$']) && !self.root.join(path).exists();
