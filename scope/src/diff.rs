@@ -417,8 +417,11 @@ mod tests {
         assert!(low.abs_diff(9_880) <= 1 && high.abs_diff(9_919) <= 1, "{low} {high}");
     }
 
-    fn side(kinds: &[(&str, &str, &[(f64, u64)])], resolution: f64) -> Side {
-        let group = |&(place, kind, values): &(&str, &str, &[(f64, u64)])| Group {
+    /// A kind's chip select, name and values.
+    type Kind<'a> = (&'a str, &'a str, &'a [(f64, u64)]);
+
+    fn side(kinds: &[Kind<'_>], resolution: f64) -> Side {
+        let group = |&(place, kind, values): &Kind<'_>| Group {
             place: place.into(),
             kind: kind.into(),
             messages: values.iter().map(|(_, times)| times).sum(),
