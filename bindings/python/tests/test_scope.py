@@ -179,6 +179,7 @@ def test_an_error_in_the_middle_comes_behind_the_messages_before_it(tmp_path: Pa
     capture, seen = scope.open(path), 0
     with pytest.raises(barewire.CaptureError, match=r"cut\.vcd"):
         for messages in capture.batches(100):
+            assert messages.message[0] == seen
             seen += len(messages)
     assert seen > 10_000
     assert capture.why == [], "what an error ended has no wires"
