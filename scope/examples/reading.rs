@@ -1,6 +1,6 @@
 //! How fast captures are read: makes one of sigrok, mostly idle or dense, and reads it.
 //!
-//! `cargo run --release -p barewire-scope --example speed -- FILE [MEBIBYTES]` makes FILE unless it is there: samples of one
+//! `cargo run --release -p barewire-scope --example reading -- FILE [MEBIBYTES]` makes FILE unless it is there: samples of one
 //! byte at 25 MHz, in chunks of 4 MiB. A name with `dense` in it gets messages all the time, any other one of 4 bytes each
 //! millisecond.
 
