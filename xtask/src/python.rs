@@ -17,7 +17,7 @@ use crate::tool;
 
 /// The packages that tests import from PyPI. The first is the original py-spidev, in the version that our class
 /// follows.
-const PYPI: [&str; 15] = [
+const PYPI: [&str; 17] = [
     "spidev==3.8",
     "pytest==9.*",
     "mypy==2.*",
@@ -33,6 +33,8 @@ const PYPI: [&str; 15] = [
     "dask[distributed]==2026.*",
     "fsspec==2026.*",
     "duckdb==2.*",
+    "perfetto==0.*",
+    "protobuf==7.*",
 ];
 /// The program that builds wheels.
 const MATURIN: &str = "maturin>=1.9,<2";

@@ -118,8 +118,8 @@ Buses (--bus):
   null:                    no wire and no chip: what everything else costs
 
 Without --bus the environment's BAREWIRE_BUS is used; without both, a command
-that needs a bus ends with exit code 2. demo, list, doctor, bench, lab, scope and
-diff need none.
+that needs a bus ends with exit code 2. demo, list, doctor, bench, lab, scope
+and diff need none.
 
 Examples:
   barewire demo

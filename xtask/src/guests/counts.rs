@@ -123,17 +123,17 @@ mod tests {
     }
 
     #[test]
-    fn ours_gate_within_two_percent_and_the_kernel_s_inform() {
-        let reviewed = counts(&[("evk", "prepared", 300.0), ("evk", "spidev-4", 5000.0)]);
+    fn ours_gate_within_the_tolerance_and_the_kernel_s_inform() {
+        let reviewed = counts(&[("evk", "prepared", 400.0), ("evk", "spidev-4", 5000.0)]);
         let judged = |prepared, spidev| {
             let now = counts(&[("evk", "prepared", prepared), ("evk", "spidev-4", spidev)]);
             judge("evk", &now, &reviewed)
         };
-        assert_eq!(judged(306.0, 9000.0).verdict, Verdict::Passed);
-        assert_eq!(judged(294.0, 1.0).verdict, Verdict::Passed);
-        let worse = judged(307.0, 5000.0);
-        assert!(worse.why.contains("prepared 307, reviewed 300"), "{worse:?}");
-        assert_eq!(judged(293.0, 5000.0).verdict, Verdict::Failed);
+        assert_eq!(judged(410.0, 9000.0).verdict, Verdict::Passed);
+        assert_eq!(judged(390.0, 1.0).verdict, Verdict::Passed);
+        let worse = judged(411.0, 5000.0);
+        assert!(worse.why.contains("prepared 411, reviewed 400"), "{worse:?}");
+        assert_eq!(judged(389.0, 5000.0).verdict, Verdict::Failed);
     }
 
     #[test]

@@ -135,6 +135,29 @@ fn a_trace_is_told_what_next_and_becomes_an_experiment() {
 }
 
 #[test]
+fn a_capture_says_what_would_save() {
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/adc-3.6MHz.vcd");
+    let gain = ["lab", "gain", "--capture", text(&capture), "--board", "rpi3", "--kernel", "6.1"];
+    let told = run(&[&gain[..], &["--json"]].concat()).ok().json();
+    let message = &told["messages"][0];
+    assert_eq!(
+        (&told["client"], &message["name"], &message["lengths"]),
+        (&"in-kernel".into(), &"m-cs0-3".into(), &serde_json::json!([3]))
+    );
+    assert_eq!(told["messages"].as_array().map(Vec::len), Some(1));
+    let hz = message["speed_hz"].as_f64().expect("a clock");
+    assert!((3.5e6..3.7e6).contains(&hz), "{hz}");
+    assert_eq!(measure(&told, "user-polled")["verdict"], "saves");
+    run(&gain[..4]).misused("--board");
+    run(&[&gain[..], &["--trace", text(&capture)]].concat()).misused("--trace");
+    let dir = tempfile::tempdir().expect("a directory");
+    let none = dir.path().join("none.vcd");
+    fs::write(&none, "nothing of a capture\n").expect("written");
+    run(&["lab", "gain", "--capture", text(&none), "--board", "rpi3", "--kernel", "6.1"])
+        .fails(1, "none.vcd");
+}
+
+#[test]
 fn a_trace_that_a_kernel_wrote_says_what_would_save() {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/imx8mp_linux61_dd.txt");

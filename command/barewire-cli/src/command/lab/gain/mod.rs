@@ -2,13 +2,15 @@
 
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use barewire_lab::own::OwnExperiment;
 use barewire_lab::report;
+use barewire_scope::{Options, Scope};
 
 use super::given::{self, CostFile};
 use super::{fit, own};
+use crate::command::scope;
 use crate::shared::failure::Failure;
 use crate::shared::files::{self, NamedFile, Output};
 use crate::shared::output::{self, note};
@@ -36,16 +38,21 @@ Examples:
   barewire lab new mine.toml --board imx8mp --kernel 6.1
   barewire lab gain mine.toml
   barewire lab gain mine.toml --costs mine-costs.toml --out gain.html
-  barewire lab gain --trace TRACE --board imx8mp --kernel 6.1";
+  barewire lab gain --trace TRACE --board imx8mp --kernel 6.1
+  barewire lab gain --capture CAPTURE --board rpi3 --kernel 6.1";
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = NOTES)]
 pub(crate) struct Args {
     /// The experiment, a file of `barewire lab new`
-    #[arg(value_name = "FILE.toml", required_unless_present = "trace", conflicts_with = "trace")]
+    #[arg(
+        value_name = "FILE.toml",
+        required_unless_present = "recorded",
+        conflicts_with = "recorded"
+    )]
     own: Option<PathBuf>,
     #[command(flatten)]
-    traced: Traced,
+    recorded: Recorded,
     #[command(flatten)]
     costs: CostFile,
     /// Write a page with a chart into this file too; - is stdout
@@ -56,35 +63,63 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A trace in the place of an experiment.
+/// A trace or a capture in the place of an experiment.
 #[derive(clap::Args, Debug)]
-struct Traced {
+struct Recorded {
     /// Take the messages of a kernel's trace of events/spi, sent by a client in the kernel; - is stdin
-    #[arg(long, value_name = "TRACE", requires_all = ["board", "kernel"])]
+    #[arg(long, value_name = "TRACE", group = "recorded", requires_all = ["board", "kernel"])]
     trace: Option<PathBuf>,
-    /// The board of the trace
-    #[arg(long, value_name = "BOARD", requires = "trace")]
+    /// Take the messages of a logic analyzer's capture, each as one transfer of a client in the kernel; `barewire scope`
+    /// says how its wires are read
+    #[arg(long, value_name = "CAPTURE", group = "recorded", requires_all = ["board", "kernel"])]
+    capture: Option<PathBuf>,
+    /// The board of the trace or the capture
+    #[arg(long, value_name = "BOARD", requires = "recorded")]
     board: Option<String>,
-    /// The kernel of the trace: 3.14 to 6.12
-    #[arg(long, value_name = "VERSION", requires = "trace")]
+    /// The kernel there: 3.14 to 6.12
+    #[arg(long, value_name = "VERSION", requires = "recorded")]
     kernel: Option<String>,
-    /// SPI's clock in the trace, in Hz; without it, by what a byte more takes
-    #[arg(long, value_name = "HZ", requires = "trace")]
+    /// SPI's clock, in Hz; without it, the capture's, or in a trace by what a byte more takes
+    #[arg(long, value_name = "HZ", requires = "recorded")]
     speed_hz: Option<u64>,
+}
+
+/// The experiment of a capture, as text.
+fn captured(path: &Path, origin: own::Origin<'_>, silent: bool) -> Result<String, Failure> {
+    let options = Options::default();
+    let tick = Scope::open(path, options.clone()).map_err(scope::failed)?.capture().tick();
+    let mut captured = own::Captured::default();
+    let read = scope::read(path, &options, silent, &mut |wires, message, _| {
+        captured.add(wires, message, tick);
+    })?;
+    let channels = read.capture().channels().to_vec();
+    let selects = read.finish().map(|summary| summary.wires.selects).unwrap_or_default();
+    let name = |place: usize| {
+        let bit = selects.get(place).map(|select| select.bit);
+        let channel = channels.iter().find(|channel| Some(channel.bit) == bit);
+        channel.map_or_else(String::new, |channel| channel.name.clone())
+    };
+    captured.text(origin, tick, name).map_err(Failure::Failed)
 }
 
 impl Args {
     fn experiment(&self) -> Result<OwnExperiment, Failure> {
-        let Traced { trace, board, kernel, speed_hz } = &self.traced;
-        let (Some(path), Some(board), Some(kernel)) = (trace, board, kernel) else {
+        let Recorded { trace, capture, board, kernel, speed_hz } = &self.recorded;
+        let (Some(path), Some(board), Some(kernel)) =
+            (trace.as_ref().or(capture.as_ref()), board, kernel)
+        else {
             return given::own(self.own.as_deref().expect("clap asks for one"));
         };
         let shown = path.display().to_string();
-        let origin = own::Origin { trace: &shown, board, kernel, speed_hz: *speed_hz };
-        let text = own::traced(&fit::trace_of(path)?, origin).map_err(Failure::Failed)?;
-        let folder = std::path::Path::new("");
+        let origin = own::Origin { file: &shown, board, kernel, speed_hz: *speed_hz };
+        let (name, text) = match trace {
+            Some(_) => {
+                ("trace", own::traced(&fit::trace_of(path)?, origin).map_err(Failure::Failed)?)
+            }
+            None => ("capture", captured(path, origin, self.json)?),
+        };
         // The text is the command's: its lines say nothing to the user.
-        OwnExperiment::read("trace", &text, &|name| given::board(folder, name))
+        OwnExperiment::read(name, &text, &|name| given::board(Path::new(""), name))
             .map_err(|what| Failure::Usage(own::without_place(&what)))
     }
 }
@@ -93,7 +128,8 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let out: Vec<NamedFile<'_>> =
         args.out.iter().map(|path| NamedFile { by: "--out", path }).collect();
-    let inputs = [("the experiment", &args.own), ("--trace", &args.traced.trace)];
+    let Recorded { trace, capture, .. } = &args.recorded;
+    let inputs = [("the experiment", &args.own), ("--trace", trace), ("--capture", capture)];
     let inputs =
         inputs.iter().filter_map(|(by, path)| Some(NamedFile { by, path: path.as_ref()? }));
     files::check(&out, &inputs.collect::<Vec<_>>())?;

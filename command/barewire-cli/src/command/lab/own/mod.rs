@@ -1,5 +1,6 @@
 //! A user's own experiments: their file, their figures as a table, and the figure that an explanation names.
 
+mod captured;
 pub(super) mod new;
 mod table;
 mod traced;
@@ -13,6 +14,7 @@ use barewire_lab::outcome::Explanation;
 use super::given;
 use crate::shared::failure::Failure;
 
+pub(super) use captured::Captured;
 pub(super) use table::text;
 pub(super) use traced::{Origin, text as traced};
 

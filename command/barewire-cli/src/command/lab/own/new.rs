@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let text = match trace {
         Some(path) => {
             let shown = path.display().to_string();
-            let origin = super::Origin { trace: &shown, board, kernel, speed_hz: *speed_hz };
+            let origin = super::Origin { file: &shown, board, kernel, speed_hz: *speed_hz };
             let trace = crate::command::lab::fit::trace_of(path)?;
             super::traced(&trace, origin).map_err(Failure::Failed)?
         }

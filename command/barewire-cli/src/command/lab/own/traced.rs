@@ -8,53 +8,85 @@ use barewire_lab::report::number;
 use barewire_scope::trace::{Profile, Shape, Trace};
 
 /// Shapes that become messages: the most frequent.
-const MESSAGES_MAX: usize = 6;
+pub(super) const MESSAGES_MAX: usize = 6;
 /// The most bytes of a message in the lab.
-const BYTES_MAX: u64 = 65_536;
+pub(super) const BYTES_MAX: u64 = 65_536;
 /// The clocks that an experiment takes, in Hz.
-const SPEED_HZ: [f64; 2] = [10e3, 200e6];
+pub(super) const SPEED_HZ: [f64; 2] = [10e3, 200e6];
 
-/// What the trace does not say.
+/// What a recording does not say.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::command::lab) struct Origin<'o> {
-    /// The trace's file.
-    pub(in crate::command::lab) trace: &'o str,
+    /// The file.
+    pub(in crate::command::lab) file: &'o str,
     pub(in crate::command::lab) board: &'o str,
     pub(in crate::command::lab) kernel: &'o str,
     /// SPI's clock, if the user names it.
     pub(in crate::command::lab) speed_hz: Option<u64>,
 }
 
+/// Messages of a kind, for their table.
+pub(super) struct Kind<'k> {
+    pub(super) messages: u64,
+    /// What they were sent to.
+    pub(super) of: &'k str,
+    pub(super) name: String,
+    pub(super) lengths: &'k [u64],
+    /// A comment, and the figure that was seen, in microseconds.
+    pub(super) published: Option<(&'static str, &'static str, f64)>,
+    /// The median period, in microseconds.
+    pub(super) every_us: Option<f64>,
+    /// Their own clock.
+    pub(super) speed_hz: Option<u64>,
+}
+
+/// Names that are taken, and how often.
+pub(super) type Names = BTreeMap<String, usize>;
+
 /// A message's table.
-fn message(shape: &Shape, names: &mut BTreeMap<String, usize>) -> String {
-    let lengths: Vec<String> = shape.transfers.iter().map(u64::to_string).collect();
-    let device = shape.device.trim_start_matches("spi").replace('.', "-");
-    let mut name = format!("cs{device}-{}", lengths.join("-"));
+pub(super) fn message(kind: &Kind<'_>, names: &mut Names) -> String {
+    let Kind { messages, of, lengths, published, every_us, speed_hz, .. } = kind;
+    let mut name = kind.name.clone();
     name.truncate(NAME_MAX - 3);
     let times = names.entry(name.clone()).or_default();
     *times += 1;
     if *times > 1 {
         name = format!("{name}-{times}");
     }
+    let count = if *messages == 1 { "One".to_owned() } else { messages.to_string() };
+    let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
     let mut text = format!(
-        "\n# {} of {}\n[[message]]\nname = {name:?}\nlengths = [{}]\n# From submission to end, the median.\n\
-         published.call = {:.3}\n",
-        match shape.messages {
-            1 => "One".into(),
-            count => count.to_string(),
-        },
-        shape.device,
-        lengths.join(", "),
-        shape.whole.median_us
+        "\n# {count} of {of}\n[[message]]\nname = {name:?}\nlengths = [{}]\n",
+        lengths.join(", ")
     );
-    if let Some(gap) = &shape.done_to_submit {
+    if let Some((what, figure, us)) = published {
+        let _ = writeln!(text, "# {what}, the median.\npublished.{figure} = {us:.3}");
+    }
+    if let Some(hz) = speed_hz {
+        let _ = writeln!(text, "speed_hz = {hz}");
+    }
+    if let Some(us) = every_us {
         let _ = writeln!(
             text,
-            "# The median period; with it the code is cold, as after sleep.\n# every_us = {:.3}",
-            shape.whole.median_us + gap.median_us
+            "# The median period; with it the code is cold, as after sleep.\n# every_us = {us:.3}"
         );
     }
     text
+}
+
+fn shape_text(shape: &Shape, names: &mut Names) -> String {
+    let lengths: Vec<String> = shape.transfers.iter().map(u64::to_string).collect();
+    let device = shape.device.trim_start_matches("spi").replace('.', "-");
+    let kind = Kind {
+        messages: shape.messages as u64,
+        of: &shape.device,
+        name: format!("cs{device}-{}", lengths.join("-")),
+        lengths: &shape.transfers,
+        published: Some(("From submission to end", "call", shape.whole.median_us)),
+        every_us: shape.done_to_submit.as_ref().map(|gap| shape.whole.median_us + gap.median_us),
+        speed_hz: None,
+    };
+    message(&kind, names)
 }
 
 /// The experiment's text.
@@ -62,7 +94,7 @@ fn message(shape: &Shape, names: &mut BTreeMap<String, usize>) -> String {
 /// # Errors
 /// If the trace has no message that the lab can have, or does not tell the clock.
 pub(in crate::command::lab) fn text(trace: &Trace, origin: Origin<'_>) -> Result<String, String> {
-    let Origin { trace: file, board, kernel, speed_hz } = origin;
+    let Origin { file, board, kernel, speed_hz } = origin;
     let profile = Profile::of(&trace.messages);
     let can = |shape: &&Shape| {
         let bytes: u64 = shape.transfers.iter().sum();
@@ -93,9 +125,9 @@ pub(in crate::command::lab) fn text(trace: &Trace, origin: Origin<'_>) -> Result
         format!("messages of the trace {file}"),
         number(speed_hz as f64 / 1e6),
     );
-    let mut names = BTreeMap::new();
+    let mut names = Names::new();
     for shape in shapes {
-        text += &message(shape, &mut names);
+        text += &shape_text(shape, &mut names);
     }
     Ok(text)
 }
@@ -131,7 +163,7 @@ mod tests {
             sent("spi1.2", &[8], 9.0),
         ];
         let trace = Trace { messages, ..Trace::default() };
-        let origin = Origin { trace: "t.txt", board: "rpi3", kernel: "6.1", speed_hz: None };
+        let origin = Origin { file: "t.txt", board: "rpi3", kernel: "6.1", speed_hz: None };
         let made = text(&trace, origin).expect("messages");
         for part in [
             "name = \"cs0-0-1-3\"\nlengths = [1, 3]",
