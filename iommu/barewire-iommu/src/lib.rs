@@ -93,7 +93,6 @@ mod address;
 mod deferred;
 mod domain;
 pub mod explain;
-mod few;
 mod format;
 mod gather;
 mod iova;
