@@ -11,7 +11,7 @@ pub(super) const STEP: Step = Step {
     name: "counted",
     about: "instructions counted, the command as it ships, the lab's fit made anew",
     lane: Lane::Shared,
-    minutes: 8,
+    minutes: 10,
     needs: &[
         Need::package("valgrind"),
         Need::program("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"),

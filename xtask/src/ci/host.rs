@@ -12,10 +12,10 @@ pub(super) const FMT: Step = step("fmt", "rustfmt has nothing to change, in any 
 pub(super) const TIDY: Step = step("tidy", "the house rules", 1, house_rules);
 
 pub(super) const CLIPPY: Step =
-    step("clippy", "no compiler or clippy warning in any target; builds the tests", 5, clippy);
+    step("clippy", "no compiler or clippy warning in any target; builds the tests", 8, clippy);
 
 pub(super) const TEST: Step =
-    step("test", "unit, integration and doc tests, with debug checks", 3, test);
+    step("test", "unit, integration and doc tests, with debug checks", 5, test);
 
 const fn step(
     name: &'static str,

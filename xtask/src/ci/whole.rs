@@ -15,7 +15,7 @@ pub(super) const STEP: Step = Step {
     name: "whole",
     about: "the longest tests whole; QEMU's boards, wires read by sigrok-cli, pages opened by a browser",
     lane: Lane::Shared,
-    minutes: 7,
+    minutes: 4,
     needs: &[
         Need::Qemu("qemu-system-arm"),
         Need::Qemu("qemu-system-riscv64"),

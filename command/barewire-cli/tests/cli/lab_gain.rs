@@ -147,7 +147,7 @@ fn a_capture_says_what_would_save() {
     assert_eq!(told["messages"].as_array().map(Vec::len), Some(1));
     let hz = message["speed_hz"].as_f64().expect("a clock");
     assert!((3.5e6..3.7e6).contains(&hz), "{hz}");
-    assert_eq!(measure(&told, "user-polled")["verdict"], "saves");
+    assert_eq!(measure(&told, "module-api")["verdict"], "saves");
     run(&gain[..4]).misused("--board");
     run(&[&gain[..], &["--trace", text(&capture)]].concat()).misused("--trace");
     let dir = tempfile::tempdir().expect("a directory");

@@ -39,7 +39,7 @@ Examples:
   barewire lab gain mine.toml
   barewire lab gain mine.toml --costs mine-costs.toml --out gain.html
   barewire lab gain --trace TRACE --board imx8mp --kernel 6.1
-  barewire lab gain --capture CAPTURE --board rpi3 --kernel 6.1";
+  barewire lab gain --capture before.vcd --board rpi3 --kernel 6.1";
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = NOTES)]
