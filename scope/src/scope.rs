@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::capture::{Capture, Edge, Tick};
+use crate::capture::{Capture, Edge, Tick, name_of};
 use crate::chip::{Chip, Told};
 use crate::decode::{Decoder, Message, Wires};
 use crate::error::ScopeError;
@@ -173,9 +173,7 @@ impl Scope {
         let channels = self.capture.channels();
         let found = find::find(channels, &begin, &self.options.hints)
             .map_err(|what| self.capture.error(what))?;
-        let name = |bit: u8| {
-            channels.iter().find(|channel| channel.bit == bit).map(|channel| channel.name.as_str())
-        };
+        let name = |bit| name_of(channels, bit);
         let mut names: Vec<_> = found.wires.selects.iter().map(|select| name(select.bit)).collect();
         names.resize(names.len().max(1), None);
         let mut used = vec![false; self.options.chips.len()];
@@ -233,9 +231,7 @@ impl Scope {
     pub fn finish(self) -> Option<Summary> {
         let Decoding { decoder, wires, why, kinds, messages, empty, .. } = self.decoding?;
         let channels = self.capture.channels();
-        let name = |bit: u8| {
-            channels.iter().find(|channel| channel.bit == bit).map_or("?", |channel| &channel.name)
-        };
+        let name = |bit| name_of(channels, bit).unwrap_or("?");
         let mut notes = self.capture.notes();
         let is_given = self.options.hints.cs.is_some();
         for (bit, at) in &self.late {

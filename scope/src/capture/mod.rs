@@ -85,6 +85,12 @@ pub struct Channel {
     pub bit: u8,
 }
 
+/// The name of the channel with that bit.
+#[must_use]
+pub fn name_of(channels: &[Channel], bit: u8) -> Option<&str> {
+    channels.iter().find(|channel| channel.bit == bit).map(|channel| channel.name.as_str())
+}
+
 impl Channel {
     pub(crate) fn mask(&self) -> u64 {
         1 << self.bit

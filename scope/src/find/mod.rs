@@ -16,7 +16,7 @@ mod lines;
 mod mode;
 mod selects;
 
-use crate::capture::{Channel, Edge};
+use crate::capture::{self, Channel, Edge};
 use crate::decode::{Select, Wires};
 use lines::Clocked;
 
@@ -111,9 +111,7 @@ pub fn find(channels: &[Channel], edges: &[Edge], hints: &Hints) -> Result<Found
         .as_ref()
         .map(|names| names.iter().map(|name| channel(channels, name, "--cs")).collect());
     let cs: Option<Vec<&Channel>> = cs.transpose()?;
-    let name_of = |bit: u8| {
-        channels.iter().find(|channel| channel.bit == bit).map_or("?", |channel| &channel.name)
-    };
+    let name_of = |bit| capture::name_of(channels, bit).unwrap_or("?");
 
     // 1, 2. SCK and the chip selects.
     let taken: Vec<u8> = [mosi, miso].into_iter().flatten().map(|channel| channel.bit).collect();

@@ -9,7 +9,7 @@ mod text;
 
 use std::path::Path;
 
-use crate::capture::{Capture, Channel, Edge, Tick};
+use crate::capture::{Capture, Channel, Edge, Tick, name_of};
 use crate::decode::{Message, Wires};
 use crate::error::ScopeError;
 use crate::glitch::Filter;
@@ -50,8 +50,7 @@ pub struct Line {
 #[must_use]
 pub fn lines(wires: &Wires, channels: &[Channel], select: Option<usize>) -> Vec<Line> {
     let line = |role: &str, bit: u8, words| {
-        let channel = channels.iter().find(|channel| channel.bit == bit);
-        let name = channel.map_or("?", |channel| channel.name.as_str());
+        let name = name_of(channels, bit).unwrap_or("?");
         let tells = role == "CS" || name.to_ascii_uppercase().contains(role);
         let name = if tells { name.to_owned() } else { format!("{role} {name}") };
         Line { name, bit, words }

@@ -9,7 +9,7 @@
 //! track, or sets a counter. A wire is a counter of 0 and 1. Times are whole nanoseconds from the capture's beginning.
 
 use super::{Line, Wave};
-use crate::capture::{Channel, Tick};
+use crate::capture::{Channel, Tick, name_of};
 use crate::chip::Told;
 use crate::decode::{Message, Wires};
 use crate::kinds::plain;
@@ -173,12 +173,7 @@ impl Trace {
         self.has_tracks = true;
         let file = self.file.clone();
         self.track(ROOT, None, &file, false);
-        let name = |bit: u8| {
-            self.channels
-                .iter()
-                .find(|channel| channel.bit == bit)
-                .map_or("?", |channel| &channel.name)
-        };
+        let name = |bit| name_of(&self.channels, bit).unwrap_or("?");
         let mut names: Vec<_> =
             wires.selects.iter().map(|select| format!("{} messages", name(select.bit))).collect();
         if names.is_empty() {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use barewire_open::near;
-use barewire_scope::capture::Channel;
+use barewire_scope::capture::{Channel, name_of};
 use barewire_scope::chip::Chip;
 use barewire_scope::decode::Wires;
 use barewire_scope::find::Hints;
@@ -156,7 +156,7 @@ impl State {
     }
 
     fn name(&self, bit: u8) -> Option<&str> {
-        self.channels.iter().find(|channel| channel.bit == bit).map(|channel| &*channel.name)
+        name_of(&self.channels, bit)
     }
 }
 

@@ -55,7 +55,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// A capture as a side of the comparison.
 fn side(path: &Path, options: &Options, json: bool) -> Result<(SideReport, Side), Failure> {
-    let scope = scope::read(path, options, json, &mut |_, _, _| ())?;
+    let mut scope = scope::open(path, options)?;
+    scope::read(&mut scope, json, &mut |_, _, _| ())?;
     let capture = scope.capture();
     let (tick, format, channels) =
         (capture.tick(), capture.format().name(), capture.channels().to_vec());

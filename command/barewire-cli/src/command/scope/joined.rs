@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::path::Path;
 
+use barewire_scope::capture::name_of;
 use barewire_scope::joined::{Joined, Shares, Wired, join};
 use barewire_scope::meaning::{WireSigns, of_joined, of_trace};
 use barewire_scope::trace::Trace;
@@ -12,11 +13,9 @@ use serde::Serialize;
 
 use super::meaning::{self, MeaningReport};
 use super::report::Spread;
-use super::{failed, traced};
+use super::{failed, read, traced};
 use crate::shared::failure::Failure;
-use crate::shared::interrupt;
 use crate::shared::output;
-use crate::shared::progress::{BYTES, Progress};
 use crate::shared::text::figure;
 
 const CSV: &str = "device,transfers,messages,wire_share,figure,count,p50,p99,max\n";
@@ -95,36 +94,26 @@ pub(super) fn run(args: &super::Args, trace_path: &Path) -> Result<(), Failure> 
         Failure::Failed(format!("{}: no kernel's trace (--trace)", trace_path.display()))
     })?;
     let mut scope = Scope::open(&args.file, args.reading.options()).map_err(failed)?;
-    let progress =
-        Progress::with_template("reading", scope.capture().file_bytes(), args.json, BYTES);
     let (tick, channels) = (scope.capture().tick(), scope.capture().channels().to_vec());
     let (mut wired, mut selects) = (Vec::new(), Vec::new());
     let mut signs = WireSigns::new(tick);
-    while scope
-        .step(&mut |wires, message, _| {
-            if selects.is_empty() {
-                selects.clone_from(&wires.selects);
-            }
-            signs.add(message);
-            wired.extend(Wired::new(message, wires, tick));
-        })
-        .map_err(failed)?
-    {
-        progress.set(scope.capture().read_bytes());
-        if interrupt::asked() {
-            return Err(Failure::Interrupted(
-                "stopped as asked, before anything was joined".into(),
-            ));
+    read(&mut scope, args.json, &mut |wires, message, _| {
+        if selects.is_empty() {
+            selects.clone_from(&wires.selects);
         }
-    }
-    drop(progress);
+        signs.add(message);
+        wired.extend(Wired::new(message, wires, tick));
+    })
+    .map_err(|failure| match failure {
+        Failure::Interrupted(_) => {
+            Failure::Interrupted("stopped as asked, before anything was joined".into())
+        }
+        other => other,
+    })?;
     let (file, of) = (args.file.display().to_string(), trace_path.display().to_string());
     let joined = join(&wired, tick, &trace)
         .map_err(|why| Failure::Failed(format!("{file} and {of} cannot be joined: {why}")))?;
-    let name = |place: usize| {
-        let bit = selects.get(place)?.bit;
-        Some(channels.iter().find(|channel| channel.bit == bit)?.name.clone())
-    };
+    let name = |place: usize| Some(name_of(&channels, selects.get(place)?.bit)?.to_owned());
     let lines = joined.shares.iter().map(|shares| {
         let first = &wired[shares.wired[0]];
         let message = &trace.messages[shares.message];

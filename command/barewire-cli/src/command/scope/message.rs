@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use barewire_scope::Capture;
-use barewire_scope::capture::{Channel, Tick};
+use barewire_scope::capture::{Channel, Tick, name_of};
 use barewire_scope::chip::Told;
 use barewire_scope::decode::{Message, Wires};
 use serde::Serialize;
@@ -63,11 +63,11 @@ impl Lines {
     pub(super) fn add(&mut self, wires: &Wires, message: &Message, told: &Told) {
         let ns = |ticks: u64| self.tick.ns(ticks);
         let select = message.select.map(|place| wires.selects[place].bit);
-        let select = select.and_then(|bit| self.channels.iter().find(|channel| channel.bit == bit));
+        let select = select.and_then(|bit| name_of(&self.channels, bit));
         let values = |words: &[u32], wire: Option<u8>| wire.map(|_| hex(words, wires.word_bits));
         let line = Line {
             message: self.count,
-            select: select.map(|channel| channel.name.clone()),
+            select: select.map(str::to_owned),
             start_ns: ns(message.start),
             end_ns: ns(message.end),
             cs_inactive_ns: message.inactive.map(ns),

@@ -198,24 +198,27 @@ impl Args {
     }
 }
 
-pub(crate) fn failed(error: ScopeError) -> Failure {
+fn failed(error: ScopeError) -> Failure {
     Failure::Failed(error.to_string())
+}
+
+/// Opens a capture.
+pub(crate) fn open(path: &Path, options: &Options) -> Result<Scope, Failure> {
+    Scope::open(path, options.clone()).map_err(failed)
 }
 
 /// Reads a capture whole, without a progress bar if `silent`.
 pub(crate) fn read(
-    path: &Path,
-    options: &Options,
+    scope: &mut Scope,
     silent: bool,
     each: &mut dyn FnMut(&Wires, &Message, &Told),
-) -> Result<Scope, Failure> {
-    let mut scope = Scope::open(path, options.clone()).map_err(failed)?;
+) -> Result<(), Failure> {
     let progress = Progress::with_template("reading", scope.capture().file_bytes(), silent, BYTES);
     while scope.step(each).map_err(failed)? {
         progress.set(scope.capture().read_bytes());
         interrupt::check()?;
     }
-    Ok(scope)
+    Ok(())
 }
 
 /// Runs it.

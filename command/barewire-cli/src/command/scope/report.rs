@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::path::Path;
 
-use barewire_scope::capture::{Channel, Format, Tick};
+use barewire_scope::capture::{Channel, Format, Tick, name_of};
 use barewire_scope::meaning::Meaning;
 use barewire_scope::{Counts, Kind, Summary};
 use serde::Serialize;
@@ -98,12 +98,7 @@ impl Report {
         sck_nominal_hz: Option<u32>,
         meaning: Vec<Meaning>,
     ) -> Self {
-        let name = |bit: u8| {
-            channels
-                .iter()
-                .find(|channel| channel.bit == bit)
-                .map_or_else(String::new, |found| found.name.clone())
-        };
+        let name = |bit| name_of(channels, bit).unwrap_or_default().to_owned();
         let wires = &summary.wires;
         let selects = wires.selects.iter().map(|select| SelectReport {
             channel: name(select.bit),

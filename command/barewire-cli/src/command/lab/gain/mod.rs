@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use barewire_lab::own::OwnExperiment;
 use barewire_lab::report;
-use barewire_scope::{Options, Scope};
+use barewire_scope::Options;
+use barewire_scope::capture::name_of;
 
 use super::given::{self, CostFile};
 use super::{fit, own};
@@ -86,18 +87,17 @@ struct Recorded {
 
 /// The experiment of a capture, as text.
 fn captured(path: &Path, origin: own::Origin<'_>, silent: bool) -> Result<String, Failure> {
-    let options = Options::default();
-    let tick = Scope::open(path, options.clone()).map_err(scope::failed)?.capture().tick();
+    let mut capture = scope::open(path, &Options::default())?;
+    let tick = capture.capture().tick();
     let mut captured = own::Captured::default();
-    let read = scope::read(path, &options, silent, &mut |wires, message, _| {
+    scope::read(&mut capture, silent, &mut |wires, message, _| {
         captured.add(wires, message, tick);
     })?;
-    let channels = read.capture().channels().to_vec();
-    let selects = read.finish().map(|summary| summary.wires.selects).unwrap_or_default();
+    let channels = capture.capture().channels().to_vec();
+    let selects = capture.finish().map(|summary| summary.wires.selects).unwrap_or_default();
     let name = |place: usize| {
-        let bit = selects.get(place).map(|select| select.bit);
-        let channel = channels.iter().find(|channel| Some(channel.bit) == bit);
-        channel.map_or_else(String::new, |channel| channel.name.clone())
+        let select = selects.get(place).and_then(|select| name_of(&channels, select.bit));
+        select.unwrap_or_default().to_owned()
     };
     captured.text(origin, tick, name).map_err(Failure::Failed)
 }

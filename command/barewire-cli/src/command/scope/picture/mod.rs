@@ -8,7 +8,7 @@ mod wave;
 
 use std::path::Path;
 
-use barewire_scope::capture::{Channel, Tick};
+use barewire_scope::capture::{Channel, Tick, name_of};
 use barewire_scope::chip::Told;
 use barewire_scope::decode::{Message, Wires};
 use barewire_scope::picture::perfetto::Trace;
@@ -41,9 +41,8 @@ pub(super) struct Subject<'a> {
 impl Subject<'_> {
     /// The chip select's name, with a space behind it.
     fn select(&self, select: Option<usize>) -> String {
-        let bit = select.map(|place| self.wires.selects[place].bit);
-        let found = self.channels.iter().find(|channel| Some(channel.bit) == bit);
-        found.map(|channel| format!("{} ", channel.name)).unwrap_or_default()
+        let found = select.and_then(|place| name_of(self.channels, self.wires.selects[place].bit));
+        found.map(|name| format!("{name} ")).unwrap_or_default()
     }
 
     /// What a message is called.
