@@ -182,19 +182,17 @@ fn run(steps: &[&'static Step], changed: Option<&ChangedFiles>, cx: &Context) ->
         rows.extend(std::iter::from_fn(next).map(|(index, step)| run.step(index, step)));
         rows
     };
-    let beside = std::thread::scope(|scope| {
-        let programs = scope.spawn(|| and_own(Lane::Programs));
-        let mut beside = and_own(Lane::Shared);
-        beside.extend(programs.join().expect("no step panics"));
-        beside
-    });
-    rows.extend(beside);
-    rows.extend(std::thread::scope(|scope| {
-        let user_mode = scope.spawn(|| run.lane(Lane::UserMode));
-        let mut boards = run.lane(Lane::Boards);
-        boards.extend(user_mode.join().expect("no step panics"));
-        boards
-    }));
+    let beside = |one, other| {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| and_own(other));
+            let mut rows = and_own(one);
+            rows.extend(other.join().expect("no step panics"));
+            rows
+        })
+    };
+    rows.extend(beside(Lane::Shared, Lane::Programs));
+    // None of its own steps is left.
+    rows.extend(beside(Lane::Boards, Lane::UserMode));
     rows.sort_by_key(|row| steps.iter().position(|step| step.name == row.step));
     Report { rows, elapsed: started.elapsed(), left_out: String::new() }
 }
