@@ -15,10 +15,8 @@ pub(crate) enum Lane {
     /// Steps with target directories of their own. When one of the two lanes before has ended, it takes the
     /// next of them.
     Own,
-    /// After all others: boots of emulated boards. Runs beside [`Lane::UserMode`].
-    Boards,
-    /// After all others: boots of user-mode Linux. Runs beside [`Lane::Boards`].
-    UserMode,
+    /// After all others, and alone: boots of emulated boards and of user-mode Linux.
+    Boots,
 }
 
 /// One step of CI.

@@ -19,14 +19,15 @@
 //!    `no_std`, `msrv`) have a directory each and build as few packages as they can. So has
 //!    `iommu`, another workspace. When one of the two lanes above has ended, it takes the next of
 //!    these steps, so that both lanes end at about the same time.
-//! 4. [`Lane::Boards`] and [`Lane::UserMode`], side by side: `guests` and `kernel`, and `linux_sim`. Their boots often
-//!    wait, and are judged by counts and by simulated time.
+//! 4. [`Lane::Boots`]: `guests`, `kernel` and `linux_sim`, one after another, since each keeps two processors busy. User-mode
+//!    Linux and the simulated board's server answer each other within a microsecond; beside another lane they took ten
+//!    times as long.
 //!
 //! While two lanes run, each line of output begins with the name of its step.
 //!
 //! A step's line in the table has its own time by the wall clock, and the processor time of its children,
-//! which stays the same on a busy machine. The processor time of [`Lane::Programs`], [`Lane::Boards`] and
-//! [`Lane::UserMode`] is not known, since their steps start their children themselves, beside another lane's.
+//! which stays the same on a busy machine. The processor time of [`Lane::Programs`] is not known, since its steps start
+//! their children themselves, beside another lane's.
 //!
 //! Not here: benches by the wall clock, which inform and never gate.
 
@@ -105,7 +106,7 @@ pub(crate) fn list() -> String {
     format!(
         "Steps of `cargo xtask test`, with their minutes on two quiet cores:\n{}\nSteps of `--rest`:\n{}",
         of(&[Lane::Test]),
-        of(&[Lane::Shared, Lane::Programs, Lane::Own, Lane::Boards, Lane::UserMode])
+        of(&[Lane::Shared, Lane::Programs, Lane::Own, Lane::Boots])
     )
 }
 
@@ -182,17 +183,13 @@ fn run(steps: &[&'static Step], changed: Option<&ChangedFiles>, cx: &Context) ->
         rows.extend(std::iter::from_fn(next).map(|(index, step)| run.step(index, step)));
         rows
     };
-    let beside = |one, other| {
-        std::thread::scope(|scope| {
-            let other = scope.spawn(|| and_own(other));
-            let mut rows = and_own(one);
-            rows.extend(other.join().expect("no step panics"));
-            rows
-        })
-    };
-    rows.extend(beside(Lane::Shared, Lane::Programs));
-    // None of its own steps is left.
-    rows.extend(beside(Lane::Boards, Lane::UserMode));
+    rows.extend(std::thread::scope(|scope| {
+        let programs = scope.spawn(|| and_own(Lane::Programs));
+        let mut rows = and_own(Lane::Shared);
+        rows.extend(programs.join().expect("no step panics"));
+        rows
+    }));
+    rows.extend(run.lane(Lane::Boots));
     rows.sort_by_key(|row| steps.iter().position(|step| step.name == row.step));
     Report { rows, elapsed: started.elapsed(), left_out: String::new() }
 }
@@ -224,12 +221,9 @@ impl Run<'_> {
             Lane::Shared => count(&[Lane::Programs, Lane::Own]) > 0,
             Lane::Programs => count(&[Lane::Shared, Lane::Own]) > 0,
             Lane::Own => count(&[Lane::Shared, Lane::Programs]) > 0 || count(&[Lane::Own]) > 1,
-            Lane::Boards => count(&[Lane::UserMode]) > 0,
-            Lane::UserMode => count(&[Lane::Boards]) > 0,
-            Lane::Test => false,
+            Lane::Test | Lane::Boots => false,
         };
-        let starts_children_itself =
-            matches!(step.lane, Lane::Programs | Lane::Boards | Lane::UserMode);
+        let starts_children_itself = matches!(step.lane, Lane::Programs | Lane::Boots);
         let console = self.cx.console;
         let console = if beside { console.of_step(step.name) } else { console };
         let cx = self.cx.for_step(console, beside);
@@ -318,7 +312,7 @@ mod tests {
                 Outcome::of_tests(false, Tally { build_broke: true, ..Tally::default() })
             }),
             step(Lane::Shared, "docs", |_| panic!("built after a broken build")),
-            step(Lane::Boards, "guests", |_| panic!("built after a broken build")),
+            step(Lane::Boots, "guests", |_| panic!("built after a broken build")),
             step(Lane::Test, "tidy", |_| Outcome::passed()),
         ];
         assert_eq!(verdict(RUN), End::Failed);

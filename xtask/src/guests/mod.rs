@@ -76,7 +76,7 @@ use guest_needs;
 pub(crate) const STEP: Step = Step {
     name: "guests",
     about: "the command beside stock kernels on emulated boards",
-    lane: Lane::Boards,
+    lane: Lane::Boots,
     minutes: 19,
     needs: guest_needs![
         Need::Target(static_build::ARM64),

@@ -36,7 +36,7 @@ use table::{Row, count};
 pub(crate) const STEP: Step = Step {
     name: "linux_sim",
     about: "Linux's own drivers on the simulated boards",
-    lane: Lane::UserMode,
+    lane: Lane::Boots,
     minutes: 10,
     needs: &[
         Need::package("gcc"),

@@ -38,7 +38,7 @@ const NEWER: &str = "-6.12";
 pub(crate) const STEP: Step = Step {
     name: "kernel",
     about: "the kernel module in place of Linux's drivers",
-    lane: Lane::Boards,
+    lane: Lane::Boots,
     minutes: 9,
     needs: guest_needs![
         Need::Target(KERNEL_ARM64),
