@@ -82,8 +82,9 @@ else
 fi
 
 # rebound NAME COMMAND…: the kernel's driver comes back while the command drives the registers: an error that names
-# it, not wrong data with exit 0. The command must have mapped them when it does, and not be done: so it is a long one,
-# and stopped meanwhile. On a busy machine it is stopped too early or too late, and tried again.
+# it, not wrong data with exit 0. The command must be at work when it does, and not be done: so it is a long one, and
+# stopped meanwhile. It takes its line last of all before it works. On a busy machine it may be stopped too late even so,
+# and is tried again.
 rebound() {
 	name=$1 tries=0 met=; shift
 	while [ -z "$met" ] && [ $tries -lt 6 ]; do
@@ -91,7 +92,7 @@ rebound() {
 		"$@" >/dev/null 2>/tmp/err3 &
 		user=$!
 		until grep -qs /dev/mem /proc/$user/maps || ended $user; do sleep 0.02; done
-		sleep 0.2
+		sleep 0.$((2 + tries))
 		kill -STOP $user
 		ended $user || met=1
 		bind
