@@ -165,7 +165,7 @@ fn poll_and_drop(future: impl Future, device: Device<'static, Wired>) {
 #[test]
 fn a_waker_s_drop_may_use_the_bus_while_others_do() {
     on_each_platform(|platform| {
-        let rounds = if cfg!(miri) { 20 } else { 3_000 };
+        let rounds = if cfg!(miri) { 8 } else { 3_000 };
         let bus = kept(plain(platform).0);
         let device = opened(bus);
         thread::scope(|scope| {
