@@ -12,9 +12,9 @@ use crate::check::{Check, Verdict};
 /// Counts by board and path.
 pub(super) type Counts = BTreeMap<(String, String), f64>;
 
-/// The share by which a gated count may differ from the table: `prepared-64` of raspi3b is 498 to 515, as the compiler
-/// likes.
-const TOLERANCE: f64 = 0.025;
+/// The share by which a gated count may differ from the table, in percent: `prepared-64` of raspi3b has been 498, 510 and
+/// 515 in builds whose source for it was the same.
+const TOLERANCE: f64 = 3.5;
 
 /// The instructions by which it may differ in any case. The compiler spills one register more or less around a
 /// call when code elsewhere changes: `sync-4` of raspi3b went from 185 to 179 and to 184 by commits that
@@ -54,9 +54,10 @@ pub(super) fn accesses(told: &[(String, f64)], marks: &str) -> Result<Vec<(Strin
 
 /// The reviewed table, a line each: board, path, count.
 pub(super) fn table(counts: &Counts) -> String {
-    let mut text = String::from(
+    let mut text = format!(
         "# Instructions of one operation in a guest (`cargo xtask guests`); see docs/guests.md.\n\
-         # Rows with the kernel in them (chardev, spidev, mtd, served, run-handled) inform; the others gate within 2 % or 6.\n",
+         # Rows with the kernel in them (chardev, spidev, mtd, served, run-handled) inform; the others gate within \
+         {TOLERANCE} % or {FLUTTER}.\n",
     );
     for ((board, path), count) in counts {
         let _ = writeln!(text, "{board:<12}{path:<24}{count:>10.0}");
@@ -90,7 +91,8 @@ pub(super) fn judge(board: &str, counted: &Counts, known: &Counts) -> Check {
     if counted.is_empty() {
         return Check::new(NAME, Verdict::Failed, "nothing was counted");
     }
-    let is_off = |_: &str, now: &f64, was: &f64| (now - was).abs() > (was * TOLERANCE).max(FLUTTER);
+    let is_off =
+        |_: &str, now: &f64, was: &f64| (now - was).abs() > (was * TOLERANCE / 100.0).max(FLUTTER);
     let shown = |count: &f64| format!("{count:.0}");
     let wrong = reviewed::differences(super::SNAPSHOT, &counted, &known, shown, is_off);
     reviewed::check(NAME, &wrong)
@@ -129,11 +131,11 @@ mod tests {
             let now = counts(&[("evk", "prepared", prepared), ("evk", "spidev-4", spidev)]);
             judge("evk", &now, &reviewed)
         };
-        assert_eq!(judged(410.0, 9000.0).verdict, Verdict::Passed);
-        assert_eq!(judged(390.0, 1.0).verdict, Verdict::Passed);
-        let worse = judged(411.0, 5000.0);
-        assert!(worse.why.contains("prepared 411, reviewed 400"), "{worse:?}");
-        assert_eq!(judged(389.0, 5000.0).verdict, Verdict::Failed);
+        assert_eq!(judged(414.0, 9000.0).verdict, Verdict::Passed);
+        assert_eq!(judged(386.0, 1.0).verdict, Verdict::Passed);
+        let worse = judged(415.0, 5000.0);
+        assert!(worse.why.contains("prepared 415, reviewed 400"), "{worse:?}");
+        assert_eq!(judged(385.0, 5000.0).verdict, Verdict::Failed);
     }
 
     #[test]
