@@ -83,16 +83,16 @@ fi
 
 # rebound NAME COMMAND…: the kernel's driver comes back while the command drives the registers: an error that names
 # it, not wrong data with exit 0. The command must be at work when it does, and not be done: so it is a long one, and
-# stopped meanwhile. It takes its line last of all before it works. On a busy machine it may be stopped too late even so,
-# and is tried again.
+# stopped meanwhile. How long it takes to open depends on the machine, so each try waits twice as long as the last.
 rebound() {
 	name=$1 tries=0 met=; shift
-	while [ -z "$met" ] && [ $tries -lt 6 ]; do
+	for pause in 0.2 0.4 0.8 1.6 3 6; do
+		[ -z "$met" ] || break
 		[ -e "/sys/bus/$DRIVER_BUS/drivers/$DRIVER/$DEVICE" ] && unbind
 		"$@" >/dev/null 2>/tmp/err3 &
 		user=$!
 		until grep -qs /dev/mem /proc/$user/maps || ended $user; do sleep 0.02; done
-		sleep 0.$((2 + tries))
+		sleep $pause
 		kill -STOP $user
 		ended $user || met=1
 		bind
@@ -116,7 +116,7 @@ names_driver() {
 	else pass "$1"; fi
 }
 rebound mem-rebind-noticed barewire flash read /tmp/rebound --quiet --bus "$REGISTERS"
-rebound bench-rebind-noticed barewire bench --board "$REGISTERS" --rounds 40 --json
+rebound bench-rebind-noticed barewire bench --board "$REGISTERS" --rounds 400 --json
 
 # A server ends, though no program is connected.
 ip link set lo up
