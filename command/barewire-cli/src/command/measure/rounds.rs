@@ -85,7 +85,13 @@ impl Collected {
     }
 }
 
-/// Times `rounds` of `calls` calls of `op`, in nanoseconds a call, after a round that does not count: it warms caches.
+/// A figure has fewer rounds if they would take longer, as under load in an emulator: two seconds.
+const LONGEST_PS: u64 = 2_000_000_000_000;
+/// But never fewer than these.
+const FEWEST: usize = 5;
+
+/// Times `rounds` of `calls` calls of `op`, in nanoseconds a call, after a round that does not count: it warms caches. No more
+/// than [`FEWEST`] begin after [`LONGEST_PS`].
 pub(super) fn timed(
     now: Now<'_>,
     rounds: usize,
@@ -93,9 +99,13 @@ pub(super) fn timed(
     mut op: impl FnMut() -> Result<(), Failure>,
 ) -> Result<Vec<f64>, Failure> {
     let mut all = Vec::with_capacity(rounds);
+    let until = now() + LONGEST_PS;
     for round in 0..=rounds {
         interrupt::check()?;
         let begun = now();
+        if begun > until && all.len() >= FEWEST {
+            break;
+        }
         for _ in 0..calls {
             op()?;
         }
@@ -104,4 +114,27 @@ pub(super) fn timed(
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_figure_that_takes_long_has_fewer_rounds_and_never_too_few() {
+        let clock = Cell::new(0);
+        let rounds_of = |round_ps: u64| {
+            let op = || {
+                clock.set(clock.get() + round_ps / 2);
+                Ok(())
+            };
+            timed(&|| clock.get(), 30, 2, op).expect("no round fails").len()
+        };
+        assert_eq!(rounds_of(1_000), 30);
+        // The first of ten rounds within the time warms up, and one more is under way when it is over.
+        assert_eq!(rounds_of(LONGEST_PS / 10), 10);
+        assert_eq!(rounds_of(2 * LONGEST_PS), FEWEST);
+    }
 }
