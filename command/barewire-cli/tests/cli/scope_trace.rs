@@ -171,9 +171,9 @@ fn a_longer_queue_is_found_with_its_size_and_nothing_in_equal_traces() {
     );
     let table = run(&["diff", &a, &b]).ok().text();
     for part in [
-        "b.txt: a kernel's trace, 470 us, 24 messages; a tick is 1 ns\n",
-        "\nspi0.0  3 bytes: 24 and 24 messages\n                                   A           B\n",
-        "\n  submit to start           308 ns      658 ns  +350 ns, +113.6 % (+",
+        "b.txt: a kernel's trace, 468 us, 24 messages; a tick is 1 ns\n",
+        "\nspi0.0  3 bytes: 24 and 24 messages\n                                     A           B\n",
+        "\n  submit to start               308 ns      658 ns  +350 ns, +113.6 % (+",
         "\n3 of 6 figures differ\n",
     ] {
         assert!(table.contains(part), "{part:?} is not in {table}");

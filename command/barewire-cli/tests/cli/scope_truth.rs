@@ -142,9 +142,16 @@ fn traced(messages: &[Kernels], clock: Clock) -> String {
 }
 
 /// Joins the capture with the trace of `messages`, and judges all that is said by what is known. Each message is the
-/// next of `wire`, one for each transfer with chip select released behind it; `clock_ns` is the period of SCK.
+/// next of `wire`, one for each transfer with chip select released behind it; `clock_ns` is the period of
+/// SCK, `alike` whether the traffic has a rhythm.
 #[track_caller]
-fn judge(vcd: &str, wire: &[Selected], messages: &[Kernels], clock_ns: f64, clock: Clock) {
+fn judge(
+    vcd: &str,
+    wire: &[Selected],
+    messages: &[Kernels],
+    (clock_ns, alike): (f64, bool),
+    clock: Clock,
+) {
     let dir = tempfile::tempdir().expect("a directory");
     let [capture, trace] = ["wire.vcd", "trace.txt"].map(|name| text(&dir.path().join(name)));
     fs::write(&capture, vcd).expect("written");
@@ -154,7 +161,11 @@ fn judge(vcd: &str, wire: &[Selected], messages: &[Kernels], clock_ns: f64, cloc
         all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let report = lines.pop().expect("a report");
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
-    assert_eq!((&report["notes"], &report["selects"]), (&json!([]), &json!({"spi1.0": "cs0"})));
+    assert_eq!(report["selects"], json!({"spi1.0": "cs0"}));
+    let notes: Vec<_> = report["notes"].as_array().expect("notes").iter().collect();
+    // The pages of a flash chip are written in one rhythm: that is said, and the rest is no less right.
+    let is_alike = notes.iter().any(|note| note.to_string().contains("alike and evenly spaced"));
+    assert_eq!((notes.len(), is_alike), (usize::from(alike), alike), "{notes:?}");
     assert_eq!((lines.len(), number(&report["pairs"]) as usize), (messages.len(), wire.len()));
 
     // The clocks: what the join says of the trace's time in the capture, at both ends.
@@ -173,7 +184,8 @@ fn judge(vcd: &str, wire: &[Selected], messages: &[Kernels], clock_ns: f64, cloc
         drift * 1e6
     );
     // Else all of it could be true of anything.
-    assert!(residual < 6_000.0 + 2.0 * clock.tick_ns as f64 && most - least < 200.0, "{told}");
+    let lasts = messages[messages.len() - 1].done - messages[0].submit;
+    assert!(residual < 6_000.0 && most - least < 4e6 * slack / lasts, "{told} {lasts}");
 
     let (mut next, mut last_edge) = (wire.iter(), None);
     // Of messages with the same lengths: their clocks, their whole time, and how many there are.
@@ -193,9 +205,10 @@ fn judge(vcd: &str, wire: &[Selected], messages: &[Kernels], clock_ns: f64, cloc
         close("end_ns", message.done - last, slack);
         close("lead_ns", first - wire[0].from, 1.0);
         close("lag_ns", wire[selections - 1].to - last, 1.0);
+        // From the first edge to the last is half a clock less than all clocks: there are no pauses below 0.
         // The period is timed between edges that are rounded to a nanosecond.
         close("wire_ns", clocks, 1.0 + bits * 0.2);
-        close("pauses_ns", last - first - clocks, 2.0 + bits * 0.2);
+        close("pauses_ns", (last - first - clocks).max(0.0), 2.0 + bits * 0.2);
         close("software_ns", message.done - message.submit - clocks, 4.0 * slack + bits * 0.4);
         match last_edge {
             Some(before) => close("gap_ns", first - before, 1.0),
@@ -246,7 +259,7 @@ fn a_simulated_capture_is_joined_with_the_trace_that_belongs_to_it() {
     };
     let messages: Vec<_> = wire.iter().map(message).collect();
     for clock in CLOCKS {
-        judge(&vcd, &wire, &messages, 100.0, clock);
+        judge(&vcd, &wire, &messages, (100.0, true), clock);
     }
 }
 
@@ -345,7 +358,7 @@ fn the_labs_messages_are_joined_with_their_own_trace() {
             times.for_each(|ns| *ns -= begun);
         }
         for clock in CLOCKS {
-            judge(&vcd, &wire, &messages, 1e9 / imx.clock_hz() as f64, clock);
+            judge(&vcd, &wire, &messages, (1e9 / imx.clock_hz() as f64, false), clock);
         }
     }
 }
