@@ -31,11 +31,15 @@ refused spidev-split-refused "no option" barewire flash id --bus "$SPIDEV,split-
 # The kernel's own trace of such messages is read whole, beside the scheduler's and the interrupts' events: as many
 # messages as have ended in it, which are at least those of the command.
 tracing=/sys/kernel/tracing
-trace_on() { for events in spi sched irq; do echo "$1" >$tracing/events/$events/enable; done; }
+trace_on() {
+	for events in spi sched/sched_switch sched/sched_waking irq/irq_handler_entry; do
+		echo "$1" >$tracing/events/$events/enable
+	done
+}
 mount -t tracefs tracefs $tracing 2>/dev/null
 if [ -e $tracing/events/spi/enable ]; then
 	echo mono >$tracing/trace_clock
-	echo 8192 >$tracing/buffer_size_kb
+	echo 2048 >$tracing/buffer_size_kb
 	trace_on 1
 	check traced-transfers barewire xfer --bus "$SPIDEV" 9f 000000
 	check traced-read barewire flash read /tmp/read --quiet --length 65536 --bus "$SPIDEV"
