@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p barewire-scope --example reading -- FILE [MEBIBYTES]` makes FILE unless it is there: samples of one
 //! byte at 25 MHz, in chunks of 4 MiB. A name with `dense` in it gets messages all the time, any other one of 4 bytes each
-//! millisecond. With `--sigrok` sigrok-cli reads it too, with its SPI decoder; it takes an hour for a dense gibibyte.
+//! millisecond. With `--sigrok` sigrok-cli reads it too, with its SPI decoder, and must find as many words; a few mebibytes
+//! will do.
 
 #[path = "../tests/it/wave.rs"]
 #[expect(dead_code, reason = "the tests' drawing, of which this takes a part")]
