@@ -27,6 +27,36 @@ if [ -L /tmp/dangling ]; then same dangling-link-followed /tmp/made /tmp/part; e
 # With the option that cuts a message anywhere, a read is right too: on PL022 the driver drops CS
 # between messages, whatever is asked.
 refused spidev-split-refused "no option" barewire flash id --bus "$SPIDEV,split-with-cs-held"
+
+# The kernel's own trace of such messages is read whole, beside the scheduler's and the interrupts' events: as many
+# messages as have ended in it, which are at least those of the command.
+tracing=/sys/kernel/tracing
+trace_on() {
+	for events in spi sched/sched_switch sched/sched_waking irq/irq_handler_entry; do
+		echo "$1" >$tracing/events/$events/enable
+	done
+}
+mount -t tracefs tracefs $tracing 2>/dev/null
+if [ -e $tracing/events/spi/enable ]; then
+	echo mono >$tracing/trace_clock
+	echo 2048 >$tracing/buffer_size_kb
+	trace_on 1
+	check traced-transfers barewire xfer --bus "$SPIDEV" 9f 000000
+	check traced-read barewire flash read /tmp/read --quiet --length 65536 --bus "$SPIDEV"
+	trace_on 0
+	cat $tracing/trace >/tmp/trace.txt
+	echo 4 >$tracing/buffer_size_kb
+	check trace-scope barewire scope /tmp/trace.txt --json
+	ended=$(grep -c spi_message_done /tmp/trace.txt)
+	told=$(sed -n 's/.*"skipped_lines":0,.*"incomplete":0,"lost":0,.*"notes":\[\],"messages":\([0-9]*\),.*/\1/p' /tmp/out)
+	echo "trace: $(wc -l </tmp/trace.txt) lines, $(grep -c sched_switch /tmp/trace.txt) switches, $ended messages"
+	if [ "$ended" -gt 16 ] && [ "$told" = "$ended" ]; then pass trace-whole
+	else fail trace-whole "$ended messages ended, told are '$told': $(cut -c1-200 /tmp/out)"; fi
+	rm -f /tmp/trace.txt
+else
+	fail trace-whole "the kernel has no events/spi"
+fi
+
 # One message above bufsiz is refused with the remedy, and nothing of it is sent.
 refused spidev-above-bufsiz "bufsiz" barewire xfer --bus "$SPIDEV" "$(printf %010000d 0)"
 write_and_verify spidev "$SPIDEV" $((SIZE / 2)) 65536

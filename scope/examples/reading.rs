@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p barewire-scope --example reading -- FILE [MEBIBYTES]` makes FILE unless it is there: samples of one
 //! byte at 25 MHz, in chunks of 4 MiB. A name with `dense` in it gets messages all the time, any other one of 4 bytes each
-//! millisecond.
+//! millisecond. With `--sigrok` sigrok-cli reads it too, with its SPI decoder, and must find as many words; a few mebibytes
+//! will do.
 
 #[path = "../tests/it/wave.rs"]
 #[expect(dead_code, reason = "the tests' drawing, of which this takes a part")]
@@ -10,8 +11,9 @@ mod wave;
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufRead, BufReader, BufWriter};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use barewire_scope::{Options, Scope};
@@ -21,7 +23,10 @@ const CHUNK: usize = 4 << 20;
 const NAMES: [&str; 4] = ["SCK", "MOSI", "MISO", "CS#"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments: Vec<_> = std::env::args().skip(1).collect();
+    let with_sigrok = arguments.iter().any(|argument| argument == "--sigrok");
+    arguments.retain(|argument| argument != "--sigrok");
+    let mut arguments = arguments.into_iter();
     let path = arguments.next().ok_or("name a file")?;
     let path = Path::new(&path);
     if !path.exists() {
@@ -41,7 +46,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "{samples} samples of a byte, {words} words: {seconds:.2} s, {rate:.0} MB/s, at most {peak} of memory"
     );
+    if with_sigrok {
+        let theirs = sigrok(path, words)?;
+        let rate = samples as f64 / theirs / 1e6;
+        println!(
+            "sigrok-cli: {theirs:.2} s, {rate:.1} MB/s: {:.1} times as long",
+            theirs / seconds
+        );
+    }
     Ok(())
+}
+
+/// How long sigrok-cli takes for the capture, in seconds. It must find as many words.
+fn sigrok(path: &Path, words: u64) -> Result<f64, Box<dyn Error>> {
+    let decoder = "spi:clk=SCK:mosi=MOSI:miso=MISO:cs=CS#";
+    let mut command = Command::new("sigrok-cli");
+    command.arg("-i").arg(path).args(["-P", decoder, "-A", "spi=mosi-data"]);
+    let begun = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let theirs = lines.map_while(Result::ok).count() as u64;
+    let seconds = begun.elapsed().as_secs_f64();
+    match child.wait()?.success() && theirs == words {
+        true => Ok(seconds),
+        false => Err(format!("sigrok-cli found {theirs} words of {words}").into()),
+    }
 }
 
 /// Writes a capture of so many samples.

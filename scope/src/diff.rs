@@ -1,10 +1,10 @@
 //! Two sets of messages compared: which figures of which kinds changed, and by how much.
 //!
 //! # How it works
-//! 1. [`Side::of`] takes a capture's summary as kinds × figures × values, in nanoseconds or hertz. Anything that measures
-//!    messages may make a [`Side`] of its own.
-//! 2. Kinds are paired by chip select and name. Where one side took first words for data and the other did not, the other's
-//!    kinds are merged. If each side has one chip select, their names do not matter.
+//! 1. [`Side::of`] takes a capture's summary as kinds × figures × values, in nanoseconds or hertz, [`Side::of_trace`] a
+//!    kernel's trace. Anything that measures messages may make a [`Side`] of its own.
+//! 2. Kinds are paired by chip select or device, and name. Where one side took first words for data and the other did not, the other's
+//!    kinds are merged. If each side has one chip select or device, their names do not matter.
 //! 3. For each figure of a pair an interval of the difference of the quantiles is made from ranks: in *n* values the
 //!    quantile lies between two of them, whose ranks follow from the binomial distribution alone (W. J. Conover, *Practical
 //!    Nonparametric Statistics*, section 3.2). From both sides' intervals that of the difference follows (G. Y. Zou and A. Donner,
@@ -18,10 +18,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::capture::{Channel, Tick};
+use crate::capture::{Channel, Tick, name_of};
 use crate::counts::Counts;
 use crate::kinds::Kind;
 use crate::scope::Summary;
+use crate::trace::{self, Trace, TraceKind};
 
 /// Values of a figure, in its unit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,7 +80,7 @@ impl Values {
 /// Messages of a kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// The chip select's name, or what else tells kinds of one name apart; may be empty.
+    /// The name of the chip select or device, or what else tells kinds of one name apart; may be empty.
     pub place: String,
     /// The kind's name.
     pub kind: String,
@@ -102,9 +103,8 @@ impl Side {
     pub fn of(summary: &Summary, channels: &[Channel], tick: Tick) -> Self {
         let selects = &summary.wires.selects;
         let place = |kind: &Kind| {
-            let bit = kind.select.map(|place| selects[place].bit);
-            let found = channels.iter().find(|channel| Some(channel.bit) == bit);
-            found.map(|channel| channel.name.clone()).unwrap_or_default()
+            let name = kind.select.and_then(|place| name_of(channels, selects[place].bit));
+            name.unwrap_or_default().to_owned()
         };
         // Too short a time for `Tick::ns` to tell a single tick's picoseconds.
         let tick_ns = tick.ns(1_000_000) / 1e6;
@@ -133,6 +133,26 @@ impl Side {
             ],
         };
         Self { groups: summary.kinds.iter().map(group).collect() }
+    }
+
+    /// A kernel's trace: the [figures](TraceKind::FIGURES) of each kind, in nanoseconds.
+    #[must_use]
+    pub fn of_trace(trace: &Trace) -> Self {
+        let group = |kind: TraceKind| {
+            let figures =
+                TraceKind::FIGURES.iter().zip(&kind.figures).map(|((name, _), counts)| {
+                    let values = counts.iter().map(|(ns, times)| (ns as f64, times)).collect();
+                    let resolution = (trace.tick_ns * counts.quantum()) as f64;
+                    (*name, Values::new(values, resolution).of_messages(kind.count))
+                });
+            Group {
+                figures: figures.collect(),
+                kind: kind.name(),
+                place: kind.device,
+                messages: kind.count,
+            }
+        };
+        Self { groups: trace::kinds(trace).into_iter().map(group).collect() }
     }
 
     fn places(&self) -> Vec<&str> {

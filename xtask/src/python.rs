@@ -17,7 +17,7 @@ use crate::tool;
 
 /// The packages that tests import from PyPI. The first is the original py-spidev, in the version that our class
 /// follows.
-const PYPI: [&str; 17] = [
+const PYPI: [&str; 18] = [
     "spidev==3.8",
     "pytest==9.*",
     "mypy==2.*",
@@ -35,6 +35,7 @@ const PYPI: [&str; 17] = [
     "duckdb==2.*",
     "perfetto==0.*",
     "protobuf==7.*",
+    "pysigrok-saleae-logic2==0.0.2",
 ];
 /// The program that builds wheels.
 const MATURIN: &str = "maturin>=1.9,<2";

@@ -240,7 +240,7 @@ enum Command {
     Lab(lab::Verb),
     /// Take a logic analyzer's capture apart: each message's times, and how those of each kind are distributed
     Scope(scope::Args),
-    /// Compare two captures, before and after a change: which kinds of messages differ, by how much and how surely
+    /// Compare two captures or kernel traces, before and after a change: which kinds of messages differ, by how much and how surely
     Diff(diff::Args),
     /// Print a shell's completions of this command
     Completions(completions::Args),

@@ -2,6 +2,7 @@
 
 use super::beside::{Beside, changes};
 use super::{Channel, Edge, Select, means_select};
+use crate::capture::name_of;
 
 /// The most channels that may be chip selects of one bus.
 const SELECTS_MAX: usize = 8;
@@ -120,8 +121,7 @@ pub(super) fn find(
     taken: &[u8],
     is_certain: bool,
 ) -> Selects {
-    let of_bit = |bit: u8| channels.iter().find(|channel| channel.bit == bit);
-    let name = |select: &Select| of_bit(select.bit).map_or("?", |channel| &channel.name);
+    let name = |select: &Select| name_of(channels, select.bit).unwrap_or("?");
     let is_free = |channel: &&Channel| channel.bit != sck && !taken.contains(&channel.bit);
     let lines: Vec<&Channel> = channels.iter().filter(is_free).collect();
     // Active low unless that does not explain the clock.

@@ -38,6 +38,19 @@ impl TraceKind {
         ("done_to_submit_ns", "done to next submit"),
     ];
 
+    /// What messages of the kind have in common beside the device: `1+4+512 bytes`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match (&self.device[..], &self.transfers[..]) {
+            ("", _) => "all others".into(),
+            (_, []) => "no transfers in the trace".into(),
+            (_, [1]) => "1 byte".into(),
+            (_, lengths) => {
+                lengths.iter().map(u64::to_string).collect::<Vec<_>>().join("+") + " bytes"
+            }
+        }
+    }
+
     fn add(&mut self, message: &Message) {
         self.count += 1;
         self.pumped += u64::from(message.runner != message.submitter);

@@ -1,6 +1,8 @@
 //! Comparisons of distributions that are known: equal ones are told to be equal, shifts are found, and their size is in the
 //! interval.
 
+use std::fmt::Write as _;
+
 use barewire_scope::Options;
 use barewire_scope::diff::{Found, Group, How, Side, Values, compare};
 
@@ -83,6 +85,65 @@ fn a_shift_is_found_with_its_size() {
     assert!(!compare([tail(5_000.0), tail(9_000.0)], How::USUAL).differs());
     let found = compare([tail(5_000.0), tail(9_000.0)], how);
     assert_eq!(found.pairs[0].figures[0].found, Found::Changed([4_000.0, 4_000.0]));
+}
+
+/// A trace of 60 messages of two kinds in microseconds, whose second kind waits `shift_us` longer in the queue.
+fn trace(random: &mut Random, device: &str, shift_us: u64) -> Side {
+    let mut text = String::new();
+    let mut at = 5_000_000;
+    for nth in 0..60 {
+        let mut line = |after_us: u64, event: &str| {
+            at += after_us;
+            let _ =
+                writeln!(text, "a-7 [000] ..... {}.{:06}: {event}", at / 1_000_000, at % 1_000_000);
+        };
+        let mut jitter = |most: f64| (random.next() * most) as u64;
+        let (len, shift) = [(1, 0), (40, shift_us)][nth % 2];
+        line(200 + jitter(90.0), &format!("spi_message_submit: {device} 1"));
+        line(10 + jitter(20.0) + shift, &format!("spi_message_start: {device} 1"));
+        for part in [len, 3] {
+            line(
+                3 + jitter(3.0),
+                &format!("spi_transfer_start: {device} 2 len={part} tx=[] rx=[]"),
+            );
+            line(
+                30 + jitter(5.0),
+                &format!("spi_transfer_stop: {device} 2 len={part} tx=[] rx=[]"),
+            );
+        }
+        let len = len + 3;
+        line(4 + jitter(3.0), &format!("spi_message_done: {device} 1 len={len}/{len}"));
+    }
+    let trace = barewire_scope::trace::read(&text);
+    assert_eq!((trace.messages.len(), trace.incomplete, trace.skipped_lines), (60, 0, 0));
+    Side::of_trace(&trace)
+}
+
+/// Equal traces of 14 figures each, and one whose longer messages wait.
+#[test]
+fn traces_are_compared_by_their_kinds() {
+    let mut random = Random(3);
+    let mut differ = 0;
+    for _ in 0..100 {
+        let sides = [trace(&mut random, "spi0.0", 0), trace(&mut random, "spi1.0", 0)];
+        differ += usize::from(compare(sides, How::USUAL).differs());
+    }
+    assert!(differ <= 8, "{differ} of 100");
+    let sides = [trace(&mut random, "spi0.0", 0), trace(&mut random, "spi0.0", 60)];
+    let diff = compare(sides, How::USUAL);
+    assert_eq!(diff.intervals, 14);
+    let changed = diff.pairs.iter().flat_map(|pair| {
+        let figures = pair.figures.iter().filter(|figure| figure.is_changed());
+        figures.map(|figure| (&*pair.kind, figure.figure, figure.found))
+    });
+    let changed: Vec<_> = changed.collect();
+    let [first, second] = &changed[..] else { panic!("{changed:?}") };
+    assert_eq!((first.0, first.1), ("40+3 bytes", "submit_to_start_ns"));
+    assert_eq!((second.0, second.1), ("40+3 bytes", "submit_to_done_ns"));
+    for found in [first.2, second.2] {
+        let Found::Changed([low, high]) = found else { unreachable!("it changed") };
+        assert!(low < 60e3 && 60e3 < high && high - low < 40e3, "{low} {high}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod finding;
 mod formats;
 mod joined;
 mod picture;
+mod recorded;
 mod wave;
 
 use std::path::Path;

@@ -83,7 +83,16 @@ pub(crate) const STEP: Step = Step {
         Need::Target(static_build::ARMHF),
         Need::Target(static_build::LIBRARY_ARM64),
     ],
-    paths: &["stack/", "bench/", "bindings/", "command/", "guests/", "contrib/", "docs/boards.md"],
+    paths: &[
+        "stack/",
+        "bench/",
+        "bindings/",
+        "scope/",
+        "command/",
+        "guests/",
+        "contrib/",
+        "docs/boards.md",
+    ],
     run: step,
 };
 

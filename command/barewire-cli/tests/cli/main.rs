@@ -35,6 +35,7 @@ mod run_served;
 mod run_wire;
 mod scope;
 mod scope_trace;
+mod scope_truth;
 mod selftest;
 mod serve;
 mod simulated;

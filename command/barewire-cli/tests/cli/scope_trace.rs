@@ -14,12 +14,17 @@ const SENT: [(u64, u64, &str); 3] =
     [(1_094, 8_234, "01-80-00"), (9_271, 16_411, "01-90-00"), (17_448, 24_588, "01-a0-00")];
 
 fn traced(sent: &[(u64, u64, &str)]) -> String {
+    queued(sent, |_| 300)
+}
+
+/// The same with another time in the queue, of each message.
+fn queued(sent: &[(u64, u64, &str)], queue_ns: impl Fn(u64) -> u64) -> String {
     let mut text = String::new();
-    for (first, last, tx) in sent {
+    for (nth, (first, last, tx)) in (0..).zip(sent) {
         let mut line = |ns: u64, event: &str| {
             let _ = writeln!(text, "app 7/7 [002] 100.{ns:09}: spi:{event}");
         };
-        line(first - 700, "spi_message_submit: spi0.0 0xffff1");
+        line(first - 400 - queue_ns(nth), "spi_message_submit: spi0.0 0xffff1");
         line(first - 400, "spi_message_start: spi0.0 0xffff1");
         let data = format!("spi0.0 0xffff2 len=3 tx=[{tx}] rx=[]");
         line(first - 100, &format!("spi_transfer_start: {data}"));
@@ -99,11 +104,86 @@ fn a_capture_and_its_trace_are_one() {
         csv.lines().nth(1).is_some_and(|line| line.starts_with("0,spi0.0,cs0,3,889,")),
         "{csv}"
     );
+    // A chip's names, as of the capture alone.
+    let named = [&both[..], &["--chip", "mcp3008"]].concat();
+    let all = run(&[&named[..], &["--messages", "--json"]].concat()).ok().text();
+    let all: Vec<Value> =
+        all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!([&all[1]["kind"], &all[1]["detail"]], ["single-ended 1", "518"]);
+    let kinds = all[3]["kinds"].as_array().expect("kinds").iter();
+    let kinds: Vec<_> = kinds.map(|kind| json!([kind["kind"], kind["messages"]])).collect();
+    assert_eq!(kinds, [0, 1, 2].map(|nth| json!([format!("single-ended {nth}"), 1])));
+    let table = run(&[&named[..], &["--messages"]].concat()).ok().text();
+    for part in [
+        "  wire  6.72 us, 84.9 %  single-ended 2 528\n",
+        "\nspi0.0  3 bytes (single-ended 2): 1 message; wire",
+    ] {
+        assert!(table.contains(part), "{part:?} is not in {table}");
+    }
+    let csv = run(&[&named[..], &["--csv"]].concat()).ok().text();
+    assert!(csv.contains(",wire_ns,1,6720,6720,6720,single-ended 2\n"), "{csv}");
+    let csv = run(&[&named[..], &["--csv", "--messages"]].concat()).ok().text();
+    assert!(csv.ends_with(",single-ended 2,528\n"), "{csv}");
     fs::write(&path, traced(&SENT).replace("len=3", "len=4").replace("4/3", "4/4"))
         .expect("written");
     run(&both).fails(1, "the wire has messages of 3 bytes, the trace selections of 4 bytes");
     run(&["scope", &path, "--trace", &path]).fails(1, "a kernel's trace");
     run(&["scope", &example, "--trace", &example]).fails(1, "no kernel's trace");
+}
+
+#[test]
+fn a_longer_queue_is_found_with_its_size_and_nothing_in_equal_traces() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let sent: Vec<_> = (0..24_u64)
+        .map(|nth| (nth * 20_000 + 2_000, nth * 20_000 + 9_140 + nth % 4 * 10, "01-80-00"))
+        .collect();
+    let file = |name: &str, queue_ns: &dyn Fn(u64) -> u64| {
+        let path = text(&dir.path().join(name));
+        fs::write(&path, queued(&sent, queue_ns)).expect("written");
+        path
+    };
+    // The same times in another order are no difference.
+    let a = file("a.txt", &|nth| 300 + nth % 5 * 4);
+    let same = file("same.txt", &|nth| 300 + (nth + 2) % 5 * 4);
+    let b = file("b.txt", &|nth| 650 + nth % 5 * 4);
+    let equal = run(&["diff", &a, &same, "--exit-code"]).ok().text();
+    assert!(equal.ends_with("no difference seen in 6 figures\n"), "{equal}");
+    let report = run(&["diff", &a, &b, "--json"]).ok().json();
+    let side = &report["a"];
+    assert_eq!(
+        [&side["format"], &side["messages"], &side["tick_ns"], &side["mode"]],
+        [&json!("trace"), &json!(24), &json!(1.0), &Value::Null]
+    );
+    let kind = &report["kinds"][0];
+    assert_eq!([&kind["select"], &kind["kind"]], ["spi0.0", "3 bytes"]);
+    // Messages are submitted 350 ns earlier, and so end later behind that, and the client pauses less.
+    let changed: Vec<_> = kind["figures"]
+        .as_array()
+        .expect("figures")
+        .iter()
+        .filter(|figure| figure["found"] == "changed")
+        .map(|figure| (figure["figure"].as_str().expect("a name"), &figure["difference"]))
+        .collect();
+    let [more, less] = [json!(350.0), json!(-350.0)];
+    assert_eq!(
+        changed,
+        [("submit_to_start_ns", &more), ("submit_to_done_ns", &more), ("done_to_submit_ns", &less)]
+    );
+    let table = run(&["diff", &a, &b]).ok().text();
+    for part in [
+        "b.txt: a kernel's trace, 468 us, 24 messages; a tick is 1 ns\n",
+        "\nspi0.0  3 bytes: 24 and 24 messages\n                                     A           B\n",
+        "\n  submit to start               308 ns      658 ns  +350 ns, +113.6 % (+",
+        "\n3 of 6 figures differ\n",
+    ] {
+        assert!(table.contains(part), "{part:?} is not in {table}");
+    }
+    run(&["diff", &a, &b, "--exit-code"]).fails(1, "3 of 6 figures differ");
+    run(&["diff", &a, &b, "--clk", "SCK"]).misused("--clk is for captures");
+    let capture = text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/adc.vcd"));
+    for mixed in [[&a, &capture], [&capture, &a]] {
+        run(&["diff", mixed[0], mixed[1]]).fails(1, "a.txt is a kernel's trace and ");
+    }
 }
 
 #[test]

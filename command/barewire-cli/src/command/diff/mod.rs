@@ -1,4 +1,5 @@
-//! `barewire diff`: two captures, before and after a change: which figures of which kinds of messages differ.
+//! `barewire diff`: two captures, or two kernel's traces, before and after a change: which figures of which kinds of messages
+//! differ.
 //!
 //! [`barewire_scope::diff`] says how they are compared.
 
@@ -9,17 +10,17 @@ use std::path::{Path, PathBuf};
 use barewire_scope::Options;
 use barewire_scope::diff::{How, Side, compare};
 
-use crate::command::scope::{self, Reading};
+use crate::command::scope::{self, Reading, traced};
 use crate::shared::failure::Failure;
 use crate::shared::output;
 use report::{Report, SideReport};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The capture before: any that `barewire scope` reads
+    /// The capture or the kernel's trace before: any that `barewire scope` reads
     #[arg(value_name = "A")]
     before: PathBuf,
-    /// The capture after
+    /// The one after, of the same sort
     #[arg(value_name = "B")]
     after: PathBuf,
     /// Compare this percentile in place of the median: 99 for the slow ones, of which it needs many messages
@@ -37,9 +38,26 @@ pub(crate) struct Args {
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let options = args.reading.options();
-    let (a, before) = side(&args.before, &options, args.json)?;
-    let (b, after) = side(&args.after, &options, args.json)?;
+    let paths = [&args.before, &args.after];
+    let [(a, before), (b, after)] = match [traced::open(paths[0])?, traced::open(paths[1])?] {
+        [None, None] => {
+            let options = args.reading.options();
+            [side(paths[0], &options, args.json)?, side(paths[1], &options, args.json)?]
+        }
+        [Some(before), Some(after)] => {
+            args.reading.refuse(paths[0], &[])?;
+            let side =
+                |path: &Path, trace| (SideReport::of_trace(path, trace), Side::of_trace(trace));
+            [side(paths[0], &before), side(paths[1], &after)]
+        }
+        [before, _] => {
+            let [trace, capture] = if before.is_some() { paths } else { [paths[1], paths[0]] };
+            let (trace, capture) = (trace.display(), capture.display());
+            return Err(Failure::Failed(format!(
+                "{trace} is a kernel's trace and {capture} is not: they have no figure in common"
+            )));
+        }
+    };
     let how = How { quantile: f64::from(args.percentile) / 100.0, ..How::USUAL };
     let diff = compare([before, after], how);
     let report = Report::new([a, b], args.percentile, how.confidence, &diff);

@@ -6,9 +6,11 @@ use std::path::Path;
 use barewire_scope::Summary;
 use barewire_scope::capture::Tick;
 use barewire_scope::diff::{Compared, Diff, Found, Group, Pair};
+use barewire_scope::trace::{Trace, TraceKind};
 use serde::Serialize;
 
-use crate::command::scope::title;
+use crate::command::scope;
+use crate::command::scope::traced::{self, named};
 use crate::shared::text::figure;
 
 /// The result. Scripts rely on its field names.
@@ -36,8 +38,9 @@ pub(super) struct SideReport {
     tick_ns: f64,
     duration_ns: f64,
     messages: u64,
-    mode: u8,
-    word_bits: u8,
+    /// Of a capture.
+    mode: Option<u8>,
+    word_bits: Option<u8>,
     notes: Vec<String>,
 }
 
@@ -79,9 +82,22 @@ impl SideReport {
             tick_ns: tick.ns(1),
             duration_ns: tick.ns(summary.duration),
             messages: summary.messages,
-            mode: summary.wires.mode,
-            word_bits: summary.wires.word_bits,
+            mode: Some(summary.wires.mode),
+            word_bits: Some(summary.wires.word_bits),
             notes: summary.notes.clone(),
+        }
+    }
+
+    pub(super) fn of_trace(path: &Path, trace: &Trace) -> Self {
+        Self {
+            file: path.display().to_string(),
+            format: "trace",
+            tick_ns: trace.tick_ns as f64,
+            duration_ns: trace.duration_ns as f64,
+            messages: trace.messages.len() as u64,
+            mode: None,
+            word_bits: None,
+            notes: traced::notes(trace),
         }
     }
 }
@@ -181,13 +197,15 @@ impl Report {
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (name, side) in [("A", &self.a), ("B", &self.b)] {
-            let SideReport { file, format, mode, word_bits, .. } = side;
+            let SideReport { file, mode, word_bits, .. } = side;
+            let format = if side.format == "trace" { "a kernel's trace" } else { side.format };
             let messages = figure::counted(side.messages, "message");
             let (lasts, tick) = (figure::time(side.duration_ns), figure::tick(side.tick_ns));
-            writeln!(
-                f,
-                "{name}  {file}: {format}, {lasts}, {messages}; a tick is {tick}, mode {mode}, words of {word_bits} bits"
-            )?;
+            write!(f, "{name}  {file}: {format}, {lasts}, {messages}; a tick is {tick}")?;
+            if let (Some(mode), Some(bits)) = (mode, word_bits) {
+                write!(f, ", mode {mode}, words of {bits} bits")?;
+            }
+            writeln!(f)?;
             side.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
         }
         let Self { percentile, intervals, confidence, .. } = self;
@@ -196,6 +214,8 @@ impl Display for Report {
             "p{percentile} of each, and B less A with its interval, from ranks: all {intervals} hold together with {:.0} %",
             100.0 * confidence
         )?;
+        let figures = self.kinds.iter().flat_map(|pair| &pair.figures);
+        let width = figures.map(|found| title(found.figure).len() + 1).max().unwrap_or(0).max(12);
         for pair in &self.kinds {
             let place = named(&pair.select);
             let [a, b] = pair.messages.map(figure::grouped);
@@ -205,11 +225,11 @@ impl Display for Report {
             let needed = pair.figures.iter().find_map(|found| found.needed).filter(|_| is_few);
             needed.map_or(Ok(()), |needed| write!(f, ", too few to tell, of {needed} needed"))?;
             writeln!(f)?;
-            writeln!(f, "  {:<12}{:>12}{:>12}", "", "A", "B")?;
+            writeln!(f, "  {:<width$}{:>12}{:>12}", "", "A", "B")?;
             for found in &pair.figures {
                 let [a, b] = [found.a, found.b].map(|value| found.show(value));
                 let told = if is_few { String::new() } else { format!("  {}", found.told()) };
-                writeln!(f, "  {:<12}{a:>12}{b:>12}{told}", title(found.figure))?;
+                writeln!(f, "  {:<width$}{a:>12}{b:>12}{told}", title(found.figure))?;
             }
         }
         for (side, only) in [("A", &self.only_a), ("B", &self.only_b)] {
@@ -225,6 +245,7 @@ impl Display for Report {
     }
 }
 
-fn named(place: &str) -> String {
-    if place.is_empty() { String::new() } else { format!("{place}  ") }
+fn title(figure: &str) -> &'static str {
+    let of_trace = TraceKind::FIGURES.iter().find(|(name, _)| *name == figure);
+    of_trace.map_or_else(|| scope::title(figure), |(_, title)| title)
 }

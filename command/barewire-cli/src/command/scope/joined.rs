@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use std::path::Path;
 
 use barewire_scope::capture::name_of;
+use barewire_scope::chip::Told;
 use barewire_scope::joined::{Joined, Shares, Wired, join};
 use barewire_scope::meaning::{WireSigns, of_joined, of_trace};
 use barewire_scope::trace::Trace;
@@ -12,15 +13,15 @@ use barewire_scope::{Counts, Scope};
 use serde::Serialize;
 
 use super::meaning::{self, MeaningReport};
+use super::message::quoted;
 use super::report::Spread;
-use super::{failed, read, traced};
+use super::{Printed, failed, read, traced};
 use crate::shared::failure::Failure;
-use crate::shared::output;
 use crate::shared::text::figure;
 
-const CSV: &str = "device,transfers,messages,wire_share,figure,count,p50,p99,max\n";
+const CSV: &str = "device,transfers,messages,wire_share,figure,count,p50,p99,max,kind\n";
 const CSV_MESSAGES: &str = "message,device,select,transfers,start_ns,gap_ns,client_ns,queue_ns,begin_ns,lead_ns,clocks_ns,pauses_ns,end_ns,\
-                            lag_ns,software_ns,wire_ns\n";
+                            lag_ns,software_ns,wire_ns,kind,detail\n";
 /// The figures of a kind, and what a table calls them.
 const FIGURES: [(&str, &str); 9] = [
     ("gap_ns", "gap before"),
@@ -66,6 +67,8 @@ struct ClockReport {
 struct KindReport {
     device: String,
     transfers: Vec<u64>,
+    /// By the chip; empty without one.
+    kind: String,
     messages: usize,
     /// Of the time from submission to end.
     wire_share: f64,
@@ -84,6 +87,9 @@ struct Line<'m> {
     /// The places of its selections on the wire.
     wired: &'m [usize],
     start_ns: f64,
+    /// By the chip: empty without one.
+    kind: String,
+    detail: String,
     #[serde(flatten)]
     figures: BTreeMap<&'static str, Option<f64>>,
 }
@@ -95,14 +101,17 @@ pub(super) fn run(args: &super::Args, trace_path: &Path) -> Result<(), Failure> 
     })?;
     let mut scope = Scope::open(&args.file, args.reading.options()).map_err(failed)?;
     let (tick, channels) = (scope.capture().tick(), scope.capture().channels().to_vec());
-    let (mut wired, mut selects) = (Vec::new(), Vec::new());
+    let (mut wired, mut told, mut selects) = (Vec::new(), Vec::new(), Vec::new());
     let mut signs = WireSigns::new(tick);
-    read(&mut scope, args.json, &mut |wires, message, _| {
+    read(&mut scope, args.json, &mut |wires, message, what| {
         if selects.is_empty() {
             selects.clone_from(&wires.selects);
         }
         signs.add(message);
-        wired.extend(Wired::new(message, wires, tick));
+        if let Some(one) = Wired::new(message, wires, tick) {
+            wired.push(one);
+            told.push(what.clone());
+        }
     })
     .map_err(|failure| match failure {
         Failure::Interrupted(_) => {
@@ -117,7 +126,16 @@ pub(super) fn run(args: &super::Args, trace_path: &Path) -> Result<(), Failure> 
     let lines = joined.shares.iter().map(|shares| {
         let first = &wired[shares.wired[0]];
         let message = &trace.messages[shares.message];
+        // Of a message that is several on the wire, what each is.
+        let of_each = |text: fn(&Told) -> &str| {
+            let mut texts: Vec<_> = shares.wired.iter().map(|&place| text(&told[place])).collect();
+            texts.dedup();
+            texts.retain(|text| !text.is_empty());
+            texts.join(" + ")
+        };
         Line {
+            kind: of_each(|told| &told.kind),
+            detail: of_each(|told| &told.detail),
             message: shares.message,
             device: &message.device,
             select: first.select.and_then(name),
@@ -128,28 +146,12 @@ pub(super) fn run(args: &super::Args, trace_path: &Path) -> Result<(), Failure> 
         }
     });
     let lines: Vec<Line<'_>> = lines.collect();
-    if args.messages {
-        let mut text = if args.csv { CSV_MESSAGES.into() } else { String::new() };
-        for line in &lines {
-            match (args.json, args.csv) {
-                (true, _) => text += &output::json_line(line)?,
-                (_, true) => text += &line.csv(),
-                _ => text += &line.text(),
-            }
-        }
-        output::text(&text)?;
-    }
+    args.print_messages(CSV_MESSAGES, &lines)?;
     let all = [of_trace(&trace), of_joined(&joined, &wired, &trace), signs.finish()].concat();
     let meaning = meaning::reports(all, name);
     let selects = joined.selects.iter();
     let selects = selects.map(|(device, place)| (device.clone(), place.and_then(name))).collect();
-    let report = Report::new([file, of], &joined, &trace, &lines, selects, meaning);
-    match (args.json, args.csv) {
-        (true, _) => output::json(&report),
-        (_, true) if args.messages => Ok(()),
-        (_, true) => output::text(&report.csv()),
-        _ => output::text(&report.to_string()),
-    }
+    args.print_table(&Report::new([file, of], &joined, &trace, &lines, selects, meaning))
 }
 
 fn figures(shares: &Shares) -> BTreeMap<&'static str, Option<f64>> {
@@ -171,25 +173,29 @@ fn figures(shares: &Shares) -> BTreeMap<&'static str, Option<f64>> {
     all.into_iter().map(|(name, ns)| (name, ns.map(ps))).collect()
 }
 
-impl Line<'_> {
+impl Printed for Line<'_> {
     fn csv(&self) -> String {
         let number = |name: &str| self.figures[name].map_or_else(String::new, |ns| ns.to_string());
-        let select = self.select.as_deref().map(super::message::quoted).unwrap_or_default();
+        let select = self.select.as_deref().map(quoted).unwrap_or_default();
         let lengths = traced::joined(&self.transfers);
         let (message, device, start_ns) = (self.message, self.device, self.start_ns);
+        let [kind, detail] = [&self.kind, &self.detail].map(|text| quoted(text));
         let mut text = format!("{message},{device},{select},{lengths},{start_ns}");
-        for name in CSV_MESSAGES.trim_end().split(',').skip(5) {
+        for name in CSV_MESSAGES.split(',').skip(5).take(self.figures.len()) {
             let _ = write!(text, ",{}", number(name));
         }
-        text + "\n"
+        text + &format!(",{kind},{detail}\n")
     }
+}
 
-    fn text(&self) -> String {
+impl Display for Line<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let time = |name: &str| self.figures[name].map_or_else(|| "-".into(), figure::time);
         let wire = self.figures["wire_ns"].unwrap_or(0.0);
         let share = wire / (wire + self.figures["software_ns"].unwrap_or(0.0)).max(1e-3);
-        format!(
-            "{:>14.3} us {:<6} {:<8} {:<10} gap {:>8} client {:>8}  software {:>8}: queue {:>8} begin {:>8} pauses {:>8} end {:>8}  wire {:>8}, {}\n",
+        write!(
+            f,
+            "{:>14.3} us {:<6} {:<8} {:<10} gap {:>8} client {:>8}  software {:>8}: queue {:>8} begin {:>8} pauses {:>8} end {:>8}  wire {:>8}, {}",
             self.start_ns / 1e3,
             self.select.as_deref().unwrap_or(""),
             self.device,
@@ -203,7 +209,8 @@ impl Line<'_> {
             time("end_ns"),
             time("wire_ns"),
             figure::percent(share)
-        )
+        )?;
+        writeln!(f, "{}", format!("  {} {}", self.kind, self.detail).trim_end())
     }
 }
 
@@ -226,13 +233,13 @@ impl Report {
                 joined.wired_alone, joined.traced_alone
             ));
         }
-        let mut kinds: BTreeMap<(&str, &[u64]), Vec<&Line<'_>>> = BTreeMap::new();
+        let mut kinds: BTreeMap<(&str, &[u64], &str), Vec<&Line<'_>>> = BTreeMap::new();
         for line in lines {
-            kinds.entry((line.device, &line.transfers)).or_default().push(line);
+            kinds.entry((line.device, &line.transfers, &line.kind)).or_default().push(line);
         }
         let mut kinds: Vec<_> = kinds.into_iter().collect();
         kinds.sort_by_key(|(_, lines)| std::cmp::Reverse(lines.len()));
-        let kinds = kinds.into_iter().map(|((device, transfers), lines)| {
+        let kinds = kinds.into_iter().map(|((device, transfers, kind), lines)| {
             let sum = |name: &str| lines.iter().filter_map(|line| line.figures[name]).sum::<f64>();
             let (wire, software) = (sum("wire_ns"), sum("software_ns"));
             let spread = |name: &'static str| {
@@ -244,6 +251,7 @@ impl Report {
             KindReport {
                 device: device.into(),
                 transfers: transfers.to_vec(),
+                kind: kind.into(),
                 messages: lines.len(),
                 wire_share: wire / (wire + software).max(1e-3),
                 figures: FIGURES.iter().map(|(name, _)| spread(name)).collect(),
@@ -271,17 +279,19 @@ impl Report {
             meaning,
         }
     }
+}
 
+impl Printed for Report {
     fn csv(&self) -> String {
         let mut text = String::from(CSV);
         for kind in &self.kinds {
             let KindReport { device, messages, wire_share, .. } = kind;
-            let lengths = traced::joined(&kind.transfers);
+            let (lengths, name) = (traced::joined(&kind.transfers), quoted(&kind.kind));
             for (figure, _) in FIGURES {
                 let Some(Spread { count, p50, p99, max }) = kind.figures[figure] else { continue };
                 let _ = writeln!(
                     text,
-                    "{device},{lengths},{messages},{wire_share:.6},{figure},{count},{p50},{p99},{max}"
+                    "{device},{lengths},{messages},{wire_share:.6},{figure},{count},{p50},{p99},{max},{name}"
                 );
             }
         }
@@ -318,10 +328,11 @@ impl Display for Report {
                 (figure::counted(kind.messages as u64, "message"), kind.wire_share);
             let lengths = traced::joined(&kind.transfers);
             let [wire, software] = [wire, 1.0 - wire].map(figure::percent);
+            let KindReport { device, kind: name, .. } = kind;
+            let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
             writeln!(
                 f,
-                "\n{}  {lengths} bytes: {messages}; wire {wire}, software {software}",
-                kind.device
+                "\n{device}  {lengths} bytes{name}: {messages}; wire {wire}, software {software}"
             )?;
             writeln!(f, "  {:<12}{:>12}{:>12}{:>12}", "", "p50", "p99", "max")?;
             FIGURES.iter().try_for_each(|(name, title)| {

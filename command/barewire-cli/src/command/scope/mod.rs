@@ -8,8 +8,9 @@ mod meaning;
 mod message;
 mod picture;
 mod report;
-mod traced;
+pub(crate) mod traced;
 
+use std::fmt::Display;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,7 @@ use barewire_scope::decode::{Message, Wires};
 use barewire_scope::find::Hints;
 use barewire_scope::meaning::WireSigns;
 use barewire_scope::{Options, Scope, ScopeError};
+use serde::Serialize;
 
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
@@ -110,6 +112,43 @@ pub(crate) struct Reading {
     gap: Option<f64>,
 }
 
+/// What is printed as JSON, as CSV, or as it is displayed.
+trait Printed: Serialize + Display {
+    /// Its lines of CSV.
+    fn csv(&self) -> String;
+}
+
+impl Args {
+    /// What is printed, as asked.
+    fn styled(&self, printed: &impl Printed) -> Result<String, Failure> {
+        match (self.json, self.csv) {
+            (true, _) => output::json_line(printed),
+            (_, true) => Ok(printed.csv()),
+            _ => Ok(printed.to_string()),
+        }
+    }
+
+    /// Prints messages if they are asked for; CSV has `head` before them.
+    fn print_messages(&self, head: &str, lines: &[impl Printed]) -> Result<(), Failure> {
+        if !self.messages {
+            return Ok(());
+        }
+        let mut text = if self.csv { head.to_owned() } else { String::new() };
+        for line in lines {
+            text += &self.styled(line)?;
+        }
+        output::text(&text)
+    }
+
+    /// Prints a table. Messages are in its place in CSV.
+    fn print_table(&self, table: &impl Printed) -> Result<(), Failure> {
+        match self.csv && self.messages {
+            true => Ok(()),
+            false => output::text(&self.styled(table)?),
+        }
+    }
+}
+
 /// A level, as whether it is high.
 fn level(text: &str) -> Result<bool, String> {
     match text {
@@ -167,33 +206,27 @@ impl Reading {
             chips: self.chips.clone(),
         }
     }
-}
 
-impl Args {
-    /// A trace has no wires.
-    fn refuse_wires(&self) -> Result<(), Failure> {
-        let wires = &self.reading;
-        let given = [
-            ("--chip", !wires.chips.is_empty()),
-            ("--sck", self.sck.is_some()),
-            ("--glitch", wires.glitch > 0.0),
-            ("--samplerate", wires.samplerate.is_some()),
-            ("--clk", wires.clk.is_some()),
-            ("--mosi", wires.mosi.is_some()),
-            ("--miso", wires.miso.is_some()),
-            ("--cs", wires.cs.is_some()),
-            ("--cs-active", wires.cs_active.is_some()),
-            ("--mode", wires.mode.is_some()),
-            ("--bits", wires.bits.is_some()),
-            ("--lsb-first", wires.lsb_first),
-            ("--late-edges", wires.late_edges),
-            ("--gap", wires.gap.is_some()),
-            ("--draw", self.draw.is_some()),
-            ("--out", self.out.is_some()),
+    /// Refuses them, and others of a command, for `trace`, which has no wires.
+    pub(crate) fn refuse(&self, trace: &Path, others: &[(&str, bool)]) -> Result<(), Failure> {
+        let own = [
+            ("--chip", !self.chips.is_empty()),
+            ("--glitch", self.glitch > 0.0),
+            ("--samplerate", self.samplerate.is_some()),
+            ("--clk", self.clk.is_some()),
+            ("--mosi", self.mosi.is_some()),
+            ("--miso", self.miso.is_some()),
+            ("--cs", self.cs.is_some()),
+            ("--cs-active", self.cs_active.is_some()),
+            ("--mode", self.mode.is_some()),
+            ("--bits", self.bits.is_some()),
+            ("--lsb-first", self.lsb_first),
+            ("--late-edges", self.late_edges),
+            ("--gap", self.gap.is_some()),
         ];
-        let file = self.file.display();
-        given.iter().find(|(_, given)| *given).map_or(Ok(()), |(option, _)| {
-            Err(Failure::Usage(format!("{file} is a kernel's trace: {option} is for captures")))
+        let trace = trace.display();
+        own.iter().chain(others).find(|(_, given)| *given).map_or(Ok(()), |(option, _)| {
+            Err(Failure::Usage(format!("{trace} is a kernel's trace: {option} is for captures")))
         })
     }
 }
@@ -227,8 +260,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return joined::run(args, trace);
     }
     if let Some(trace) = traced::open(&args.file)? {
-        args.refuse_wires()?;
-        return traced::run(&args.file, &trace, args.messages, args.json, args.csv);
+        let others = [
+            ("--sck", args.sck.is_some()),
+            ("--draw", args.draw.is_some()),
+            ("--out", args.out.is_some()),
+        ];
+        args.reading.refuse(&args.file, &others)?;
+        return traced::run(args, &trace);
     }
     let options = args.reading.options();
     let begin = |out| picture::begin(out, &args.file, args.json, args.draw.is_some());
@@ -284,12 +322,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let report = summary.as_ref().map(|summary| {
         Report::new(&args.file, format, (tick, &channels), summary, args.sck, meaning)
     });
-    match &report {
-        Some(report) if args.json => output::json(report)?,
-        Some(report) if args.csv && !args.messages => output::text(&report.csv())?,
-        Some(report) if !args.csv => output::text(&report.to_string())?,
-        _ => {}
-    }
+    report.as_ref().map_or(Ok(()), |report| args.print_table(report))?;
     if stopped {
         return Err(Failure::Interrupted(format!(
             "stopped as asked, after {read} of {bytes} bytes"

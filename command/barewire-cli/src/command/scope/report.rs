@@ -9,6 +9,7 @@ use barewire_scope::meaning::Meaning;
 use barewire_scope::{Counts, Kind, Summary};
 use serde::Serialize;
 
+use super::Printed;
 use super::meaning::{self, MeaningReport};
 use super::message::quoted;
 use crate::shared::text::figure;
@@ -140,24 +141,6 @@ impl Report {
         }
     }
 
-    /// The figures of each kind, a line each.
-    pub(super) fn csv(&self) -> String {
-        let mut text = String::from(CSV);
-        for kind in &self.kinds {
-            let select = kind.select.as_deref().map(quoted).unwrap_or_default();
-            for (figure, _, spread) in kind.figures() {
-                let Some(Spread { count, p50, p99, max }) = spread else { continue };
-                let KindReport { messages, cut, words, bus_use, .. } = kind;
-                let name = quoted(&kind.kind);
-                let _ = writeln!(
-                    text,
-                    "{select},{name},{messages},{cut},{words},{bus_use:.6},{figure},{count},{p50},{p99},{max}"
-                );
-            }
-        }
-        text
-    }
-
     fn wires(&self) -> String {
         let WiresReport { sck, mosi, miso, selects, mode, word_bits, lsb_first } = &self.wires;
         let mut text = format!("SCK {sck}");
@@ -179,6 +162,25 @@ impl Report {
         let selects = if selects.is_empty() { "no CS".into() } else { selects.join(", ") };
         let order = if *lsb_first { ", the lowest bit first" } else { "" };
         format!("{text}, {selects}; mode {mode}, words of {word_bits} bits{order}")
+    }
+}
+
+impl Printed for Report {
+    fn csv(&self) -> String {
+        let mut text = String::from(CSV);
+        for kind in &self.kinds {
+            let select = kind.select.as_deref().map(quoted).unwrap_or_default();
+            for (figure, _, spread) in kind.figures() {
+                let Some(Spread { count, p50, p99, max }) = spread else { continue };
+                let KindReport { messages, cut, words, bus_use, .. } = kind;
+                let name = quoted(&kind.kind);
+                let _ = writeln!(
+                    text,
+                    "{select},{name},{messages},{cut},{words},{bus_use:.6},{figure},{count},{p50},{p99},{max}"
+                );
+            }
+        }
+        text
     }
 }
 

@@ -1,7 +1,8 @@
 //! A kernel's trace: the kinds of its messages, and the messages, as tables, JSON or CSV.
 
 use std::fmt::{self, Display, Formatter, Write as _};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::Path;
 
 use barewire_scope::meaning::of_trace;
@@ -11,8 +12,8 @@ use serde::Serialize;
 use super::meaning::{self, MeaningReport};
 use super::message::quoted;
 use super::report::Spread;
+use super::{Args, Printed};
 use crate::shared::failure::Failure;
-use crate::shared::output;
 use crate::shared::text::figure;
 
 const CSV: &str = "device,transfers,messages,bus_use,figure,count,p50,p99,max\n";
@@ -41,6 +42,8 @@ struct Report {
 
 #[derive(Debug, Serialize)]
 struct KindReport {
+    #[serde(skip)]
+    name: String,
     device: String,
     transfers: Vec<u64>,
     messages: u64,
@@ -70,18 +73,14 @@ struct Line<'m> {
 }
 
 /// The trace in the file, if it is one.
-pub(super) fn open(path: &Path) -> Result<Option<Trace>, Failure> {
+pub(crate) fn open(path: &Path) -> Result<Option<Trace>, Failure> {
     let io = |error| Failure::Failed(format!("{}: {error}", path.display()));
     if !path.is_file() {
         return Ok(None);
     }
     let mut head = Vec::new();
-    let mut file = fs::File::open(path).map_err(io)?;
-    std::io::Read::read_to_end(
-        &mut std::io::Read::take(&mut file, trace::HEAD_BYTES as u64),
-        &mut head,
-    )
-    .map_err(io)?;
+    let file = File::open(path).map_err(io)?;
+    file.take(trace::HEAD_BYTES as u64).read_to_end(&mut head).map_err(io)?;
     if !trace::is_trace(&head) {
         return Ok(None);
     }
@@ -101,36 +100,15 @@ pub(super) fn open(path: &Path) -> Result<Option<Trace>, Failure> {
 }
 
 /// Prints it.
-pub(super) fn run(
-    path: &Path,
-    trace: &Trace,
-    messages: bool,
-    json: bool,
-    csv: bool,
-) -> Result<(), Failure> {
-    if messages {
-        let mut text = if csv { CSV_MESSAGES.into() } else { String::new() };
-        for (nth, message) in trace.messages.iter().enumerate() {
-            let line = Line::new(nth, message);
-            match (json, csv) {
-                (true, _) => text += &output::json_line(&line)?,
-                (_, true) => text += &line.csv(),
-                _ => text += &line.text(message),
-            }
-        }
-        output::text(&text)?;
-    }
-    let report = Report::new(path, trace);
-    match (json, csv) {
-        (true, _) => output::json(&report),
-        (_, true) if messages => Ok(()),
-        (_, true) => output::text(&report.csv()),
-        _ => output::text(&report.to_string()),
-    }
+pub(super) fn run(args: &Args, trace: &Trace) -> Result<(), Failure> {
+    let shown = if args.messages { &trace.messages[..] } else { &[] };
+    let lines: Vec<_> = (0..).zip(shown).map(|(nth, message)| Line::new(nth, message)).collect();
+    args.print_messages(CSV_MESSAGES, &lines)?;
+    args.print_table(&Report::new(&args.file, trace))
 }
 
 /// What is to be known of the trace beside its figures.
-pub(super) fn notes(trace: &Trace) -> Vec<String> {
+pub(crate) fn notes(trace: &Trace) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |count: usize, what: String| {
         if count > 0 {
@@ -176,6 +154,7 @@ impl Report {
         let kinds = trace::kinds(trace);
         let bus_use = kinds.iter().map(|kind| share(kind.transferring_ns)).sum();
         let kinds = kinds.iter().map(|kind| KindReport {
+            name: kind.name(),
             device: kind.device.clone(),
             transfers: kind.transfers.clone(),
             messages: kind.count,
@@ -203,7 +182,9 @@ impl Report {
             meaning: meaning::reports(of_trace(trace), |_| None),
         }
     }
+}
 
+impl Printed for Report {
     fn csv(&self) -> String {
         let mut text = String::from(CSV);
         for kind in &self.kinds {
@@ -219,6 +200,11 @@ impl Report {
         }
         text
     }
+}
+
+/// A kind's chip select or device before its name, if it has one.
+pub(crate) fn named(place: &str) -> String {
+    if place.is_empty() { String::new() } else { format!("{place}  ") }
 }
 
 /// `1+4+512`.
@@ -244,14 +230,9 @@ impl Display for Report {
                 0 => String::new(),
                 pumped => format!(", {} begun by another task", figure::grouped(pumped)),
             };
-            let (device, sent) = match (&kind.device[..], &kind.transfers[..]) {
-                ("", _) => ("all others", String::new()),
-                (device, []) => (device, "  no transfers in the trace".into()),
-                (device, [1]) => (device, "  1 byte".into()),
-                (device, lengths) => (device, format!("  {} bytes", joined(lengths))),
-            };
+            let KindReport { device, name, .. } = kind;
             let messages = figure::counted(kind.messages, "message");
-            writeln!(f, "\n{device}{sent}: {messages}{pumped}, {share} of the time")?;
+            writeln!(f, "\n{}{name}: {messages}{pumped}, {share} of the time", named(device))?;
             writeln!(f, "  {:<24}{:>12}{:>12}{:>12}", "", "p50", "p99", "max")?;
             for (figure, title) in TraceKind::FIGURES {
                 let Some(spread) = kind.figures[figure] else { continue };
@@ -287,7 +268,9 @@ impl<'m> Line<'m> {
     fn within_ns(&self) -> u64 {
         self.transfers_ns.iter().map(|[start, stop]| stop - start).sum()
     }
+}
 
+impl Printed for Line<'_> {
     fn csv(&self) -> String {
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
         format!(
@@ -307,29 +290,30 @@ impl<'m> Line<'m> {
             self.rx.join("+")
         )
     }
+}
 
-    fn text(&self, message: &Message) -> String {
+impl Display for Line<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let time = |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| figure::time(ns as f64));
-        let first = message.transfers.first().map(|transfer| transfer.start_ns - self.start_ns);
-        let last = message.transfers.last().map(|transfer| self.done_ns - transfer.stop_ns);
-        let mut text = format!(
+        write!(
+            f,
             "{:>17.3} us {:<8} {:<12} queue {:>8}  begin {:>8}  transfers {:>8}  end {:>8}  waiter {:>8}",
             self.submit_ns as f64 / 1e3,
             self.device,
             joined(&self.transfers),
             time(Some(self.start_ns - self.submit_ns)),
-            time(first),
+            time(self.transfers_ns.first().map(|[start, _]| start - self.start_ns)),
             time(Some(self.within_ns())),
-            time(last),
+            time(self.transfers_ns.last().map(|[_, stop]| self.done_ns - stop)),
             time(self.waiter_ns.map(|ran| ran - self.done_ns))
-        );
-        for (name, bytes) in [("tx", &self.tx), ("rx", &self.rx)] {
-            let shown: String = bytes.concat().chars().take(32).collect();
+        )?;
+        for (name, bytes) in [("tx", self.tx.concat()), ("rx", self.rx.concat())] {
+            let shown: String = bytes.chars().take(32).collect();
             if !shown.is_empty() {
-                let more = if bytes.concat().len() > 32 { "…" } else { "" };
-                let _ = write!(text, "  {name} {shown}{more}");
+                let more = if bytes.len() > 32 { "…" } else { "" };
+                write!(f, "  {name} {shown}{more}")?;
             }
         }
-        text + "\n"
+        writeln!(f)
     }
 }
