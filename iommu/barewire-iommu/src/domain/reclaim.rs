@@ -84,7 +84,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         let next = part.vacate(&mut gather);
         let count = gather.tables();
         // Steps 3 and 4. Without unhooked tables nothing is flushed.
-        let strategy = self.policy.read().strategy;
+        let strategy = self.policy.strategy();
         self.retire(range, &mut gather, &strategy)?;
         *freed += count;
         Ok(next.0)
@@ -127,7 +127,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         // First the entries in the flush queue, then empty tables.
         for wait in [true, false] {
             // Walkers may have seen the part that was mapped before the failure.
-            let strategy = self.policy().strategy;
+            let strategy = self.inner.policy.strategy();
             if let Err(held) = self.inner.settle(&range, &mut gather, &strategy) {
                 return Err(DomainMapError::Held { error, held });
             }
@@ -144,7 +144,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             };
             if more {
                 match self.inner.map(&range, segments, attributes, &mut gather) {
-                    Ok(mapped) => return Ok(mapped),
+                    Ok(leaves) => return Ok(self.mapped(range, leaves)),
                     Err(again) => error = again,
                 }
             }

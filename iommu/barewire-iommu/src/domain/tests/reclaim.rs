@@ -215,8 +215,7 @@ fn threads_map_while_another_reclaims() {
         let window = Iova(START)..Iova(START + 8 * TABLE);
         let iovas = IovaWindow::new(window, Granule::Size4K, [0; 64]);
         let domain: Domain<_, _, _, 4> =
-            Domain::with_queue(Config::default(), Context::Asid(1), arena, &device, &iovas)
-                .unwrap();
+            Domain::with_queue(config(), Context::Asid(1), arena, &device, &iovas).unwrap();
         let work = |me: u64| {
             for round in 0..rounds {
                 let list = if round % 4 == me { scattered(512) } else { page(0).to_vec() };
