@@ -246,10 +246,12 @@ fn threads_map_while_another_reclaims() {
                 }
                 freed
             });
-            for worker in workers {
-                worker.join().expect("it does not panic");
-            }
+            // Stored before a result is looked at: else a worker's panic leaves the other thread in its loop.
+            let worked = workers.map(thread::ScopedJoinHandle::join);
             done.store(true, Relaxed);
+            for result in worked {
+                result.expect("it does not panic");
+            }
             reclaims.join().expect("it does not panic");
         });
         domain.reclaim().expect("nothing fails unasked");
