@@ -471,15 +471,16 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     #[cold]
     #[inline(never)]
     fn alloc_again(&self, size: u64, sweeps: usize) -> Option<Iova> {
-        if self.inner.sweeps.passed(sweeps) { self.inner.iovas.alloc(size) } else { None }
+        self.inner.sweeps.after(sweeps, || self.inner.iovas.alloc(size)).flatten()
     }
 
     /// Claims a range. If a sweep for empty tables had it, the claim is tried again after it.
     fn claim(&self, range: Range<Iova>) -> Result<(), ClaimError> {
         let sweeps = self.inner.sweeps.count();
         match self.inner.iovas.claim(range.clone()) {
-            Err(ClaimError::Taken | ClaimError::TooMany(_)) if self.inner.sweeps.passed(sweeps) => {
-                self.inner.iovas.claim(range)
+            Err(error @ (ClaimError::Taken | ClaimError::TooMany(_))) => {
+                let again = self.inner.sweeps.after(sweeps, || self.inner.iovas.claim(range));
+                again.unwrap_or(Err(error))
             }
             result => result,
         }

@@ -17,7 +17,7 @@
 //! looks for the next table in the same table above, and passes over what is empty.
 //!
 //! Mappings made meanwhile may find their addresses claimed. So if a call finds no addresses during
-//! a sweep, it waits for the sweep's end and tries once more.
+//! a sweep, it waits for the sweep's end and tries once more, before the next sweep may begin.
 //!
 //! # Not supported
 //! A table stays if a reserved range lies in its span, or the allocator grants no claim there.
@@ -32,7 +32,6 @@ use crate::address::{Iova, Segment};
 use crate::format::{Attributes, LAST};
 use crate::gather::Gather;
 use crate::iova::{ClaimError, IovaAllocator};
-use crate::lock::relax;
 use crate::pool::Pool;
 use crate::table::MapError;
 use crate::tlbi::Invalidate;
@@ -105,12 +104,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     /// Tables that were freed before stay freed.
     pub fn reclaim(&self) -> Result<usize, Held> {
         let mut freed = 0;
-        let _sweep = loop {
-            match self.inner.sweeps.begin() {
-                Some(sweep) => break sweep,
-                None => relax(),
-            }
-        };
+        let _sweep = self.inner.sweeps.begin();
         self.inner.sweep_all(&mut freed).map(|()| freed)
     }
 
@@ -134,8 +128,9 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             let more = if wait {
                 self.queue.waiting().0 != 0 && self.flush().is_ok()
             } else {
-                match self.reclaim_or_wait() {
-                    Ok(more) => more,
+                match self.reclaim() {
+                    // Perhaps another thread freed tables, so the map is tried in any case.
+                    Ok(_) => true,
                     Err(held) => {
                         self.inner.release_iovas(range);
                         return Err(DomainMapError::Held { error, held });
@@ -153,15 +148,5 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             }
         }
         self.give_up(range, gather, error)
-    }
-
-    /// Reclaims, or waits for the thread that does. Returns whether there may be tables now.
-    fn reclaim_or_wait(&self) -> Result<bool, Held> {
-        let before = self.inner.sweeps.count();
-        let Some(_sweep) = self.inner.sweeps.begin() else {
-            return Ok(self.inner.sweeps.passed(before));
-        };
-        let mut freed = 0;
-        self.inner.sweep_all(&mut freed).map(|()| freed != 0)
     }
 }
