@@ -45,9 +45,9 @@ pub(super) const MIRI: Step = Step {
 
 /// The modules of the page tables whose unit tests Miri leaves out: they have no unsafe code and call none.
 /// `explain`, whose tests are not built for it, reads tables through a closure, `bits` is a set in atomic words,
-/// `range` and `strategy` compute. They would take more time than all others. So would the model's, which reach
+/// `range`, `strategy` and `tlbi` compute. They would take more time than all others. So would the model's, which reach
 /// none of its unsafe code: that implements an unsafe trait, and dereferences no pointer.
-const MIRI_SKIPS: [&str; 4] = ["explain", "iova::bits", "smmu::v3::range", "strategy"];
+const MIRI_SKIPS: [&str; 5] = ["explain", "iova::bits", "smmu::v3::range", "strategy", "tlbi"];
 
 fn run(cx: &Context) -> Outcome {
     let dir = cx.root.join("iommu");
