@@ -13,6 +13,7 @@
 #![allow(unsafe_code, reason = "whoever says that an invalidation is complete is believed")]
 
 use crate::address::Iova;
+use crate::few::Few;
 use crate::pool::{Chain, Pool};
 
 /// A range of IOVAs whose translations were removed together.
@@ -74,27 +75,14 @@ impl Kind {
 /// The number of separate runs kept. If there are more, the whole context is invalidated.
 pub(crate) const RUNS: usize = 8;
 
-/// The runs that wait for an invalidation. Most calls have no run or one, so a gather is made
-/// and read without touching the room for several.
-#[derive(Debug)]
-enum Runs {
-    None,
-    One(Run),
-    Several {
-        list: [Run; RUNS],
-        len: usize,
-    },
-    /// More runs than fit: the whole context must be invalidated.
-    Everything,
-}
-
 /// The runs and tables of one page table that wait for an invalidation.
 ///
 /// Dropping one that is not empty leaks its tables, which is safe.
 #[derive(Debug)]
 #[must_use = "tables in it are leaked unless it is flushed"]
 pub struct Gather {
-    runs: Runs,
+    /// More than there is room for: the whole context must be invalidated.
+    runs: Few<Run, RUNS>,
     tables: Option<Tables>,
 }
 
@@ -109,23 +97,18 @@ impl Gather {
     /// Creates an empty gather.
     #[inline]
     pub const fn new() -> Self {
-        Self { runs: Runs::None, tables: None }
+        Self { runs: Few::new(), tables: None }
     }
 
     /// Whether there is nothing to invalidate and nothing to free.
     pub const fn is_empty(&self) -> bool {
-        matches!(self.runs, Runs::None) && self.tables() == 0
+        self.runs.is_empty() && self.tables() == 0
     }
 
     /// The runs, unordered. `None` if there were too many: invalidate the whole context.
     #[inline]
     pub fn runs(&self) -> Option<&[Run]> {
-        match &self.runs {
-            Runs::None => Some(&[]),
-            Runs::One(run) => Some(core::slice::from_ref(run)),
-            Runs::Several { list, len } => Some(&list[..*len]),
-            Runs::Everything => None,
-        }
+        self.runs.get()
     }
 
     /// The number of unhooked tables.
@@ -143,25 +126,11 @@ impl Gather {
         self.add(run.start.0, run.end.0, Kind::of(&run));
     }
 
-    /// Whether no run was recorded yet.
-    #[inline]
-    pub(crate) fn is_unused(&self) -> bool {
-        matches!(self.runs, Runs::None)
-    }
-
     /// [`record`](Self::record), with the run's fields as numbers.
     #[inline]
     pub(crate) fn add(&mut self, start: u64, end: u64, kind: Kind) {
-        self.add_to(self.is_unused(), start, end, kind);
-    }
-
-    /// `add` where the caller knows [`is_unused`](Self::is_unused). If it asks before it loads
-    /// entries, the compiler still knows the answer in a gather just made.
-    #[inline]
-    pub(crate) fn add_to(&mut self, unused: bool, start: u64, end: u64, kind: Kind) {
-        debug_assert_eq!(unused, self.is_unused());
-        if unused {
-            self.runs = Runs::One(kind.run(start, end));
+        if self.runs.is_empty() {
+            self.runs.push(kind.run(start, end));
         } else {
             self.merge(start, end, kind);
         }
@@ -169,12 +138,7 @@ impl Gather {
 
     #[inline(never)]
     fn merge(&mut self, start: u64, end: u64, kind: Kind) {
-        let known = match &mut self.runs {
-            Runs::None => &mut [],
-            Runs::One(run) => core::slice::from_mut(run),
-            Runs::Several { list, len } => &mut list[..*len],
-            Runs::Everything => return,
-        };
+        let Some(known) = self.runs.get_mut() else { return };
         // Search the newest run first: a caller that unmaps piece by piece extends that one.
         for known in known.iter_mut().rev() {
             if start <= known.end.0 && known.start.0 <= end && kind == Kind::of(known) {
@@ -183,25 +147,12 @@ impl Gather {
                 return;
             }
         }
-        let new = kind.run(start, end);
-        match &mut self.runs {
-            Runs::One(first) => {
-                let mut list = [*first; RUNS];
-                list[1] = new;
-                self.runs = Runs::Several { list, len: 2 };
-            }
-            Runs::Several { list, len } if *len < RUNS => {
-                list[*len] = new;
-                *len += 1;
-            }
-            Runs::None => self.runs = Runs::One(new),
-            Runs::Several { .. } | Runs::Everything => self.runs = Runs::Everything,
-        }
+        self.runs.push(kind.run(start, end));
     }
 
     /// Discards the runs. The whole context must be invalidated instead.
     pub fn record_everything(&mut self) {
-        self.runs = Runs::Everything;
+        self.runs.overflow();
     }
 
     /// Moves the contents out and leaves the gather empty.
@@ -251,8 +202,10 @@ impl Gather {
     /// them has completed, so no walk uses the tables any more.
     #[inline]
     pub unsafe fn release<P: Pool>(&mut self, pool: &P, table_bytes: usize) {
-        self.runs = Runs::None;
-        if let Some(tables) = self.tables.take()
+        self.runs.clear();
+        // Most gathers have none, so its words are not read before that is known.
+        if self.tables.is_some()
+            && let Some(tables) = self.tables.take()
             && tables.count != 0
         {
             // SAFETY: promised by the caller.

@@ -93,6 +93,7 @@ mod address;
 mod deferred;
 mod domain;
 pub mod explain;
+mod few;
 mod format;
 mod gather;
 mod iova;

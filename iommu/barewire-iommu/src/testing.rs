@@ -19,10 +19,21 @@ pub(crate) fn with_arena<R>(
     tables: usize,
     test: impl FnOnce(&Arena<'_>) -> R,
 ) -> R {
+    with_arena_at(0, granule, tables, test)
+}
+
+/// [`with_arena`] whose memory begins at an address of the form 16 n + `offset`, which is 0 or 8.
+pub(crate) fn with_arena_at<R>(
+    offset: usize,
+    granule: Granule,
+    tables: usize,
+    test: impl FnOnce(&Arena<'_>) -> R,
+) -> R {
     let bytes = granule.bytes() as usize;
-    let mut memory = garbage(tables * bytes / 8);
+    let mut memory = garbage(tables * bytes / 8 + 1);
     let links: Vec<Link> = (0..tables).map(|_| Link::new()).collect();
-    let start = NonNull::from(&mut memory[..]).cast();
+    let skipped = usize::from(memory.as_ptr().addr() % 16 != offset);
+    let start = NonNull::from(&mut memory[skipped..]).cast();
     // SAFETY: the memory has as many bytes as `links` says and outlives the arena.
     let arena = unsafe { Arena::new(start, PhysAddr(BASE), bytes, &links) };
     test(&arena.expect("aligned"))

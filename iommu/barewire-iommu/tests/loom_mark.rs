@@ -10,6 +10,9 @@
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a pool hands out memory, and parts are claimed for threads")]
 
+#[path = "../../../stack/barewire/tests/stacks/mod.rs"]
+mod stacks;
+
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Mutex;

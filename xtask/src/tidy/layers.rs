@@ -52,7 +52,7 @@ const LAYERS: &[Layers] = &[
     Layers {
         folder: "iommu/barewire-iommu/src/",
         line: "barewire-iommu: domain > strategy, table > deferred, explain, gather, iova, smmu > \
-               pool > lock > format, sync, tlbi",
+               pool > lock > few, format, sync, tlbi",
     },
     Layers {
         folder: "iommu/barewire-iommu-model/src/",

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -176,8 +177,11 @@ fn stopped(config: Config, coherent: bool, after: u64, jobs: [Job; 2]) -> bool {
             let _ = tell.send(());
         });
         STOP.set(Some(Stop { after, go, done }));
-        work(machine, config, ours, first);
-        STOP.take().is_none()
+        let worked = catch_unwind(AssertUnwindSafe(|| work(machine, config, ours, first)));
+        // Drops the sender, also after a panic: else the other thread would wait for ever.
+        let was_stopped = STOP.take().is_none();
+        worked.unwrap_or_else(|panic| resume_unwind(panic));
+        was_stopped
     });
     let mut all = Naive::new();
     jobs.iter().for_each(|job| job.add(page, config.stage, &mut all));

@@ -5,7 +5,6 @@ use core::mem::ManuallyDrop;
 use core::ops::Range;
 
 use super::mapped::{Held, Mapped};
-use super::policy::{Policy, Walks};
 use super::shared::SharedPolicy;
 use super::statistics::{Counters, Kind};
 use super::sweeps::Sweeps;
@@ -67,28 +66,30 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         self.table.geometry()
     }
 
-    /// Maps `segments`, of `size` bytes together, at `range`, which the allocator gave to this
-    /// call.
+    /// Maps `segments` at `range`, which has their size and which the allocator gave to this call. It is
+    /// looked up and unmapped only through a [`Mapped`] that the caller makes. Returns the number of
+    /// leaves.
+    #[inline(always)]
     pub(super) fn map(
         &self,
         range: &Range<Iova>,
         segments: &[Segment],
         attributes: Attributes,
         gather: &mut Gather,
-    ) -> Result<Mapped, MapError> {
+    ) -> Result<usize, MapError> {
         let (iova, size) = (range.start, range.end.0 - range.start.0);
         let end = self.geometry().input_end();
         if range.end.0 > end {
             return Err(MapError::IovaRange { iova, size, end: Iova(end) });
         }
         // SAFETY: the allocator gave the range to this call only. The range is looked up and
-        // unmapped only through its `Mapped`, which is made below.
-        let mut part = unsafe { self.table.part(range.clone()) };
+        // unmapped only through its `Mapped`, which is made afterwards.
+        let mut part = unsafe { self.table.part_unchecked(range.clone()) };
         part.map_sg_replacing(iova, segments, attributes, gather, |run| self.flush_run(run))?;
         let leaves = leaves(self.geometry(), iova, segments, size);
         self.live.fetch_add(leaves, Relaxed);
         self.counters.two(Kind::Maps, Kind::PagesMapped, size >> self.geometry().page_shift());
-        Ok(Mapped { iova, size, leaves, domain: self.id })
+        Ok(leaves)
     }
 
     pub(super) fn set_contiguous(&mut self) {
@@ -100,31 +101,27 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
     fn flush_run(&self, run: &Run) -> Result<(), FlushError> {
         let mut gather = Gather::new();
         gather.record(*run);
-        let strategy = self.policy.read().strategy;
+        let strategy = self.policy.strategy();
         self.flush(&strategy, &gather)
     }
 
-    /// Unmaps all of `mapped`. If the policy says so, each table is flushed on its own.
+    /// Unmaps all of `mapped`, by `unmap` of its part of the table.
     ///
     /// # Errors
-    /// The error of the table; nothing is unmapped then. An error of a flush is not returned here:
-    /// the range it was for stays in the gather and is flushed again.
+    /// The error of the table; nothing is unmapped then.
+    #[inline]
     pub(super) fn unmap(
         &self,
         mapped: &mut Mapped,
-        policy: &Policy,
         gather: &mut Gather,
+        unmap: impl FnOnce(Part<'_, P>, &mut Gather) -> Result<u64, UnmapError>,
     ) -> Result<u64, UnmapError> {
-        let range = mapped.range();
         // SAFETY: the allocator gave the range to the call that made this `Mapped`, and it is not
         // released yet. The `&mut` on the `Mapped` excludes other callers.
-        let mut part = unsafe { self.table.part(range.clone()) };
+        let part = unsafe { self.table.part_unchecked(mapped.range()) };
         // Before any flush: over-invalidation does not lose the leaves this call removes.
         self.live.fetch_sub(mapped.leaves, Relaxed);
-        let removed = match policy.walks {
-            Walks::Gathered => part.unmap(mapped.iova, mapped.size, gather),
-            Walks::EachTable => self.unmap_each_table(&mut part, range, &policy.strategy, gather),
-        };
+        let removed = unmap(part, gather);
         match &removed {
             Ok(bytes) => {
                 let pages = bytes >> self.geometry().page_shift();
@@ -150,19 +147,19 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         let (iova, size) = (mapped.iova, mapped.size);
         let mut gather = Gather::new();
         part.protect(iova, size, attributes, &mut gather, |run| self.flush_run(run))?;
-        let flushed = self.flush(&self.policy.read().strategy, &gather);
+        let flushed = self.flush(&self.policy.strategy(), &gather);
         flushed.map_err(|error| UnmapError::Flush { iova, error })
     }
 
-    /// Unmaps `range` table by table, and flushes after each.
-    #[inline(never)]
-    fn unmap_each_table(
+    /// Unmaps all of `part` table by table, and flushes after each. An error of a flush is not returned
+    /// here: the range it was for stays in the gather and is flushed again.
+    pub(super) fn unmap_each_table(
         &self,
-        part: &mut Part<'_, P>,
-        range: Range<Iova>,
+        mut part: Part<'_, P>,
         strategy: &Strategy,
         gather: &mut Gather,
     ) -> Result<u64, UnmapError> {
+        let range = part.range();
         let mut at = range.start.0;
         let mut removed = Ok(0);
         let mut failed = false;
@@ -208,7 +205,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
     ///
     /// # Errors
     /// Table and addresses, as [`Held`], if the flush failed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn retire(
         &self,
         range: Range<Iova>,
@@ -224,7 +221,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
     ///
     /// # Errors
     /// Table and addresses, as [`Held`], if the flush failed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle(
         &self,
         range: &Range<Iova>,
@@ -236,11 +233,14 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
                 self.release_tables(gather);
                 Ok(())
             }
-            Err(error) => {
-                let (tables, count) = gather.take_tables();
-                Err(Held { range: range.clone(), tables, count, error, domain: self.id })
-            }
+            Err(error) => Err(self.hold(range.clone(), gather, error)),
         }
+    }
+
+    #[cold]
+    fn hold(&self, range: Range<Iova>, gather: &mut Gather, error: FlushError) -> Held {
+        let (tables, count) = gather.take_tables();
+        Held { range, tables, count, error, domain: self.id }
     }
 
     /// Invalidates the whole context, then releases what is held.
@@ -308,12 +308,19 @@ fn piece(geometry: &Geometry, at: u64, end: u64) -> u64 {
 }
 
 /// The approximate number of leaves for `segments`: exact for one segment, pages for several.
+#[inline]
 fn leaves(geometry: &Geometry, iova: Iova, segments: &[Segment], size: u64) -> usize {
-    let mut shift = geometry.page_shift();
     // A range smaller than the smallest block has only pages.
-    if let [segment] = segments
-        && size >= geometry.span(LAST - 1)
-    {
+    if size < geometry.span(LAST - 1) {
+        return (size >> geometry.page_shift()) as usize;
+    }
+    leaves_of_blocks(geometry, iova, segments, size)
+}
+
+#[inline(never)]
+fn leaves_of_blocks(geometry: &Geometry, iova: Iova, segments: &[Segment], size: u64) -> usize {
+    let mut shift = geometry.page_shift();
+    if let [segment] = segments {
         for level in geometry.start_level()..LAST {
             let span = geometry.span(level);
             if geometry.leaf_at(level)

@@ -54,7 +54,7 @@ use crate::iova::{ClaimError, IovaAllocator};
 use crate::pool::Pool;
 use crate::strategy::Strategy;
 use crate::sync::atomic::AtomicUsize;
-use crate::table::{MapError, PageTable, Translation, UnmapError};
+use crate::table::{MapError, PageTable, Part, SegmentBits, Translation, UnmapError};
 use crate::tlbi::{Context, FlushError, Invalidate};
 use inner::Inner;
 use shared::SharedPolicy;
@@ -266,9 +266,39 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         if mapped.domain != self.inner.id {
             return Err(DomainUnmapError::Foreign(mapped));
         }
+        if !self.inner.policy.is_plain() {
+            return self.unmap_by_policy(mapped);
+        }
+        let mut gather = Gather::new();
+        let (iova, size) = (mapped.iova, mapped.size);
+        let unmap = |mut part: Part<'_, P>, gather: &mut Gather| part.unmap(iova, size, gather);
+        let removed = self.inner.unmap(&mut mapped, &mut gather, unmap);
+        let bytes = match removed {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(DomainUnmapError::Table { mapped, error }),
+        };
+        // Read now, so that it need not be kept during the unmap.
+        let strategy = self.inner.policy.strategy();
+        let retired = self.inner.retire(mapped.range(), &mut gather, &strategy);
+        retired.map_err(DomainUnmapError::Held)?;
+        Ok(self.unmapped(bytes, 0))
+    }
+
+    fn unmapped(&self, bytes: u64, number: u64) -> Unmapped {
+        Unmapped { bytes, ticket: Ticket { number, domain: self.inner.id } }
+    }
+
+    /// [`unmap`](Self::unmap) in a deferred domain, or where each table is flushed on its own.
+    #[inline(never)]
+    fn unmap_by_policy(&self, mut mapped: Mapped) -> Result<Unmapped, DomainUnmapError> {
         let policy = self.inner.policy.read();
         let mut gather = Gather::new();
-        let bytes = match self.inner.unmap(&mut mapped, &policy, &mut gather) {
+        let (iova, size) = (mapped.iova, mapped.size);
+        let unmap = |mut part: Part<'_, P>, gather: &mut Gather| match policy.walks {
+            Walks::Gathered => part.unmap(iova, size, gather),
+            Walks::EachTable => self.inner.unmap_each_table(part, &policy.strategy, gather),
+        };
+        let bytes = match self.inner.unmap(&mut mapped, &mut gather, unmap) {
             Ok(bytes) => bytes,
             Err(error) => return Err(DomainUnmapError::Table { mapped, error }),
         };
@@ -277,7 +307,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             Some(deferred) => self.defer(mapped.range(), gather, &policy, deferred),
         };
         let number = retired.map_err(DomainUnmapError::Held)?;
-        Ok(Unmapped { bytes, ticket: Ticket { number, domain: self.inner.id } })
+        Ok(self.unmapped(bytes, number))
     }
 
     /// Gives all of a mapping these attributes: read-only and back, or another memory type. When this
@@ -407,12 +437,19 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     ) -> Result<Mapped, DomainMapError> {
         let mut gather = Gather::new();
         match self.inner.map(&range, segments, attributes, &mut gather) {
-            Ok(mapped) => Ok(mapped),
+            Ok(leaves) => Ok(self.mapped(range, leaves)),
             Err(error @ MapError::OutOfMemory(_)) => {
                 self.map_without_memory(range, segments, attributes, error, gather)
             }
             Err(error) => self.give_up(range, gather, error),
         }
+    }
+
+    /// The handle of a range that was mapped, and the only one.
+    #[inline]
+    fn mapped(&self, range: Range<Iova>, leaves: usize) -> Mapped {
+        let size = range.end.0 - range.start.0;
+        Mapped { iova: range.start, size, leaves, domain: self.inner.id }
     }
 
     /// Releases the range of a map that failed.
@@ -424,7 +461,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         error: MapError,
     ) -> Result<Mapped, DomainMapError> {
         // Walkers may have seen the part that was mapped before the failure.
-        match self.inner.retire(range, &mut gather, &self.policy().strategy) {
+        match self.inner.retire(range, &mut gather, &self.inner.policy.strategy()) {
             Ok(()) => Err(DomainMapError::Table(error)),
             Err(held) => Err(DomainMapError::Held { error, held }),
         }
@@ -434,15 +471,16 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     #[cold]
     #[inline(never)]
     fn alloc_again(&self, size: u64, sweeps: usize) -> Option<Iova> {
-        if self.inner.sweeps.passed(sweeps) { self.inner.iovas.alloc(size) } else { None }
+        self.inner.sweeps.after(sweeps, || self.inner.iovas.alloc(size)).flatten()
     }
 
     /// Claims a range. If a sweep for empty tables had it, the claim is tried again after it.
     fn claim(&self, range: Range<Iova>) -> Result<(), ClaimError> {
         let sweeps = self.inner.sweeps.count();
         match self.inner.iovas.claim(range.clone()) {
-            Err(ClaimError::Taken | ClaimError::TooMany(_)) if self.inner.sweeps.passed(sweeps) => {
-                self.inner.iovas.claim(range)
+            Err(error @ (ClaimError::Taken | ClaimError::TooMany(_))) => {
+                let again = self.inner.sweeps.after(sweeps, || self.inner.iovas.claim(range));
+                again.unwrap_or(Err(error))
             }
             result => result,
         }
@@ -490,13 +528,9 @@ fn sum(segments: &[Segment]) -> Option<u64> {
     // Lists are read twice, here and by the table. A sum that checks for overflow at each step costs
     // as much as the mapping itself. So this sum is unchecked, and the union of all lengths' bits
     // tells whether it can have overflowed.
-    let (mut sum, mut union) = (0u64, 0u64);
-    for segment in segments {
-        sum = sum.wrapping_add(segment.len);
-        union |= segment.len;
-    }
-    match union.checked_mul(segments.len() as u64) {
-        Some(_) => Some(sum),
+    let bits = SegmentBits::of(segments);
+    match bits.len.checked_mul(segments.len() as u64) {
+        Some(_) => Some(bits.len_sum),
         None => segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.len)),
     }
 }

@@ -17,7 +17,7 @@
 //! looks for the next table in the same table above, and passes over what is empty.
 //!
 //! Mappings made meanwhile may find their addresses claimed. So if a call finds no addresses during
-//! a sweep, it waits for the sweep's end and tries once more.
+//! a sweep, it waits for the sweep's end and tries once more, before the next sweep may begin.
 //!
 //! # Not supported
 //! A table stays if a reserved range lies in its span, or the allocator grants no claim there.
@@ -32,7 +32,6 @@ use crate::address::{Iova, Segment};
 use crate::format::{Attributes, LAST};
 use crate::gather::Gather;
 use crate::iova::{ClaimError, IovaAllocator};
-use crate::lock::relax;
 use crate::pool::Pool;
 use crate::table::MapError;
 use crate::tlbi::Invalidate;
@@ -84,7 +83,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         let next = part.vacate(&mut gather);
         let count = gather.tables();
         // Steps 3 and 4. Without unhooked tables nothing is flushed.
-        let strategy = self.policy.read().strategy;
+        let strategy = self.policy.strategy();
         self.retire(range, &mut gather, &strategy)?;
         *freed += count;
         Ok(next.0)
@@ -105,12 +104,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
     /// Tables that were freed before stay freed.
     pub fn reclaim(&self) -> Result<usize, Held> {
         let mut freed = 0;
-        let _sweep = loop {
-            match self.inner.sweeps.begin() {
-                Some(sweep) => break sweep,
-                None => relax(),
-            }
-        };
+        let _sweep = self.inner.sweeps.begin();
         self.inner.sweep_all(&mut freed).map(|()| freed)
     }
 
@@ -127,15 +121,16 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
         // First the entries in the flush queue, then empty tables.
         for wait in [true, false] {
             // Walkers may have seen the part that was mapped before the failure.
-            let strategy = self.policy().strategy;
+            let strategy = self.inner.policy.strategy();
             if let Err(held) = self.inner.settle(&range, &mut gather, &strategy) {
                 return Err(DomainMapError::Held { error, held });
             }
             let more = if wait {
                 self.queue.waiting().0 != 0 && self.flush().is_ok()
             } else {
-                match self.reclaim_or_wait() {
-                    Ok(more) => more,
+                match self.reclaim() {
+                    // Perhaps another thread freed tables, so the map is tried in any case.
+                    Ok(_) => true,
                     Err(held) => {
                         self.inner.release_iovas(range);
                         return Err(DomainMapError::Held { error, held });
@@ -144,7 +139,7 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             };
             if more {
                 match self.inner.map(&range, segments, attributes, &mut gather) {
-                    Ok(mapped) => return Ok(mapped),
+                    Ok(leaves) => return Ok(self.mapped(range, leaves)),
                     Err(again) => error = again,
                 }
             }
@@ -153,15 +148,5 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator, const N: usize> Domain<P, I, A, N
             }
         }
         self.give_up(range, gather, error)
-    }
-
-    /// Reclaims, or waits for the thread that does. Returns whether there may be tables now.
-    fn reclaim_or_wait(&self) -> Result<bool, Held> {
-        let before = self.inner.sweeps.count();
-        let Some(_sweep) = self.inner.sweeps.begin() else {
-            return Ok(self.inner.sweeps.passed(before));
-        };
-        let mut freed = 0;
-        self.inner.sweep_all(&mut freed).map(|()| freed != 0)
     }
 }

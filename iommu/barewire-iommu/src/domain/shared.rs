@@ -52,15 +52,33 @@ impl SharedPolicy {
     }
 
     /// The current policy.
-    #[inline]
     pub(super) fn read(&self) -> Policy {
+        self.read_some(unpack)
+    }
+
+    /// The current strategy of a strict domain.
+    #[inline]
+    pub(super) fn strategy(&self) -> Strategy {
+        self.read_some(|words| unpack_strategy(words.at(0), STRICT, words))
+    }
+
+    /// Whether the domain is strict and an unmap is flushed as a whole, as by default.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        // One word, of which no change is seen in part.
+        self.words[0].load(Ordering::Relaxed) & (EACH_TABLE | IS_DEFERRED) == 0
+    }
+
+    /// Reads words that belong together.
+    #[inline(always)]
+    fn read_some<T>(&self, unpack: impl Fn(Words<'_>) -> T) -> T {
         loop {
             let version = self.version.load(Ordering::Acquire);
             if version & 1 == 0 {
-                let policy = unpack(|index| self.words[index].load(Ordering::Relaxed));
+                let read = unpack(Words(&self.words));
                 fence(Ordering::Acquire);
                 if self.version.load(Ordering::Relaxed) == version {
-                    return policy;
+                    return read;
                 }
             }
             relax();
@@ -82,6 +100,17 @@ impl SharedPolicy {
     }
 }
 
+/// The words, as a reader copies them.
+#[derive(Clone, Copy)]
+struct Words<'w>(&'w [AtomicU32; WORDS]);
+
+impl Words<'_> {
+    #[inline]
+    fn at(self, index: usize) -> u32 {
+        self.0[index].load(Ordering::Relaxed)
+    }
+}
+
 fn pack(policy: &Policy) -> [u32; WORDS] {
     let mut words = [0; WORDS];
     words[0] = pack_strategy(&policy.strategy, &mut words[STRICT..]);
@@ -97,22 +126,21 @@ fn pack(policy: &Policy) -> [u32; WORDS] {
     words
 }
 
-#[inline]
-fn unpack(word: impl Fn(usize) -> u32) -> Policy {
-    let flags = word(0);
+fn unpack(words: Words<'_>) -> Policy {
+    let flags = words.at(0);
     let walks = if flags & EACH_TABLE != 0 { Walks::EachTable } else { Walks::Gathered };
     let deferred = (flags & IS_DEFERRED != 0).then(|| {
         let limit = |index: usize| {
             let at = LIMITS + 2 * index;
-            u64::from(word(at)) | u64::from(word(at + 1)) << 32
+            u64::from(words.at(at)) | u64::from(words.at(at + 1)) << 32
         };
         let entries = limit(0) as usize;
         Deferred {
             bounds: Bounds { entries, bytes: limit(1), age_ticks: limit(2) },
-            strategy: unpack_strategy(flags >> DEFERRED_SHIFT, DEFERRED, &word),
+            strategy: unpack_strategy(flags >> DEFERRED_SHIFT, DEFERRED, words),
         }
     });
-    Policy { strategy: unpack_strategy(flags, STRICT, &word), walks, deferred }
+    Policy { strategy: unpack_strategy(flags, STRICT, words), walks, deferred }
 }
 
 /// Writes the costs to the first words. Returns the two bits that name the strategy.
@@ -137,18 +165,18 @@ fn pack_strategy(strategy: &Strategy, words: &mut [u32]) -> u32 {
 }
 
 #[inline]
-fn unpack_strategy(flags: u32, first: usize, word: &impl Fn(usize) -> u32) -> Strategy {
+fn unpack_strategy(flags: u32, first: usize, words: Words<'_>) -> Strategy {
     match flags & 0b11 {
         0 => Strategy::ByPage,
         1 => Strategy::ByRange,
         2 => Strategy::ByContext,
         _ => Strategy::Adaptive(Costs {
-            address_ps: word(first),
-            range_ps: word(first + 1),
-            context_ps: word(first + 2),
-            wait_ps: word(first + 3),
-            miss_ps: word(first + 4),
-            tlb_entries: word(first + 5),
+            address_ps: words.at(first),
+            range_ps: words.at(first + 1),
+            context_ps: words.at(first + 2),
+            wait_ps: words.at(first + 3),
+            miss_ps: words.at(first + 4),
+            tlb_entries: words.at(first + 5),
         }),
     }
 }

@@ -344,5 +344,5 @@ fn entry_address(table: PhysAddr, index: usize) -> PhysAddr {
     PhysAddr(table.0 + 8 * index as u64)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(miri, loom))))]
 mod tests;

@@ -269,8 +269,7 @@ fn garbage() -> impl Strategy<Value = (Config, HashMap<u64, u64>, Vec<u64>)> {
             });
             let word = prop_oneof![4 => near, 1 => any::<u64>()];
             let place = (0_u64..64, 0_u64..8).prop_map(|(page, entry)| page << 16 | entry << 3);
-            let memory =
-                prop::collection::hash_map(place, word, 0..if cfg!(miri) { 20 } else { 200 });
+            let memory = prop::collection::hash_map(place, word, 0..200);
             // Indices that are low at every level, where the words are.
             let iova = (any::<u64>(), any::<bool>()).prop_map(move |(bits, low)| {
                 let shift = granule.shift();
@@ -329,7 +328,7 @@ fn naive(config: Config, root: u64, iova: u64, memory: &HashMap<u64, u64>) -> Re
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 4 } else { 2_000 },
+        cases: 2_000,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -353,8 +352,7 @@ proptest! {
     fn the_list_agrees_with_each_walk((config, memory, iovas) in garbage()) {
         let walker = walker(config, 0);
         let read = |at: PhysAddr| Some(*memory.get(&at.0).unwrap_or(&0));
-        let max = if cfg!(miri) { 600 } else { 100_000 };
-        let spans: Vec<Span> = walker.spans(read, max).collect();
+        let spans: Vec<Span> = walker.spans(read, 100_000).collect();
         for pair in spans.windows(2) {
             prop_assert!(pair[0].iova.0 + pair[0].size <= pair[1].iova.0, "{:?}", pair);
             prop_assert!(pair[0].merged(pair[1]).is_none(), "{:?}", pair);

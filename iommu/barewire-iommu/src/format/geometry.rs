@@ -12,6 +12,8 @@ const CONCATENATED_MAX: u32 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     config: Config,
+    /// The bytes of a page.
+    page_bytes: u64,
     /// log2 of the granule.
     page_shift: u32,
     /// log2 of the number of entries of a table.
@@ -59,6 +61,7 @@ impl Geometry {
         let root_shift = page_shift + (levels - 1) * index_bits;
         Ok(Self {
             config,
+            page_bytes: 1 << page_shift,
             page_shift,
             index_bits,
             start,
@@ -95,7 +98,7 @@ impl Geometry {
 
     /// The size in bytes of every other table, and of a page.
     pub const fn page_bytes(&self) -> u64 {
-        1 << self.page_shift
+        self.page_bytes
     }
 
     /// The number of entries of the root.

@@ -34,44 +34,58 @@ impl<S: IovaStorage> Bits<S> {
         self.words.words().len() as u64 * WORD
     }
 
-    /// Takes `count` granules that begin at a multiple of `1 << align`, and tells the first.
+    /// Takes `count` granules, at least one, that begin at a multiple of `1 << align`, and tells the first.
+    #[inline]
     pub(super) fn take(&mut self, count: u64, align: u32) -> Option<u64> {
         let class = (align as usize).min(CLASSES - 1);
-        let words = self.words.words().len();
-        let from = self.hints[class].min(words);
-        let at = match self.take_in_word(from, count, align) {
-            Some(at) => at,
-            None => {
-                let at = self.find(count, align, from, words).or_else(|| {
-                    // A gap may begin before the hint and end after it.
-                    let end = words.min(from + count.div_ceil(WORD) as usize);
-                    self.find(count, align, 0, end)
-                })?;
-                self.set(at, count);
-                at
-            }
-        };
-        // After a small gap the same word may hold another. After a large one, its words are full.
-        let hint = ((at + count - self.first) / WORD) as usize;
-        self.hints[class] = hint;
-        self.highest = self.highest.max(hint);
-        Some(at)
+        match self.take_in_word(class, count, align) {
+            Some(at) => Some(at),
+            None => self.take_anywhere(class, count, align),
+        }
     }
 
-    /// Takes a gap in word `index`, if it has one: the usual case of a small range.
+    /// Takes a gap in the word where the search begins, if it has one: the usual case of a small range.
     #[inline]
-    fn take_in_word(&mut self, index: usize, count: u64, align: u32) -> Option<u64> {
+    fn take_in_word(&mut self, class: usize, count: u64, align: u32) -> Option<u64> {
         if count > WORD {
             return None;
         }
+        let index = self.hints[class];
         let word = self.words.words_mut().get_mut(index)?;
         let starts = gaps(!*word, count as u32) & multiples(align);
         if starts == 0 {
             return None;
         }
         let bit = starts.trailing_zeros();
-        *word |= below(count) << bit;
+        *word |= u64::MAX >> (WORD - count) << bit;
+        // After a gap that ends before its word, the same word may hold another.
+        if u64::from(bit) + count == WORD {
+            self.raise(class, index + 1);
+        }
         Some(self.first + index as u64 * WORD + u64::from(bit))
+    }
+
+    /// `take` by a search of all words.
+    #[inline(never)]
+    fn take_anywhere(&mut self, class: usize, count: u64, align: u32) -> Option<u64> {
+        let words = self.words.words().len();
+        let from = self.hints[class].min(words);
+        let at = self.find(count, align, from, words).or_else(|| {
+            // A gap may begin before the hint and end after it.
+            let end = words.min(from + count.div_ceil(WORD) as usize);
+            self.find(count, align, 0, end)
+        })?;
+        self.set(at, count);
+        // After a large gap, its words are full.
+        self.raise(class, ((at + count - self.first) / WORD) as usize);
+        Some(at)
+    }
+
+    /// Searches of `class` begin at word `index`, which is not before their last gap.
+    #[inline]
+    fn raise(&mut self, class: usize, index: usize) {
+        self.hints[class] = index;
+        self.highest = self.highest.max(index);
     }
 
     fn find(&self, count: u64, align: u32, from: usize, to: usize) -> Option<u64> {
@@ -159,9 +173,9 @@ impl<S: IovaStorage> Bits<S> {
     fn fill(&mut self, at: u64, count: u64, value: u64) {
         let begin = at - self.first;
         let (index, bit) = ((begin / WORD) as usize, begin % WORD);
-        if count != 0 && bit + count <= WORD {
-            // Small ranges never lie in two words.
-            let mask = below(count) << bit;
+        // At least one granule, in one word. Small ranges never lie in two.
+        if count.wrapping_sub(1) < WORD - bit {
+            let mask = u64::MAX >> (WORD - count) << bit;
             let word = &mut self.words.words_mut()[index];
             *word = *word & !mask | value & mask;
         } else {
@@ -231,6 +245,9 @@ fn round_up(at: u64, step: u64) -> u64 {
 /// The positions where `count` (1 to 64) set bits begin. Doubles: a run of four is two runs of two.
 #[inline]
 fn gaps(free: u64, count: u32) -> u64 {
+    if count == 1 {
+        return free;
+    }
     let mut starts = free;
     let mut have = 1;
     // Shifts by constants: no step waits for the arithmetic of the one before.

@@ -29,6 +29,10 @@ const OUTSIDE: usize = 16;
 #[derive(Debug)]
 pub struct IovaWindow<S> {
     granule: Granule,
+    /// log2 of the granule.
+    shift: u32,
+    /// log2 of the largest alignment, in granules.
+    align_most: u32,
     inner: Lock<Inner<S>>,
 }
 
@@ -55,31 +59,30 @@ impl<S: IovaStorage> IovaWindow<S> {
         bits.set(end, last.saturating_sub(end));
         const NONE: Range<u64> = 0..0;
         let inner = Inner { bits, window: start..end, outside: [NONE; OUTSIDE] };
-        Self { granule, inner: Lock::new(inner) }
+        let largest = match granule {
+            Granule::Size4K => 30,
+            Granule::Size16K => 25,
+            Granule::Size64K => 29,
+        };
+        Self { granule, shift, align_most: largest - shift, inner: Lock::new(inner) }
     }
 
     /// The window.
     pub fn range(&self) -> Range<Iova> {
         let window = self.inner.with(|inner| inner.window.clone());
-        let shift = self.granule.shift();
+        let shift = self.shift;
         Iova(window.start << shift)..Iova(window.end << shift)
     }
 
-    /// log2 of the alignment of `count` granules, in granules.
-    fn align(&self, count: u64) -> u32 {
-        let largest = match self.granule {
-            Granule::Size4K => 30,
-            Granule::Size16K => 25,
-            Granule::Size64K => 29,
-        };
-        // Rounding up could exceed 64 bits.
-        let size = count.checked_next_power_of_two().map_or(u64::BITS - 1, u64::trailing_zeros);
-        size.min(largest - self.granule.shift())
+    /// log2 of the alignment of `more + 1` granules, in granules: as large as they are, rounded up to a
+    /// power of two.
+    #[inline]
+    fn align(&self, more: u64) -> u32 {
+        (u64::BITS - more.leading_zeros()).min(self.align_most)
     }
 
     fn granules(&self, range: &Range<Iova>) -> Range<u64> {
-        let shift = self.granule.shift();
-        range.start.0 >> shift..range.end.0 >> shift
+        range.start.0 >> self.shift..range.end.0 >> self.shift
     }
 }
 
@@ -89,14 +92,10 @@ impl<S: IovaStorage> IovaWindow<S> {
 unsafe impl<S: IovaStorage> IovaAllocator for IovaWindow<S> {
     #[inline]
     fn alloc(&self, size: u64) -> Option<Iova> {
-        if size == 0 {
-            return None;
-        }
         // A shift: the compiler does not know that the granule is a power of two.
-        let shift = self.granule.shift();
-        let count = (size >> shift) + u64::from(size & ((1 << shift) - 1) != 0);
-        let at = self.inner.with(|inner| inner.bits.take(count, self.align(count)))?;
-        Some(Iova(at << shift))
+        let more = size.checked_sub(1)? >> self.shift;
+        let at = self.inner.with(|inner| inner.bits.take(more + 1, self.align(more)))?;
+        Some(Iova(at << self.shift))
     }
 
     fn claim(&self, range: Range<Iova>) -> Result<(), ClaimError> {

@@ -104,26 +104,43 @@ impl Choice {
 }
 
 impl Costs {
-    /// Whether a run needs one command by page, and no other method can be cheaper for any number of
-    /// pages that stay mapped, because every method waits equally long.
+    /// Whether a run is exactly one address, and no other method can be cheaper for any number of pages
+    /// that stay mapped, because every method waits equally long.
     #[inline]
     pub(super) fn is_one_page(&self, run: &Run, facts: &Facts) -> bool {
-        run.addresses(facts.page_shift) == 1
+        run.end.0.wrapping_sub(run.start.0) == 1 << run.step(facts.page_shift)
             && self.address_ps <= self.context_ps
             && (!facts.has_ranges || self.address_ps <= self.range_ps)
+    }
+
+    /// The operation of the [`cheapest`](Self::cheapest) method for one run.
+    #[inline]
+    pub(super) fn operation(&self, run: &Run, facts: &Facts) -> Tlbi {
+        let addresses = run.addresses(facts.page_shift);
+        match self.cheapest_of(addresses, || run.ranges(facts.page_shift), facts) {
+            Method::Pages => run.by_addresses(facts.page_shift, addresses),
+            Method::Ranges => run.by_range(facts.page_shift),
+            Method::Context => Tlbi::Context,
+        }
     }
 
     /// The method that [`choice`](Self::choice) chooses, without the costs to show.
     #[inline]
     pub(super) fn cheapest(&self, runs: &[Run], facts: &Facts) -> Method {
+        let addresses = runs.iter().map(|run| run.addresses(facts.page_shift)).sum();
+        let ranges = || runs.iter().map(|run| run.ranges(facts.page_shift)).sum();
+        self.cheapest_of(addresses, ranges, facts)
+    }
+
+    /// The cheapest method for this many addresses, or range commands if the hardware has them.
+    #[inline]
+    fn cheapest_of(&self, addresses: u64, ranges: impl Fn() -> u64, facts: &Facts) -> Method {
         let total = |count: u64, each_ps: u32| {
             count.saturating_mul(u64::from(each_ps)).saturating_add(u64::from(self.wait_ps))
         };
-        let addresses = runs.iter().map(|run| run.addresses(facts.page_shift)).sum();
         let (mut method, mut least) = (Method::Pages, total(addresses, self.address_ps));
         if facts.has_ranges {
-            let ranges = runs.iter().map(|run| run.ranges(facts.page_shift)).sum();
-            let by_range = total(ranges, self.range_ps);
+            let by_range = total(ranges(), self.range_ps);
             if by_range < least {
                 (method, least) = (Method::Ranges, by_range);
             }

@@ -25,6 +25,7 @@ mod costs;
 
 pub use costs::{Choice, Costs, Prediction};
 
+use crate::few::Few;
 use crate::gather::{RUNS, Run};
 use crate::tlbi::{Tlbi, range_commands};
 
@@ -75,28 +76,28 @@ pub struct Facts {
 
 /// Up to eight operations for one flush.
 #[derive(Clone, Copy, Debug)]
-pub struct Operations(List);
-
-/// Most flushes have one operation, which is made without touching the room for several.
-#[derive(Clone, Copy, Debug)]
-enum List {
-    None,
-    One(Tlbi),
-    Several { list: [Tlbi; RUNS], len: usize },
-}
+pub struct Operations(Few<Tlbi, RUNS>);
 
 impl Operations {
     /// Everything of the context.
-    pub const CONTEXT: Self = Self(List::One(Tlbi::Context));
+    pub const CONTEXT: Self = Self::one(Tlbi::Context);
+
+    /// Made where it is needed: a constant would be copied with all its unused room.
+    #[inline]
+    const fn one(operation: Tlbi) -> Self {
+        Self(Few::one(operation))
+    }
+
+    /// The cheapest operation for one run.
+    #[inline(never)]
+    fn adapted(costs: &Costs, run: &Run, facts: &Facts) -> Self {
+        Self::one(costs.operation(run, facts))
+    }
 
     /// The list, for [`Invalidate::flush`](crate::Invalidate::flush).
     #[inline]
     pub fn as_slice(&self) -> &[Tlbi] {
-        match &self.0 {
-            List::None => &[],
-            List::One(operation) => core::slice::from_ref(operation),
-            List::Several { list, len } => &list[..*len],
-        }
+        self.0.get().unwrap_or_default()
     }
 }
 
@@ -104,19 +105,20 @@ impl Strategy {
     /// The operations that cover `runs`. `None` means everything.
     #[inline]
     pub fn operations(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
-        // A small buffer, under the default strategy.
-        if let (Self::Adaptive(costs), Some([run])) = (self, runs)
-            && costs.is_one_page(run, facts)
-        {
-            return Operations(List::One(run.by_page(facts.page_shift)));
+        // A small or contiguous buffer, under the default strategy.
+        match (self, runs) {
+            (Self::Adaptive(costs), Some([run])) if costs.is_one_page(run, facts) => {
+                Operations::one(run.by_addresses(facts.page_shift, 1))
+            }
+            (Self::Adaptive(costs), Some([run])) => Operations::adapted(costs, run, facts),
+            _ => self.operations_any(runs, facts),
         }
-        self.operations_any(runs, facts)
     }
 
     #[inline(never)]
     fn operations_any(&self, runs: Option<&[Run]>, facts: &Facts) -> Operations {
         match runs {
-            None => Operations(List::One(Tlbi::Context)),
+            None => Operations::one(Tlbi::Context),
             Some(runs) => self.choose(runs, facts).operations(runs, facts.page_shift),
         }
     }
@@ -145,12 +147,9 @@ impl Method {
     #[inline]
     pub fn operations(self, runs: &[Run], page_shift: u32) -> Operations {
         match (self, runs) {
-            (_, []) => Operations(List::None),
-            // Written out, because a constant of this type would be copied with all its unused
-            // room.
-            (Self::Context, _) => Operations(List::One(Tlbi::Context)),
-            (Self::Pages, [run]) => Operations(List::One(run.by_page(page_shift))),
-            (Self::Ranges, [run]) => Operations(List::One(run.by_range(page_shift))),
+            (_, []) => Operations(Few::new()),
+            (_, [run]) => Operations::one(self.operation(run, page_shift)),
+            (Self::Context, _) => Operations::one(Tlbi::Context),
             _ => self.several(runs, page_shift),
         }
     }
@@ -158,13 +157,11 @@ impl Method {
     #[inline(never)]
     fn several(self, runs: &[Run], page_shift: u32) -> Operations {
         if runs.len() > RUNS {
-            return Operations::CONTEXT;
+            return Operations::one(Tlbi::Context);
         }
-        let mut list = [Tlbi::Context; RUNS];
-        for (operation, run) in list.iter_mut().zip(runs) {
-            *operation = self.operation(run, page_shift);
-        }
-        Operations(List::Several { list, len: runs.len() })
+        let mut list = Few::new();
+        runs.iter().for_each(|run| list.push(self.operation(run, page_shift)));
+        Operations(list)
     }
 
     /// The operation that covers one run.
@@ -214,10 +211,16 @@ impl Run {
     }
 
     fn by_page(&self, page_shift: u32) -> Tlbi {
+        self.by_addresses(page_shift, self.addresses(page_shift))
+    }
+
+    /// [`by_page`](Self::by_page) of a run that has `count` addresses.
+    #[inline]
+    fn by_addresses(&self, page_shift: u32, count: u64) -> Tlbi {
         Tlbi::Pages {
             iova: self.start,
             stride: self.step(page_shift),
-            count: self.addresses(page_shift),
+            count,
             leaf: !self.tables,
             level: self.hint(),
         }

@@ -64,6 +64,8 @@ mod vacant;
 mod walk;
 mod whole;
 
+pub(crate) use fill::SegmentBits;
+
 pub use error::{MapError, UnmapError};
 pub use iter::{Mapping, Ranges};
 pub use walk::Translation;
@@ -185,6 +187,16 @@ impl<P: Pool> PageTable<P> {
             "a part is whole pages within the table's input addresses"
         );
         Part { table: self, range }
+    }
+
+    /// [`part`](Self::part) of a range that is whole pages within the input addresses, or else at most
+    /// refused: each call on a part checks its own addresses.
+    ///
+    /// # Safety
+    /// As for [`part`](Self::part).
+    #[inline]
+    pub(crate) unsafe fn part_unchecked(&self, range: Range<Iova>) -> Part<'_, P> {
+        Part { table: self, range: range.start.0..range.end.0 }
     }
 
     /// The translation of `iova`, if it is mapped. Not for an address in a part that
@@ -340,7 +352,7 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// As [`Part::map`].
-    #[inline]
+    #[inline(always)]
     pub fn map_sg_replacing(
         &mut self,
         iova: Iova,
@@ -372,15 +384,29 @@ impl<'t, P: Pool> Part<'t, P> {
         gather: &mut Gather,
         replace: R,
     ) -> Result<u64, MapError> {
+        match quick::map_some(table, &range, iova.0, segments, attributes) {
+            Some(bytes) => Ok(bytes),
+            None => Self::map_large(table, range, iova, segments, attributes, gather, replace),
+        }
+    }
+
+    /// [`Part::map_sg`] of more than some pages of a table, or of another shape than the usual one.
+    #[inline(never)]
+    fn map_large<R: Replace>(
+        table: &'t PageTable<P>,
+        range: Range<u64>,
+        iova: Iova,
+        segments: &[Segment],
+        attributes: Attributes,
+        gather: &mut Gather,
+        replace: R,
+    ) -> Result<u64, MapError> {
         if let [Segment { phys, len }] = *segments
             && !table.geometry.is_four_of_4k()
             && len == table.geometry.page_bytes()
             && map::page(table, &range, iova.0, phys.0, attributes)
         {
             return Ok(len);
-        }
-        if let Some(bytes) = quick::map_some(table, &range, iova.0, segments, attributes) {
-            return Ok(bytes);
         }
         Mapper::map(table, &range, iova, segments, attributes, gather, replace)
     }
@@ -395,7 +421,7 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// # Errors
     /// See [`UnmapError`]. Nothing is removed then.
-    #[inline]
+    #[inline(always)]
     pub fn unmap(&mut self, iova: Iova, size: u64, gather: &mut Gather) -> Result<u64, UnmapError> {
         if quick::is_page(self.table, size) && quick::unmap(self.table, &self.range, iova, gather) {
             return Ok(size);
@@ -414,11 +440,17 @@ impl<'t, P: Pool> Part<'t, P> {
     ) -> Result<u64, UnmapError> {
         let mut part = Self { table, range };
         let range = part.check(iova, size)?;
-        if let Some(removed) = quick::unmap_some(table, &range, gather) {
-            return Ok(removed);
+        match quick::unmap_some(table, &range, gather) {
+            Some(removed) => Ok(removed),
+            None => part.unmap_large(range, gather),
         }
-        let bbml2 = table.geometry.config().bbml2;
-        part.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
+    }
+
+    /// [`Part::unmap`] of more than some pages of a table, or of another shape than the usual one.
+    #[inline(never)]
+    fn unmap_large(&mut self, range: Range<u64>, gather: &mut Gather) -> Result<u64, UnmapError> {
+        let bbml2 = self.table.geometry.config().bbml2;
+        self.remove(range, bbml2.then_some(Exchange::AtOnce), gather)
     }
 
     /// [`Part::unmap`] of `count` leaves of `1 << shift` bytes each, like Linux's `unmap_pages`.

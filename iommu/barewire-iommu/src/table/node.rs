@@ -47,8 +47,12 @@ pub(super) enum Entry<'t, P: Pool> {
     Table(Node<'t, P>),
 }
 
-/// The number of entries cleared together if all of them are valid.
+/// The number of entries, or pairs of them, that are cleared together if all of them are valid.
 const TOGETHER: usize = 16;
+
+/// Two entries that one instruction of a processor may read.
+#[repr(C, align(16))]
+struct Pair(u64, u64);
 
 impl<'t, P: Pool> Node<'t, P> {
     #[inline]
@@ -58,14 +62,15 @@ impl<'t, P: Pool> Node<'t, P> {
         Self { table, at: table.root, place: place(&table.pool, table.root), level, shift, entries }
     }
 
-    /// The last-level table at `at`.
+    /// The last-level table at `at`, of a table with 4 KiB granules.
     ///
     /// # Safety
     /// `at` was found in a valid entry above the caller's claim.
     #[inline]
-    pub(super) unsafe fn last(table: &'t PageTable<P>, at: PhysAddr) -> Self {
-        // SAFETY: promised by the caller.
-        unsafe { Self::at(table, at, LAST) }
+    pub(super) unsafe fn last_of_4k(table: &'t PageTable<P>, at: PhysAddr) -> Self {
+        debug_assert_eq!(table.geometry.page_shift(), 12);
+        // Constants: no instruction computes them.
+        Self { table, at, place: place(&table.pool, at), level: LAST, shift: 12, entries: 1 << 9 }
     }
 
     /// The table of `level`, below the root's, at `at`.
@@ -182,34 +187,27 @@ impl<'t, P: Pool> Node<'t, P> {
     #[inline]
     pub(super) fn clear(self, entries: Range<usize>) -> usize {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
-        let mut valid = 0;
-        let mut left = entries.end - entries.start;
+        let (mut valid, mut left) = (0, entries.end - entries.start);
         // SAFETY: checked.
         let mut tail = unsafe { self.tail(entries.start) };
-        while left >= TOGETHER {
+        if left != 0 && !tail.begins_pair() {
+            // SAFETY: there is an entry.
+            (valid, tail) = unsafe { tail.clear_some(1) };
+            left -= 1;
+        }
+        while left >= 2 * TOGETHER {
             // SAFETY: as many entries are left.
-            let all = (0..TOGETHER).fold(u64::MAX, |all, n| all & unsafe { tail.look(n) });
-            valid += if Descriptor(all).is_valid() {
-                TOGETHER
-            } else {
-                // SAFETY: as above.
-                unsafe { tail.count(TOGETHER) }
-            };
-            for n in 0..TOGETHER {
-                // SAFETY: as above.
-                unsafe { tail.set_leaf(n, Descriptor::EMPTY.0) };
-            }
-            // SAFETY: as above.
-            tail = unsafe { tail.after(TOGETHER) };
-            left -= TOGETHER;
+            let (more, rest) = unsafe { tail.clear_block::<TOGETHER>() };
+            (valid, tail, left) = (valid + more, rest, left - 2 * TOGETHER);
         }
-        for n in 0..left {
+        if left >= TOGETHER {
             // SAFETY: as above.
-            valid += usize::from(Descriptor(unsafe { tail.look(n) }).is_valid());
-            // SAFETY: as above.
-            unsafe { tail.set_leaf(n, Descriptor::EMPTY.0) };
+            let (more, rest) = unsafe { tail.clear_block::<{ TOGETHER / 2 }>() };
+            (valid, tail, left) = (valid + more, rest, left - TOGETHER);
         }
-        valid
+        // SAFETY: as above.
+        let (more, _) = unsafe { tail.clear_some(left) };
+        valid + more
     }
 
     /// The first valid entry of several. No other thread may write them during the call.
@@ -440,6 +438,76 @@ impl<P: Pool> Tail<'_, P> {
             // SAFETY: the table is allocated and the entry within it.
             unsafe { self.node.pool().store(self.node.at, self.first + n, value) };
         }
+    }
+
+    /// Whether a [`Pair`] may begin here. A table's address in this address space need not be aligned
+    /// like its physical address.
+    #[inline]
+    fn begins_pair(&self) -> bool {
+        !P::DIRECT || self.place.cast::<Pair>().is_aligned()
+    }
+
+    /// What `look` returns for entries `2 * n` and `2 * n + 1`.
+    ///
+    /// # Safety
+    /// As for `look`, for both, and [`begins_pair`](Self::begins_pair).
+    #[inline]
+    unsafe fn look_at_pair(&self, n: usize) -> (u64, u64) {
+        if P::DIRECT {
+            // SAFETY: both entries are within the table.
+            let place = unsafe { self.place.cast::<Pair>().add(n) };
+            // SAFETY: as for `look`, and aligned because the tail is.
+            let Pair(first, second) = unsafe { place.read() };
+            (first, second)
+        } else {
+            // SAFETY: promised by the caller.
+            let first = unsafe { self.get(2 * n) };
+            // SAFETY: as above.
+            (first, unsafe { self.get(2 * n + 1) })
+        }
+    }
+
+    /// Clears `PAIRS` pairs of entries. Returns how many entries were valid, and the tail after them.
+    ///
+    /// # Safety
+    /// As for `look_at_pair`, for each of them.
+    #[inline]
+    unsafe fn clear_block<const PAIRS: usize>(self) -> (usize, Self) {
+        debug_assert!(self.begins_pair(), "an aligned pair");
+        let all = (0..PAIRS).fold((u64::MAX, u64::MAX), |all, n| {
+            // SAFETY: promised by the caller.
+            let pair = unsafe { self.look_at_pair(n) };
+            (all.0 & pair.0, all.1 & pair.1)
+        });
+        let valid = if Descriptor(all.0 & all.1).is_valid() {
+            2 * PAIRS
+        } else {
+            // SAFETY: promised by the caller.
+            unsafe { self.count(2 * PAIRS) }
+        };
+        for n in 0..2 * PAIRS {
+            // SAFETY: promised by the caller.
+            unsafe { self.set_leaf(n, Descriptor::EMPTY.0) };
+        }
+        // SAFETY: promised by the caller.
+        (valid, unsafe { self.after(2 * PAIRS) })
+    }
+
+    /// Clears `count` entries. Returns how many were valid, and the tail after them.
+    ///
+    /// # Safety
+    /// As for `look`, for each of them.
+    #[inline]
+    unsafe fn clear_some(self, count: usize) -> (usize, Self) {
+        let mut valid = 0;
+        for n in 0..count {
+            // SAFETY: promised by the caller.
+            valid += usize::from(Descriptor(unsafe { self.look(n) }).is_valid());
+            // SAFETY: as above.
+            unsafe { self.set_leaf(n, Descriptor::EMPTY.0) };
+        }
+        // SAFETY: promised by the caller.
+        (valid, unsafe { self.after(count) })
     }
 
     /// The number of valid entries among the first `n`.

@@ -11,9 +11,8 @@
 #![allow(unsafe_code, reason = "table memory is reached through the pool's unsafe methods")]
 
 use super::PageTable;
-use super::fill;
+use super::fill::{self, Batch};
 use super::node::Node;
-use super::sg::Limits;
 use super::unmap::Remover;
 use crate::address::{Iova, PhysAddr, Segment};
 use crate::format::{Attributes, Descriptor, LAST};
@@ -116,11 +115,10 @@ pub(super) fn unmap<P: Pool>(
     if iova.0 & (PAGE - 1) != 0 || !part.contains(&iova.0) {
         return false;
     }
-    let unused = gather.is_unused();
     match Place::find(table, iova.0, false) {
         Some(page) if page.load().is_valid() => {
-            gather.add_to(unused, iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
             page.store(Descriptor::EMPTY);
+            gather.add(iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
             true
         }
         _ => false,
@@ -129,7 +127,7 @@ pub(super) fn unmap<P: Pool>(
 
 /// Maps a list of single pages that lie in one table and returns their bytes, or does nothing. The
 /// caller has claimed `part`.
-#[inline]
+#[inline(always)]
 pub(super) fn map_some<P: Pool>(
     table: &PageTable<P>,
     part: &core::ops::Range<u64>,
@@ -151,10 +149,14 @@ pub(super) fn map_some<P: Pool>(
     if !right {
         return None;
     }
-    let batch = Limits::new(geometry, part.end).batch(attributes.bits());
+    let batch = Batch {
+        leaf: attributes.bits() | Descriptor::leaf_type(LAST),
+        bad: (PAGE - 1) | !(geometry.output_end() - 1),
+        page: PAGE,
+    };
     let Place { table: at, index, .. } = Place::find(table, iova, true)?;
     // SAFETY: found in a valid entry above the claim.
-    let node = unsafe { Node::last(table, at) };
+    let node = unsafe { Node::last_of_4k(table, at) };
     let entries = index..index + segments.len();
     if !fill::right(segments, &batch) || node.occupied(entries.clone()).is_some() {
         return None;
@@ -193,7 +195,7 @@ pub(super) fn unmap_some<P: Pool>(
     }
     let Place { table: at, index, .. } = Place::find(table, range.start, false)?;
     // SAFETY: found in a valid entry above the claim.
-    let node = unsafe { Node::last(table, at) };
+    let node = unsafe { Node::last_of_4k(table, at) };
     let mut remover = Remover::new(gather);
     debug_assert_eq!(node.index(range.start), index);
     remover.pages(node, range.start, range.end);

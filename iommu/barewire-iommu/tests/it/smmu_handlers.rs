@@ -1,6 +1,7 @@
 //! Interrupt handlers that come at every barrier and register access of an interrupted CPU, which stands
 //! still until they return: here a thread that waits for another.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
@@ -39,9 +40,12 @@ fn interrupted(ram: &Ram, at: usize, work: impl FnOnce(), handler: impl FnOnce()
             }
             comes
         });
-        work();
+        let worked = catch_unwind(AssertUnwindSafe(work));
+        // Drops the sender, also after a panic: else the handler's thread would wait for ever.
         ram.interrupt_with(None);
-        handler.join().unwrap()
+        let comes = handler.join().unwrap();
+        worked.unwrap_or_else(|panic| resume_unwind(panic));
+        comes
     })
 }
 

@@ -1,7 +1,10 @@
 //! Empty tables: freed when tables run out, on request, and where a block belongs.
 
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr};
 use std::thread;
 
+use super::sweeps::Sweeps;
 use super::*;
 use crate::deferred::Bounds;
 
@@ -215,8 +218,7 @@ fn threads_map_while_another_reclaims() {
         let window = Iova(START)..Iova(START + 8 * TABLE);
         let iovas = IovaWindow::new(window, Granule::Size4K, [0; 64]);
         let domain: Domain<_, _, _, 4> =
-            Domain::with_queue(Config::default(), Context::Asid(1), arena, &device, &iovas)
-                .unwrap();
+            Domain::with_queue(config(), Context::Asid(1), arena, &device, &iovas).unwrap();
         let work = |me: u64| {
             for round in 0..rounds {
                 let list = if round % 4 == me { scattered(512) } else { page(0).to_vec() };
@@ -236,7 +238,7 @@ fn threads_map_while_another_reclaims() {
                 domain.unmap(mapped).expect("nothing fails unasked");
             }
         };
-        let done = std::sync::atomic::AtomicBool::new(false);
+        let done = AtomicBool::new(false);
         thread::scope(|scope| {
             let workers = [0, 1].map(|me| scope.spawn(move || work(me)));
             let reclaims = scope.spawn(|| {
@@ -247,16 +249,74 @@ fn threads_map_while_another_reclaims() {
                 }
                 freed
             });
-            for worker in workers {
-                worker.join().expect("it does not panic");
-            }
+            // Stored before a result is looked at: else a worker's panic leaves the other thread in its loop.
+            let worked = workers.map(thread::ScopedJoinHandle::join);
             done.store(true, Relaxed);
+            for result in worked {
+                result.expect("it does not panic");
+            }
             reclaims.join().expect("it does not panic");
         });
         domain.reclaim().expect("nothing fails unasked");
         assert_eq!(testing::drained(arena, PAGE as usize), tables - 1, "all but the root");
         drop(domain);
         iovas.claim(iovas.range()).expect("no address was lost");
+    });
+}
+
+/// An allocator that at the first try finds all addresses claimed by a sweep, which then ends. A sweep that
+/// began before the end of the second try could claim them again.
+struct Swept<'w> {
+    window: &'w IovaWindow<[u64; 8]>,
+    /// The domain's.
+    sweeps: AtomicPtr<Sweeps>,
+    tries: AtomicUsize,
+}
+
+impl Swept<'_> {
+    fn is_first_try(&self) -> bool {
+        // SAFETY: the only test that tries sets it to a domain's that lives.
+        let sweeps = unsafe { &*self.sweeps.load(Relaxed) };
+        let first = self.tries.fetch_add(1, Relaxed).is_multiple_of(2);
+        if first {
+            drop(sweeps.begin());
+        } else {
+            assert_eq!(sweeps.count() % 2, 1, "a sweep can begin");
+        }
+        first
+    }
+}
+
+// SAFETY: the ranges come from the window.
+unsafe impl IovaAllocator for Swept<'_> {
+    fn alloc(&self, size: u64) -> Option<Iova> {
+        if self.is_first_try() { None } else { self.window.alloc(size) }
+    }
+
+    fn claim(&self, range: Range<Iova>) -> Result<(), ClaimError> {
+        if self.is_first_try() { Err(ClaimError::Taken) } else { self.window.claim(range) }
+    }
+
+    unsafe fn release(&self, range: Range<Iova>) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.window.release(range) };
+    }
+}
+
+#[test]
+fn a_second_try_for_addresses_excludes_sweeps() {
+    testing::with_arena(Granule::Size4K, 8, |arena| {
+        let window = IovaWindow::new(Iova(START)..Iova(START + TABLE), Granule::Size4K, [0; 8]);
+        let (sweeps, tries) = (AtomicPtr::new(ptr::null_mut()), AtomicUsize::new(0));
+        let swept = Swept { window: &window, sweeps, tries };
+        let domain: Domain<_, _, _, 4> =
+            Domain::with_queue(config(), Context::Asid(1), arena, &Quiet, &swept).unwrap();
+        swept.sweeps.store(ptr::from_ref(&domain.inner.sweeps).cast_mut(), Relaxed);
+        let mapped = domain.map_sg(&page(0), rw()).expect("at the second try");
+        domain.unmap(mapped).expect("nothing fails unasked");
+        let mapped = domain.map_at(Iova(START), &page(0), rw()).expect("at the second try");
+        domain.unmap(mapped).expect("nothing fails unasked");
+        assert_eq!(swept.tries.load(Relaxed), 4);
     });
 }
 

@@ -39,8 +39,7 @@ fn under(policy: Policy) {
         let window = Iova(16 * MIB)..Iova(16 * MIB + 1280 * PAGE);
         let iovas = IovaWindow::new(window, Granule::Size4K, [0; 20]);
         let domain: Domain<_, _, _, 4> =
-            Domain::with_queue(Config::default(), Context::Asid(1), arena, &device, &iovas)
-                .unwrap();
+            Domain::with_queue(config(), Context::Asid(1), arena, &device, &iovas).unwrap();
         domain.set_policy(policy).unwrap();
         let work = |me: u64| {
             for round in 0..rounds {
@@ -110,7 +109,9 @@ fn strict_each_table_by_context() {
 #[test]
 fn deferred() {
     let bounds = Bounds { entries: 3, ..Bounds::default() };
-    for strategy in [Strategy::ByContext, Strategy::ByPage] {
+    // To free, both are the same.
+    let strategies = [Strategy::ByContext, Strategy::ByPage];
+    for &strategy in &strategies[..if cfg!(miri) { 1 } else { 2 }] {
         let deferred = Some(Deferred { bounds, strategy });
         under(Policy { deferred, ..Policy::default() });
     }

@@ -23,34 +23,56 @@ pub(super) struct Batch {
 }
 
 /// Bits accumulated over several segments.
+///
+/// If the union of the lengths is one bit, a page, each length is a page or 0. If the sum is as many pages
+/// as there are segments, none is 0.
 #[derive(Default)]
-struct SegmentBits {
+pub(crate) struct SegmentBits {
     /// The union of the addresses' bits.
     phys: u64,
-    /// The union of the bits in which a length differs from a page's.
-    len: u64,
+    /// The union of the lengths' bits.
+    pub(crate) len: u64,
+    /// The sum of the lengths, without its carry.
+    pub(crate) len_sum: u64,
 }
 
 impl SegmentBits {
+    /// Those of a list.
     #[inline]
-    fn see(&mut self, segment: &Segment, batch: &Batch) {
-        self.phys |= segment.phys.0;
-        self.len |= segment.len ^ batch.page;
+    pub(crate) fn of(segments: &[Segment]) -> Self {
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        {
+            sse2::bits(segments)
+        }
+        #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+        {
+            let mut seen = Self::default();
+            segments.iter().for_each(|segment| seen.see(segment));
+            seen
+        }
     }
 
-    /// Whether every segment was one page with a valid address.
     #[inline]
-    fn right(&self, batch: &Batch) -> bool {
-        (self.phys & batch.bad) | self.len == 0
+    fn see(&mut self, segment: &Segment) {
+        self.phys |= segment.phys.0;
+        self.len |= segment.len;
+        self.len_sum = self.len_sum.wrapping_add(segment.len);
+    }
+
+    /// Whether each of `count` segments was one page with a valid address.
+    #[inline]
+    fn right(&self, count: usize, batch: &Batch) -> bool {
+        let len = if count == 0 { 0 } else { batch.page };
+        self.phys & batch.bad == 0
+            && self.len == len
+            && self.len_sum == (count as u64).wrapping_mul(batch.page)
     }
 }
 
 /// Whether every segment is one page with a valid address.
 #[inline]
 pub(super) fn right(segments: &[Segment], batch: &Batch) -> bool {
-    let mut seen = SegmentBits::default();
-    segments.iter().for_each(|segment| seen.see(segment, batch));
-    seen.right(batch)
+    SegmentBits::of(segments).right(segments.len(), batch)
 }
 
 /// Writes the leaf of each segment. Returns `false` if a segment is not one page with a valid
@@ -72,7 +94,7 @@ fn one_by_one(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> bool 
     let mut seen = SegmentBits::default();
     for (entry, segment) in entries.iter_mut().zip(segments) {
         *entry = segment.phys.0 | batch.leaf;
-        seen.see(segment, batch);
+        seen.see(segment);
     }
-    seen.right(batch)
+    seen.right(segments.len().min(entries.len()), batch)
 }

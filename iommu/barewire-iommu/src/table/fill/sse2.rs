@@ -2,10 +2,9 @@
 //!
 //! # How it works
 //! A segment is one vector: its address below, its length above. The union of all vectors has the
-//! union of the addresses and that of the lengths; their sum has the sum of the lengths. If the union
-//! of the lengths is one bit, a page, each length is a page or 0. If the sum is as many pages as there
-//! are segments, none is 0. So a length takes no instruction that its address does not need too. The
-//! compiler's own vectors separate the lengths first, which takes a seventh more time.
+//! union of the addresses and that of the lengths; their sum has the sum of the lengths. So a length takes
+//! no instruction that its address does not need too. The compiler's own vectors separate the lengths
+//! first, which takes a seventh more time.
 //!
 //! # Safety
 //! Vectors are read and written within pairs of segments and of entries.
@@ -16,7 +15,7 @@ use core::arch::x86_64::{
     _mm_setzero_si128, _mm_storeu_si128, _mm_unpackhi_epi64, _mm_unpacklo_epi64,
 };
 
-use super::Batch;
+use super::{Batch, SegmentBits};
 use crate::address::Segment;
 
 /// Segments of one turn of the loop.
@@ -34,20 +33,35 @@ pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> 
     // SAFETY: this file is compiled only where all processors have SSE2.
     let seen = unsafe { write(&mut places[..count], &segments[..count], batch.leaf) };
     let count = count * EIGHT;
-    let len = if count == 0 { 0 } else { batch.page };
-    let right = seen.phys & batch.bad == 0
-        && seen.len == len
-        && seen.len_sum == (count as u64).wrapping_mul(batch.page);
-    right.then_some(count)
+    seen.right(count, batch).then_some(count)
 }
 
-struct SegmentBits {
-    /// The union of the addresses' bits.
-    phys: u64,
-    /// The union of the lengths' bits.
-    len: u64,
-    /// The sum of the lengths, without its carry.
-    len_sum: u64,
+/// [`SegmentBits::of`].
+#[inline]
+pub(super) fn bits(segments: &[Segment]) -> SegmentBits {
+    // SAFETY: this file is compiled only where all processors have SSE2.
+    unsafe { see(segments) }
+}
+
+#[target_feature(enable = "sse2")]
+#[inline]
+fn see(segments: &[Segment]) -> SegmentBits {
+    let mut or = [_mm_setzero_si128(); SUMS];
+    let mut sum = [_mm_setzero_si128(); SUMS];
+    let (chunks, rest) = segments.as_chunks::<SUMS>();
+    for chunk in chunks {
+        for (n, segment) in chunk.iter().enumerate() {
+            let segment = load(segment);
+            or[n] = _mm_or_si128(or[n], segment);
+            sum[n] = _mm_add_epi64(sum[n], segment);
+        }
+    }
+    for segment in rest {
+        let segment = load(segment);
+        or[0] = _mm_or_si128(or[0], segment);
+        sum[0] = _mm_add_epi64(sum[0], segment);
+    }
+    together(or, sum)
 }
 
 #[target_feature(enable = "sse2")]
@@ -70,12 +84,17 @@ fn write(places: &mut [[u64; EIGHT]], segments: &[[Segment; EIGHT]], leaf: u64) 
             unsafe { _mm_storeu_si128(core::ptr::from_mut(pair).cast(), leaves) };
         }
     }
-    let [mut or_all, mut sum_all] = [_mm_setzero_si128(); 2];
-    for (or, sum) in or.into_iter().zip(sum) {
-        or_all = _mm_or_si128(or_all, or);
-        sum_all = _mm_add_epi64(sum_all, sum);
-    }
-    SegmentBits { phys: low(or_all), len: high(or_all), len_sum: high(sum_all) }
+    together(or, sum)
+}
+
+#[target_feature(enable = "sse2")]
+#[inline]
+fn together(or: [__m128i; SUMS], sum: [__m128i; SUMS]) -> SegmentBits {
+    let [a, b, c, d] = or;
+    let or = _mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d));
+    let [a, b, c, d] = sum;
+    let sum = _mm_add_epi64(_mm_add_epi64(a, b), _mm_add_epi64(c, d));
+    SegmentBits { phys: low(or), len: high(or), len_sum: high(sum) }
 }
 
 /// The segment as a vector: `repr(C)` puts the address first.

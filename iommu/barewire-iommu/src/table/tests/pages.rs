@@ -41,7 +41,9 @@ fn check<P: Pool>(config: Config, pool: P) {
     let end = table.geometry().input_end();
     let per_table = page / 8 * page;
     let mut part = table.whole();
-    for iova in [0, page, 3 * per_table - page, 3 * per_table, end / 2, end - page] {
+    // The last two differ from others by their tables' addresses only: Miri goes without.
+    let places = [0, page, 3 * per_table - page, end - page, 3 * per_table, end / 2];
+    for &iova in &places[..if cfg!(miri) { 4 } else { 6 }] {
         let phys = PhysAddr(0x12_3456_0000);
         let segment = [Segment { phys, len: page }];
         let mut gather = Gather::new();
