@@ -69,7 +69,7 @@ pub(crate) const STEP: Step = Step {
     name: "python",
     about: "the Python package, installed by pip",
     lane: Lane::Programs,
-    minutes: 7,
+    minutes: 5,
     needs: &[
         Need::program("gcc", "cc"),
         Need::package("valgrind"),

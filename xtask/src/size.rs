@@ -22,7 +22,7 @@ pub(crate) const STEP: Step = Step {
     name: "size",
     about: "bytes of whole firmware programs, by block and path; messages of the core built for size",
     lane: Lane::Own,
-    minutes: 5,
+    minutes: 4,
     needs: &[Need::Target(TARGETS[0]), Need::Target(TARGETS[1])],
     paths: &["stack/barewire/", "examples/firmware-size/"],
     run: checked,

@@ -94,7 +94,7 @@ pub(super) const DENY: Step = Step {
     name: "deny",
     about: "licences, sources and versions of what we depend on (deny.toml)",
     lane: Lane::Own,
-    minutes: 3,
+    minutes: 1,
     needs: &[DENY_PROGRAM],
     paths: &["deny.toml", "Cargo.lock", "iommu/Cargo.lock", "fuzz/Cargo.lock"],
     run: deny,

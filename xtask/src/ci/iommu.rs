@@ -37,7 +37,7 @@ pub(super) const MIRI: Step = Step {
     name: "iommu_miri",
     about: "the unsafe code of the page tables under Miri",
     lane: Lane::Own,
-    minutes: 4,
+    minutes: 5,
     needs: &[Need::Miri],
     paths: &["iommu/barewire-iommu/"],
     run: miri,

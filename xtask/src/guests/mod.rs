@@ -77,7 +77,7 @@ pub(crate) const STEP: Step = Step {
     name: "guests",
     about: "the command beside stock kernels on emulated boards",
     lane: Lane::Boots,
-    minutes: 19,
+    minutes: 14,
     needs: guest_needs![
         Need::Target(static_build::ARM64),
         Need::Target(static_build::ARMHF),

@@ -37,7 +37,7 @@ pub(crate) const STEP: Step = Step {
     name: "linux_sim",
     about: "Linux's own drivers on the simulated boards",
     lane: Lane::Boots,
-    minutes: 10,
+    minutes: 6,
     needs: &[
         Need::package("gcc"),
         Need::package("make"),

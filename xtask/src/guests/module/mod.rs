@@ -39,7 +39,7 @@ pub(crate) const STEP: Step = Step {
     name: "kernel",
     about: "the kernel module in place of Linux's drivers",
     lane: Lane::Boots,
-    minutes: 9,
+    minutes: 7,
     needs: guest_needs![
         Need::Target(KERNEL_ARM64),
         Need::Target(KERNEL_ARMHF),
