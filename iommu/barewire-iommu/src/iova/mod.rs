@@ -22,6 +22,9 @@ use crate::address::Iova;
 
 /// Allocates ranges of IOVAs.
 ///
+/// A domain may call it while it keeps all other calls from looking for empty tables. So it must not call that
+/// domain, which would wait for itself.
+///
 /// # Safety
 /// Ranges returned by `alloc` or claimed by `claim`, and not yet released, do not overlap. They
 /// begin and end at multiples of the granule.
