@@ -3,7 +3,7 @@
 //! # How it works
 //! A table is split in two parts. Each part has a thread that maps and unmaps a scattered list as
 //! fast as it can, with tables from its own free list. The threads share only the root. Windows of
-//! one thread and of two threads alternate, so that a disturbance affects both. On a busy machine
+//! each thread alone and of both alternate, so that a disturbance affects all. On a busy machine
 //! two threads do not get two processors. So the work per second of running time is reported too,
 //! if the system provides that time.
 
@@ -113,23 +113,24 @@ impl Side<'_> {
 pub struct Scaling {
     /// The size each call maps and unmaps.
     pub size: &'static str,
-    /// Calls per second of one thread.
+    /// Calls per second of one thread: the mean of both.
     pub one_per_s: f64,
     /// Calls per second of two threads together.
     pub two_per_s: f64,
-    /// The median over pairs of windows of their ratio.
+    /// The median of what both do, as a multiple of what one of them does alone.
     pub ratio: f64,
     /// The same for calls per second with a processor, if Linux provides that time.
     pub ratio_while_running: Option<f64>,
 }
 
-/// A window of one thread and a window of two.
+/// A window of each thread alone, and one of both. The same threads on the same processors, since one
+/// processor may have less time than the other, for somebody else.
 #[derive(Clone, Debug)]
-pub struct Pair {
-    /// The window of one thread.
-    pub one: Vec<ThreadWork>,
-    /// The window of two threads.
-    pub two: Vec<ThreadWork>,
+pub struct Windows {
+    /// The threads, each alone.
+    pub alone: [ThreadWork; 2],
+    /// Both at once.
+    pub both: [ThreadWork; 2],
 }
 
 impl Scaling {
@@ -137,18 +138,18 @@ impl Scaling {
     ///
     /// # Panics
     /// If there are none.
-    pub fn new(pairs: &[Pair]) -> Self {
-        let sum = |ran: &[ThreadWork]| ran.iter().map(ThreadWork::per_s).sum::<f64>();
+    pub fn new(windows: &[Windows]) -> Self {
+        let sum = |ran: &[ThreadWork; 2]| ran[0].per_s() + ran[1].per_s();
         let running =
-            |ran: &[ThreadWork]| ran.iter().map(ThreadWork::per_running_s).sum::<Option<f64>>();
-        let of = |value: &dyn Fn(&Pair) -> f64| median(pairs.iter().map(value).collect());
+            |ran: &[ThreadWork; 2]| Some(ran[0].per_running_s()? + ran[1].per_running_s()?);
+        let of = |value: &dyn Fn(&Windows) -> f64| median(windows.iter().map(value).collect());
         let while_running =
-            pairs.iter().map(|pair| Some(running(&pair.two)? / running(&pair.one)?));
+            windows.iter().map(|all| Some(2.0 * running(&all.both)? / running(&all.alone)?));
         Self {
             size: SIZE,
-            one_per_s: of(&|pair| sum(&pair.one)).round(),
-            two_per_s: of(&|pair| sum(&pair.two)).round(),
-            ratio: rounded(of(&|pair| sum(&pair.two) / sum(&pair.one))),
+            one_per_s: of(&|all| sum(&all.alone) / 2.0).round(),
+            two_per_s: of(&|all| sum(&all.both)).round(),
+            ratio: rounded(of(&|all| 2.0 * sum(&all.both) / sum(&all.alone))),
             ratio_while_running: while_running.collect::<Option<_>>().map(median).map(rounded),
         }
     }
@@ -161,15 +162,15 @@ mod tests {
     #[test]
     fn two_that_share_a_processor_are_told_from_two_that_hinder_each_other() {
         let ran = |calls, running| ThreadWork { calls, seconds: 1.0, running_seconds: running };
-        let pair = |running| Pair {
-            one: vec![ran(100, Some(1.0))],
-            two: vec![ran(50, running), ran(50, running)],
+        let all = |running| Windows {
+            alone: [ran(120, Some(1.0)), ran(80, Some(1.0))],
+            both: [ran(50, running), ran(50, running)],
         };
-        let shared = Scaling::new(&[pair(Some(0.5))]);
+        let shared = Scaling::new(&[all(Some(0.5))]);
         assert_eq!((shared.ratio, shared.ratio_while_running), (1.0, Some(2.0)));
-        let hindered = Scaling::new(&[pair(Some(1.0))]);
+        let hindered = Scaling::new(&[all(Some(1.0))]);
         assert_eq!((hindered.ratio, hindered.ratio_while_running), (1.0, Some(1.0)));
-        assert_eq!(Scaling::new(&[pair(None)]).ratio_while_running, None);
+        assert_eq!(Scaling::new(&[all(None)]).ratio_while_running, None);
     }
 
     #[test]

@@ -129,8 +129,21 @@ impl Gather {
     /// [`record`](Self::record), with the run's fields as numbers.
     #[inline]
     pub(crate) fn add(&mut self, start: u64, end: u64, kind: Kind) {
-        if self.runs.is_empty() {
-            self.runs.push(kind.run(start, end));
+        self.add_to(self.has_no_run(), start, end, kind);
+    }
+
+    /// Whether `add` would record the first run.
+    #[inline(always)]
+    pub(crate) const fn has_no_run(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// [`add`](Self::add), where it is known whether this is the first run.
+    #[inline(always)]
+    pub(crate) fn add_to(&mut self, is_first: bool, start: u64, end: u64, kind: Kind) {
+        debug_assert_eq!(is_first, self.has_no_run());
+        if is_first {
+            self.runs = Few::one(kind.run(start, end));
         } else {
             self.merge(start, end, kind);
         }

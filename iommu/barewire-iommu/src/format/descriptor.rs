@@ -15,6 +15,14 @@ const CONTIGUOUS: u64 = 1 << 52;
 /// Bit 55. In a table descriptor bits 58 to 51 are ignored by hardware (D8.3.1).
 const MARK: u64 = 1 << 55;
 
+/// Whether the descriptor of a table is [`marked`](Descriptor::marked).
+#[derive(Clone, Copy)]
+pub(crate) enum Marked {
+    No,
+    Yes,
+    Either,
+}
+
 /// An entry of a table, as the walker reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(transparent)]
@@ -88,6 +96,19 @@ impl Descriptor {
         level != LAST && self.0 & (TABLE_OR_PAGE | VALID) == TABLE_OR_PAGE | VALID
     }
 
+    /// The table that this descriptor leads to, if it says nothing else. It is one above the last level.
+    #[inline(always)]
+    pub(crate) const fn plain_table(self, mark: Marked) -> Option<PhysAddr> {
+        let (set, ignored) = match mark {
+            Marked::No => (0, 0),
+            Marked::Yes => (MARK, 0),
+            Marked::Either => (0, MARK),
+        };
+        // What is left has bits of an address only: one test, and no mask before the next load.
+        let left = self.0.wrapping_sub(set | TABLE_OR_PAGE | VALID);
+        if left & !(ADDRESS | ignored) == 0 { Some(PhysAddr(left & !ignored)) } else { None }
+    }
+
     /// Whether the walk ends here with an address.
     pub const fn is_leaf(self, level: u32) -> bool {
         self.0 & (TABLE_OR_PAGE | VALID) == Self::leaf_type(level)
@@ -101,5 +122,32 @@ impl Descriptor {
     /// All bits but address, type and the Contiguous hint.
     pub const fn attributes(self) -> u64 {
         self.0 & Self::ATTRIBUTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plain table is what the two questions of a walk, and its address, say it is.
+    #[test]
+    fn a_plain_table_has_an_address_and_nothing_else() {
+        let at = PhysAddr(0x0000_8765_4321_f000);
+        let table = Descriptor::table(at);
+        let marks = [Marked::No, Marked::Yes, Marked::Either];
+        let found = |table: Descriptor| marks.map(|mark| table.plain_table(mark));
+        assert_eq!(found(table), [Some(at), None, Some(at)]);
+        assert_eq!(found(table.marked()), [None, Some(at), Some(at)]);
+        assert_eq!(
+            found(Descriptor::table(PhysAddr(0))),
+            [Some(PhysAddr(0)), None, Some(PhysAddr(0))]
+        );
+        for other in [0, 1, 2, at.0, at.0 | 1, at.0 | 2] {
+            assert_eq!(found(Descriptor(other)), [None; 3], "{other:#x} is no table");
+        }
+        for bit in (2..12).chain(48..64).filter(|bit| 1 << bit != MARK) {
+            assert_eq!(found(Descriptor(table.0 | 1 << bit)), [None; 3], "bit {bit} says more");
+            assert_eq!(found(Descriptor(table.marked().0 | 1 << bit)), [None; 3], "bit {bit}");
+        }
     }
 }

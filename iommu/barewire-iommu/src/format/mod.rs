@@ -19,5 +19,6 @@ mod tests;
 pub use attributes::{Access, Attributes, MemoryType, Shareability};
 pub use config::{Config, ConfigError, Granule, Stage};
 pub use descriptor::Descriptor;
+pub(crate) use descriptor::Marked;
 pub use geometry::Geometry;
 pub(crate) use geometry::LAST;

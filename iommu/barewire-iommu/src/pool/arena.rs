@@ -91,8 +91,11 @@ pub struct Arena<'m> {
     search: Lock<u32>,
     /// The mark: tables below it were handed out at least once.
     used: AtomicUsize,
-    memory: NonNull<u64>,
     phys: u64,
+    /// The length of the memory.
+    bytes: u64,
+    /// Where physical address 0 would lie: a table is one addition from here.
+    origin: *mut u64,
     /// log2 of a table's bytes.
     shift: u32,
     /// The width of the index in `head`.
@@ -175,8 +178,9 @@ impl<'m> Arena<'m> {
             moves: AtomicUsize::new(0),
             search: Lock::new(0),
             used: AtomicUsize::new(0),
-            memory: memory.cast(),
             phys: phys.0,
+            bytes: (links.len() as u64) << table_bytes.trailing_zeros(),
+            origin: memory.as_ptr().cast::<u64>().wrapping_byte_sub(phys.0 as usize),
             shift: table_bytes.trailing_zeros(),
             index_bits,
             links,
@@ -338,10 +342,10 @@ unsafe impl Pool for Arena<'_> {
 
     #[inline]
     fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
-        let offset = table.0.wrapping_sub(self.phys);
-        assert!(offset < (self.links.len() as u64) << self.shift, "a table of another pool");
+        assert!(table.0.wrapping_sub(self.phys) < self.bytes, "a table of another pool");
+        let table = self.origin.wrapping_byte_add(table.0 as usize);
         // SAFETY: within the memory that `new` was promised.
-        unsafe { self.memory.byte_add(offset as usize) }
+        unsafe { NonNull::new_unchecked(table) }
     }
 
     fn alloc_chain(&self, bytes: usize, count: usize) -> Chain {

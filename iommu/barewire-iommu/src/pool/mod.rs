@@ -37,6 +37,7 @@ use crate::address::PhysAddr;
 ///
 /// - `link` and `next`, if the links are kept elsewhere than in the tables;
 /// - `alloc_chain` and `free_chain`, if several tables can be allocated or freed at once;
+/// - `place`, if `pointer` does more than a sum;
 /// - `clean`, for a walker that does not snoop the caches;
 /// - `COHERENT`, for a walker that does.
 ///
@@ -71,6 +72,16 @@ pub unsafe trait Pool {
 
     /// The address of a table in this address space.
     fn pointer(&self, table: PhysAddr) -> NonNull<u64>;
+
+    /// [`pointer`](Self::pointer) of a table that is known to be allocated. Each level of a walk asks, so a
+    /// pool that checks there need not check here.
+    ///
+    /// # Safety
+    /// `table` came from `alloc` and is not freed.
+    #[inline]
+    unsafe fn place(&self, table: PhysAddr) -> NonNull<u64> {
+        self.pointer(table)
+    }
 
     /// Allocates up to `count` tables at once, for a call that will need about that many: at least
     /// one, unless there is no memory. The caller returns unused ones by `free_chain`.
@@ -143,8 +154,10 @@ pub unsafe trait Pool {
     /// `table` is allocated and `index` within it.
     #[inline]
     unsafe fn load(&self, table: PhysAddr, index: usize) -> u64 {
-        // SAFETY: the caller promises that the entry is within an allocated table.
-        unsafe { entry::load(self.pointer(table), index) }
+        // SAFETY: the caller promises that the table is allocated.
+        let place = unsafe { self.place(table) };
+        // SAFETY: and that the entry is within it.
+        unsafe { entry::load(place, index) }
     }
 
     /// Writes a whole entry. No other thread may write it at the same time.
@@ -153,8 +166,10 @@ pub unsafe trait Pool {
     /// As for `load`.
     #[inline]
     unsafe fn store(&self, table: PhysAddr, index: usize, value: u64) {
-        // SAFETY: the caller promises that the entry is within an allocated table.
-        unsafe { entry::store(self.pointer(table), index, value) };
+        // SAFETY: the caller promises that the table is allocated.
+        let place = unsafe { self.place(table) };
+        // SAFETY: and that the entry is within it.
+        unsafe { entry::store(place, index, value) };
     }
 
     /// Writes an entry if its value is still `current`, an invalid descriptor.
@@ -172,8 +187,10 @@ pub unsafe trait Pool {
         current: u64,
         new: u64,
     ) -> Result<(), u64> {
-        // SAFETY: the caller promises that the entry is within an allocated table.
-        unsafe { entry::publish(self.pointer(table), index, current, new) }
+        // SAFETY: the caller promises that the table is allocated.
+        let place = unsafe { self.place(table) };
+        // SAFETY: and that the entry is within it.
+        unsafe { entry::publish(place, index, current, new) }
     }
 
     /// Calls `fill` with the words of a table that no walker can reach yet.
@@ -190,7 +207,8 @@ pub unsafe trait Pool {
     where
         Self: Sized,
     {
-        let start = self.pointer(table).as_ptr();
+        // SAFETY: the caller promises that the table is allocated.
+        let start = unsafe { self.place(table) }.as_ptr();
         // SAFETY: the caller promises that the memory is ours only, initialised and aligned.
         fill(unsafe { core::slice::from_raw_parts_mut(start, bytes / 8) })
     }
@@ -213,6 +231,12 @@ unsafe impl<P: Pool> Pool for &P {
     #[inline]
     fn pointer(&self, table: PhysAddr) -> NonNull<u64> {
         (**self).pointer(table)
+    }
+
+    #[inline]
+    unsafe fn place(&self, table: PhysAddr) -> NonNull<u64> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { (**self).place(table) }
     }
 
     fn alloc_chain(&self, bytes: usize, count: usize) -> Chain {
@@ -354,8 +378,10 @@ pub(crate) mod leaf {
     #[inline]
     pub(crate) unsafe fn store<P: Pool>(pool: &P, table: PhysAddr, index: usize, value: u64) {
         if P::DIRECT {
-            // SAFETY: the caller promises that the entry is within an allocated table.
-            unsafe { entry::store_leaf(pool.pointer(table), index, value) };
+            // SAFETY: the caller promises that the table is allocated.
+            let place = unsafe { pool.place(table) };
+            // SAFETY: and that the entry is within it.
+            unsafe { entry::store_leaf(place, index, value) };
         } else {
             // SAFETY: promised by the caller.
             unsafe { pool.store(table, index, value) };

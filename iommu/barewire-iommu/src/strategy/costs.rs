@@ -132,12 +132,11 @@ impl Costs {
         self.cheapest_of(addresses, ranges, facts)
     }
 
-    /// The cheapest method for this many addresses, or range commands if the hardware has them.
+    /// The cheapest method for this many addresses, or range commands if the hardware has them. All wait
+    /// equally long.
     #[inline]
     fn cheapest_of(&self, addresses: u64, ranges: impl Fn() -> u64, facts: &Facts) -> Method {
-        let total = |count: u64, each_ps: u32| {
-            count.saturating_mul(u64::from(each_ps)).saturating_add(u64::from(self.wait_ps))
-        };
+        let total = |count: u64, each_ps: u32| count.saturating_mul(u64::from(each_ps));
         let (mut method, mut least) = (Method::Pages, total(addresses, self.address_ps));
         if facts.has_ranges {
             let by_range = total(ranges(), self.range_ps);
@@ -145,8 +144,8 @@ impl Costs {
                 (method, least) = (Method::Ranges, by_range);
             }
         }
-        let refill_ps = self.refill_ps(facts.live_entries);
-        if total(1, self.context_ps).saturating_add(refill_ps) < least {
+        // No overflow: both factors of the refill have 32 bits.
+        if u64::from(self.context_ps) + self.refill_ps(facts.live_entries) < least {
             method = Method::Context;
         }
         method

@@ -48,7 +48,7 @@ pub(super) enum Entry<'t, P: Pool> {
 }
 
 /// The number of entries, or pairs of them, that are cleared together if all of them are valid.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 8;
 
 /// Two entries that one instruction of a processor may read.
 #[repr(C, align(16))]
@@ -131,16 +131,16 @@ impl<'t, P: Pool> Node<'t, P> {
     /// `index` is below `entries`.
     #[inline]
     unsafe fn get(self, index: usize) -> u64 {
-        // SAFETY: the whole table is its tail from 0.
-        unsafe { Tail { node: self, place: self.place, first: 0 }.get(index) }
+        // SAFETY: promised by the caller.
+        unsafe { self.all().get(index) }
     }
 
     /// # Safety
     /// As for `get`.
     #[inline]
     unsafe fn set(self, index: usize, value: u64) {
-        // SAFETY: the whole table is its tail from 0.
-        unsafe { Tail { node: self, place: self.place, first: 0 }.set(index, value) };
+        // SAFETY: promised by the caller.
+        unsafe { self.all().set(index, value) };
     }
 
     #[inline]
@@ -170,16 +170,20 @@ impl<'t, P: Pool> Node<'t, P> {
         unsafe { self.set(index, value.0) };
     }
 
-    /// The same table from entry `first` on.
+    /// All entries.
+    #[inline]
+    fn all(self) -> Tail<'t, P> {
+        Tail { pool: self.pool(), at: self.at, place: self.place, first: 0 }
+    }
+
+    /// The entries from `first` on.
     ///
     /// # Safety
     /// `first` is at most `entries`.
     #[inline]
     unsafe fn tail(self, first: usize) -> Tail<'t, P> {
-        // SAFETY: the caller promises that this is within the table or at its end, if the pool is
-        // direct.
-        let place = if P::DIRECT { unsafe { self.place.add(first) } } else { self.place };
-        Tail { node: self, place, first }
+        // SAFETY: promised by the caller.
+        unsafe { self.all().after(first) }
     }
 
     /// Clears leaves, or empty entries, that no other thread writes meanwhile. Returns how many were
@@ -187,27 +191,28 @@ impl<'t, P: Pool> Node<'t, P> {
     #[inline]
     pub(super) fn clear(self, entries: Range<usize>) -> usize {
         assert!(entries.start <= entries.end && entries.end <= self.entries);
-        let (mut valid, mut left) = (0, entries.end - entries.start);
+        let (all, mut empty) = (entries.end - entries.start, 0);
+        let mut left = all;
         // SAFETY: checked.
         let mut tail = unsafe { self.tail(entries.start) };
         if left != 0 && !tail.begins_pair() {
             // SAFETY: there is an entry.
-            (valid, tail) = unsafe { tail.clear_some(1) };
+            tail = unsafe { tail.clear_some(1, &mut empty) };
             left -= 1;
         }
-        while left >= 2 * TOGETHER {
+        for _ in 0..left / (2 * TOGETHER) {
             // SAFETY: as many entries are left.
-            let (more, rest) = unsafe { tail.clear_block::<TOGETHER>() };
-            (valid, tail, left) = (valid + more, rest, left - 2 * TOGETHER);
+            tail = unsafe { tail.clear_block::<TOGETHER>(&mut empty) };
         }
+        left %= 2 * TOGETHER;
         if left >= TOGETHER {
             // SAFETY: as above.
-            let (more, rest) = unsafe { tail.clear_block::<{ TOGETHER / 2 }>() };
-            (valid, tail, left) = (valid + more, rest, left - TOGETHER);
+            tail = unsafe { tail.clear_block::<{ TOGETHER / 2 }>(&mut empty) };
+            left -= TOGETHER;
         }
         // SAFETY: as above.
-        let (more, _) = unsafe { tail.clear_some(left) };
-        valid + more
+        unsafe { tail.clear_some(left, &mut empty) };
+        all - empty
     }
 
     /// The first valid entry of several. No other thread may write them during the call.
@@ -375,7 +380,8 @@ impl<P: Pool> Node<'_, P> {
 
 /// The entries of a published table, from one on.
 struct Tail<'t, P: Pool> {
-    node: Node<'t, P>,
+    pool: &'t P,
+    at: PhysAddr,
     /// The address of the entries, if the pool is direct.
     place: NonNull<u64>,
     first: usize,
@@ -391,7 +397,7 @@ impl<P: Pool> Tail<'_, P> {
             unsafe { entry::load(self.place, n) }
         } else {
             // SAFETY: the table is allocated and the entry within it.
-            unsafe { self.node.pool().load(self.node.at, self.first + n) }
+            unsafe { self.pool.load(self.at, self.first + n) }
         }
     }
 
@@ -423,7 +429,7 @@ impl<P: Pool> Tail<'_, P> {
             unsafe { entry::store_leaf(self.place, n, value) };
         } else {
             // SAFETY: the table is allocated and the entry within it.
-            unsafe { self.node.pool().store(self.node.at, self.first + n, value) };
+            unsafe { self.pool.store(self.at, self.first + n, value) };
         }
     }
 
@@ -436,7 +442,7 @@ impl<P: Pool> Tail<'_, P> {
             unsafe { entry::store(self.place, n, value) };
         } else {
             // SAFETY: the table is allocated and the entry within it.
-            unsafe { self.node.pool().store(self.node.at, self.first + n, value) };
+            unsafe { self.pool.store(self.at, self.first + n, value) };
         }
     }
 
@@ -467,58 +473,57 @@ impl<P: Pool> Tail<'_, P> {
         }
     }
 
-    /// Clears `PAIRS` pairs of entries. Returns how many entries were valid, and the tail after them.
+    /// Clears `PAIRS` pairs of entries, adds the number of those that were not valid to `empty`, and returns
+    /// the tail after them.
     ///
     /// # Safety
     /// As for `look_at_pair`, for each of them.
     #[inline]
-    unsafe fn clear_block<const PAIRS: usize>(self) -> (usize, Self) {
+    unsafe fn clear_block<const PAIRS: usize>(self, empty: &mut usize) -> Self {
         debug_assert!(self.begins_pair(), "an aligned pair");
         let all = (0..PAIRS).fold((u64::MAX, u64::MAX), |all, n| {
             // SAFETY: promised by the caller.
             let pair = unsafe { self.look_at_pair(n) };
             (all.0 & pair.0, all.1 & pair.1)
         });
-        let valid = if Descriptor(all.0 & all.1).is_valid() {
-            2 * PAIRS
-        } else {
+        if !Descriptor(all.0 & all.1).is_valid() {
             // SAFETY: promised by the caller.
-            unsafe { self.count(2 * PAIRS) }
-        };
+            *empty += unsafe { self.count_empty(2 * PAIRS) };
+        }
         for n in 0..2 * PAIRS {
             // SAFETY: promised by the caller.
             unsafe { self.set_leaf(n, Descriptor::EMPTY.0) };
         }
         // SAFETY: promised by the caller.
-        (valid, unsafe { self.after(2 * PAIRS) })
+        unsafe { self.after(2 * PAIRS) }
     }
 
-    /// Clears `count` entries. Returns how many were valid, and the tail after them.
+    /// Clears `count` entries, adds the number of those that were not valid to `empty`, and returns the tail
+    /// after them.
     ///
     /// # Safety
     /// As for `look`, for each of them.
     #[inline]
-    unsafe fn clear_some(self, count: usize) -> (usize, Self) {
-        let mut valid = 0;
+    unsafe fn clear_some(self, count: usize, empty: &mut usize) -> Self {
         for n in 0..count {
             // SAFETY: promised by the caller.
-            valid += usize::from(Descriptor(unsafe { self.look(n) }).is_valid());
+            *empty += usize::from(!Descriptor(unsafe { self.look(n) }).is_valid());
             // SAFETY: as above.
             unsafe { self.set_leaf(n, Descriptor::EMPTY.0) };
         }
         // SAFETY: promised by the caller.
-        (valid, unsafe { self.after(count) })
+        unsafe { self.after(count) }
     }
 
-    /// The number of valid entries among the first `n`.
+    /// The number of entries among the first `n` that are not valid.
     ///
     /// # Safety
     /// As for `look`, for each of them.
     #[cold]
     #[inline(never)]
-    unsafe fn count(&self, n: usize) -> usize {
+    unsafe fn count_empty(&self, n: usize) -> usize {
         // SAFETY: promised by the caller.
-        (0..n).filter(|n| Descriptor(unsafe { self.look(*n) }).is_valid()).count()
+        (0..n).filter(|n| !Descriptor(unsafe { self.look(*n) }).is_valid()).count()
     }
 
     /// # Safety
@@ -528,7 +533,7 @@ impl<P: Pool> Tail<'_, P> {
         // SAFETY: the caller promises that this is within the table or at its end, if the pool is
         // direct.
         let place = if P::DIRECT { unsafe { self.place.add(n) } } else { self.place };
-        Self { node: self.node, place, first: self.first + n }
+        Self { place, first: self.first + n, ..self }
     }
 }
 

@@ -15,7 +15,7 @@ use super::fill::{self, Batch};
 use super::node::Node;
 use super::unmap::Remover;
 use crate::address::{Iova, PhysAddr, Segment};
-use crate::format::{Attributes, Descriptor, LAST};
+use crate::format::{Attributes, Descriptor, LAST, Marked};
 use crate::gather::{Gather, Kind};
 use crate::pool::{Pool, leaf};
 
@@ -45,6 +45,11 @@ impl<'t, P: Pool> Place<'t, P> {
     #[inline(always)]
     fn at(table: &'t PageTable<P>, level: u32, iova: u64, visible: bool) -> Option<Self> {
         let pool = &table.pool;
+        let mark = match (P::COHERENT, visible) {
+            (true, _) => Marked::No,
+            (false, true) => Marked::Yes,
+            (false, false) => Marked::Either,
+        };
         let mut at = table.root;
         // The root may have fewer entries than a table, but has one for every valid IOVA.
         let mut index = (iova >> (PAGE_SHIFT + LAST * INDEX_BITS)) as usize;
@@ -52,10 +57,7 @@ impl<'t, P: Pool> Place<'t, P> {
             // SAFETY: the table is the root or was found in a valid entry on the way to the caller's
             // claim, and the index is within it.
             let found = Descriptor(unsafe { pool.load(at, index) });
-            if !found.is_table(level) || (visible && !P::COHERENT && !found.is_marked()) {
-                return None;
-            }
-            at = found.address();
+            at = found.plain_table(mark)?;
             let shift = PAGE_SHIFT + (LAST - 1 - level) * INDEX_BITS;
             index = (iova >> shift) as usize & ((1 << INDEX_BITS) - 1);
         }
@@ -115,10 +117,12 @@ pub(super) fn unmap<P: Pool>(
     if iova.0 & (PAGE - 1) != 0 || !part.contains(&iova.0) {
         return false;
     }
+    // Before the walk: after its loads a compiler must read a new gather back.
+    let is_first = gather.has_no_run();
     match Place::find(table, iova.0, false) {
         Some(page) if page.load().is_valid() => {
             page.store(Descriptor::EMPTY);
-            gather.add(iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
+            gather.add_to(is_first, iova.0, iova.0 + PAGE, Kind::leaves(PAGE_SHIFT, LAST));
             true
         }
         _ => false,

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let begin = load::average();
     let Measured { rows, rounds, settled } = time(args)?;
-    let scaling = threads::measure((args.rounds / 20).clamp(1, 20))?;
+    let scaling = threads::measure((args.rounds / 5).clamp(1, 50))?;
     let thread = ThreadTable::new();
     let report = Report {
         machine: MACHINE,

@@ -1,11 +1,11 @@
-//! Two threads on one table: windows of one and of two in turn.
+//! Two threads on one table: windows of each alone and of both in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use barewire_iommu_bench::pool::Lease;
-use barewire_iommu_bench::scaling::{Pair, Scaling, SharedTable, Side, ThreadWork};
+use barewire_iommu_bench::scaling::{Scaling, SharedTable, Side, ThreadWork, Windows};
 
 use crate::shared::failure::Failure;
 use crate::shared::interrupt;
@@ -13,10 +13,10 @@ use crate::shared::output::note;
 use crate::shared::processors::{self, spawn_on};
 
 /// Much longer than it takes to start a thread.
-const WINDOW: Duration = Duration::from_millis(40);
+const WINDOW: Duration = Duration::from_millis(20);
 
-/// `windows` pairs of windows; none where there are no two processors.
-pub(super) fn measure(windows: u32) -> Result<Option<Scaling>, Failure> {
+/// As many times a window of each thread and one of both; none where there are no two processors.
+pub(super) fn measure(times: u32) -> Result<Option<Scaling>, Failure> {
     let processors = processors::allowed();
     if processors.len() < 2 {
         note!("barewire-iommu: bench: two threads are not timed: there is one processor");
@@ -25,28 +25,34 @@ pub(super) fn measure(windows: u32) -> Result<Option<Scaling>, Failure> {
     let lease = Lease::take();
     let mut shared = SharedTable::new(&lease);
     let mut sides = shared.sides();
-    let mut pairs = Vec::new();
-    for _ in 0..windows {
+    let mut windows = Vec::new();
+    for _ in 0..times {
         interrupt::check()?;
-        let one = window(&mut sides[..1], &processors).map_err(Failure::Failed)?;
-        let two = window(&mut sides, &processors).map_err(Failure::Failed)?;
-        pairs.push(Pair { one, two });
+        let [low, high] = &mut sides;
+        let [first] = window([(0, &mut *low)], &processors).map_err(Failure::Failed)?;
+        let [second] = window([(1, &mut *high)], &processors).map_err(Failure::Failed)?;
+        let both = window([(0, low), (1, high)], &processors).map_err(Failure::Failed)?;
+        windows.push(Windows { alone: [first, second], both });
     }
-    Ok(Some(Scaling::new(&pairs)))
+    Ok(Some(Scaling::new(&windows)))
 }
 
-/// A window of all `sides`, each on a processor of its own.
-fn window(sides: &mut [Side<'_>], processors: &[usize]) -> Result<Vec<ThreadWork>, String> {
+/// A window of all `sides`, each on the processor with its number among those that are allowed.
+fn window<const N: usize>(
+    sides: [(usize, &mut Side<'_>); N],
+    processors: &[usize],
+) -> Result<[ThreadWork; N], String> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let stop = &stop;
-        let spawned: Vec<_> = sides
-            .iter_mut()
-            .enumerate()
-            .map(|(index, side)| spawn_on(scope, processors, index, move || side.run(stop)))
-            .collect();
+        let spawned =
+            sides.map(|(index, side)| spawn_on(scope, processors, index, move || side.run(stop)));
         thread::sleep(WINDOW);
         stop.store(true, Ordering::Relaxed);
-        spawned.into_iter().map(|worker| worker?.join().expect("nobody panics")).collect()
+        let mut ran = Vec::with_capacity(N);
+        for worker in spawned {
+            ran.push(worker?.join().expect("nobody panics")?);
+        }
+        Ok(ran.try_into().expect("one of each thread"))
     })
 }
