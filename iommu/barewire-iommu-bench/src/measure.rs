@@ -1,12 +1,12 @@
 //! Measures times. Every contestant runs in every round, so that a disturbance affects all of them.
 //!
 //! # How it works
-//! The contestants of a job run one after the other. Each maps the list at several places, then
+//! The contestants of a job run one after the other. Each maps the list at several IOVAs, then
 //! unmaps it there; both are timed separately and repeated a few times. The first repetition warms
 //! caches and predictors and is not counted. The time of a call is the time of its batch, without
 //! the cost of reading the clock, divided by the number of calls. Medians and minima are over
 //! rounds. A ratio or difference to another contestant is taken in each round, within
-//! the same millisecond; the median is over rounds.
+//! the same millisecond; the median is over rounds. For short lists, rounds take turns at places of memory.
 
 use core::ops::ControlFlow;
 use std::time::Instant;

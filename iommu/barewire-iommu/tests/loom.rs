@@ -8,7 +8,6 @@
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a pool hands out memory, and parts are claimed for threads")]
 
-#[path = "../../../stack/barewire/tests/stacks/mod.rs"]
 mod stacks;
 
 use std::ops::Range;

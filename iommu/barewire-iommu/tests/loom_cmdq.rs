@@ -8,7 +8,6 @@
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "a pool hands out memory, and loom's threads want it for good")]
 
-#[path = "../../../stack/barewire/tests/stacks/mod.rs"]
 mod stacks;
 
 use std::cell::Cell;

@@ -10,7 +10,7 @@ mod line;
 mod mixes;
 #[path = "ops/mod.rs"]
 mod ops;
-#[path = "stacks/mod.rs"]
+#[path = "../../../iommu/barewire-iommu/tests/stacks/mod.rs"]
 mod stacks;
 #[path = "wire/mod.rs"]
 mod wire;

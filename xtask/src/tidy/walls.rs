@@ -50,6 +50,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     for source in sources {
         findings.extend(libraries(source));
         findings.extend(iommu(source));
+        findings.extend(iommu_files(source));
         findings.extend(doors(source));
         findings.extend(iommu_model(source));
         findings.extend(platforms(source));
@@ -104,6 +105,22 @@ fn iommu(source: &Source) -> Vec<Finding> {
             source.finding(d.line, message)
         })
         .collect()
+}
+
+/// Nor does any of their sources take in a file from outside of it.
+fn iommu_files(source: &Source) -> Vec<Finding> {
+    if !source.path.starts_with(IOMMU) || !source.is_rust() {
+        return Vec::new();
+    }
+    let folders = source.path.matches('/').count();
+    let takes = ["#[path = \"", "include!(\"", "include_str!(\"", "include_bytes!(\""];
+    let leaves = |line: &str| {
+        let file = takes.iter().find_map(|take| line.split_once(take)).map(|(_, file)| file);
+        file.is_some_and(|file| file.starts_with(&"../".repeat(folders)))
+    };
+    let lines = source.lines().filter(|(_, line)| leaves(line));
+    let message = "takes in a file from outside of iommu/, which builds alone; move it there";
+    lines.map(|(number, _)| source.finding(number, message)).collect()
 }
 
 /// The SPI product uses only the crates of `iommu/` that it needs, not those that the page tables are
@@ -282,6 +299,15 @@ mod tests {
         assert_eq!(check_one(bench, &outside).len(), 1);
         let manifest = "[workspace.dependencies]\nx = { path = \"../stack/barewire\" }\n";
         assert_eq!(check_one("iommu/Cargo.toml", manifest).len(), 1);
+        let test = "iommu/barewire-iommu/tests/x.rs";
+        let outside = "//! x\n#[path = \"../../../stack/x.rs\"]\nmod x;\n";
+        assert_eq!(
+            check_one(test, outside),
+            [format!("{test}:2: takes in a file from outside of iommu/")]
+        );
+        let within = "#[path = \"../../x.rs\"]\nmod x;\nconst Y: &str = include_str!(\"../y\");\n";
+        assert!(check_one(test, within).is_empty());
+        assert!(check_one("stack/barewire/tests/x.rs", outside).is_empty());
     }
 
     #[test]
