@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::command::{Has, array, run, run_line};
+use super::command::{Dir, Has, array, run, run_line};
 
 const STREAM: [&str; 7] = ["adc", "stream", "--bus", "sim:rpi3", "--channel", "0", "--json"];
 
@@ -136,10 +136,9 @@ fn several_channels_and_pairs_are_one_scan() {
 
 #[test]
 fn a_file_is_a_signal_and_samples_are_csv() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let file = dir.path().join("signal.txt");
-    fs::write(&file, "# volts\n1.0\n2.0\n").expect("written");
-    let bus = format!("sim:rpi3,input=0:file:{}:1000", file.display());
+    let dir = Dir::new();
+    let file = dir.file("signal.txt", "# volts\n1.0\n2.0\n");
+    let bus = format!("sim:rpi3,input=0:file:{file}:1000");
     let arguments = ["adc", "stream", "--bus", &bus, "--samples", "300", "--csv", "--quiet"];
     let csv = run(&arguments).ok().text();
     let lines: Vec<&str> = csv.lines().collect();
