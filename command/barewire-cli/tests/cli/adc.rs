@@ -14,7 +14,8 @@ fn stream(more: &[&str]) -> Value {
     run(&[&STREAM[..], more].concat()).ok().json()
 }
 
-fn number(value: &Value, name: &str) -> f64 {
+#[track_caller]
+pub(super) fn number(value: &Value, name: &str) -> f64 {
     value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 

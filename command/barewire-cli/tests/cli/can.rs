@@ -7,23 +7,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::adc::number;
 use super::command::{
     GROWTH_MAX_KB, Ran, barewire, has_fields, interrupted, interrupted_without_growth, resident_kb,
-    run, runs_whole,
+    run, run_line, runs_whole,
 };
 
 fn can(verb: &str, options: &str) -> Ran {
-    let words: Vec<&str> = ["can", verb].into_iter().chain(options.split_whitespace()).collect();
-    run(&words)
+    run_line(&format!("can {verb} {options}"))
 }
 
 fn json_of(verb: &str, options: &str) -> Value {
     can(verb, &format!("{options} --bus sim:imx8mp --json")).ok().last_json()
-}
-
-#[track_caller]
-fn number(value: &Value, name: &str) -> f64 {
-    value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 
 #[test]
@@ -124,15 +119,8 @@ fn what_is_lost_is_counted_and_why_a_sender_gave_up_is_said() {
 #[test]
 fn filters_are_in_the_chip() {
     let log = |filter: &str| -> Vec<String> {
-        let ran = can(
-            "dump",
-            &format!("--bus sim:imx8mp -g 1 -n 40 -I i -D 00 --filter {filter} --json"),
-        )
-        .ok()
-        .text();
-        let mut lines: Vec<Value> =
-            ran.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        let line = lines.pop().expect("a report");
+        let options = format!("--bus sim:imx8mp -g 1 -n 40 -I i -D 00 --filter {filter} --json");
+        let (lines, line) = can("dump", &options).ok().json_lines();
         assert_eq!((&line["frames_sent"], &line["frames_lost"]), (&json!(40), &json!(0)));
         let frame = |line: &Value| line["log"].as_str()?.rsplit(' ').next().map(String::from);
         lines.iter().map(|line| frame(line).expect("a frame")).collect()

@@ -189,6 +189,14 @@ pub(super) fn run_line(line: &str) -> Ran {
     run(&line.split_whitespace().collect::<Vec<_>>())
 }
 
+/// The code of a signal in a recording of the wire.
+#[track_caller]
+pub(super) fn vcd_code<'v>(vcd: &'v str, signal: &str) -> &'v str {
+    let line = vcd.lines().find(|line| line.ends_with(&format!(" {signal} $end")));
+    let code = line.and_then(|line| line.split(' ').nth(3));
+    code.unwrap_or_else(|| panic!("no {signal} in\n{vcd:.2000}"))
+}
+
 /// What is asserted of a text.
 pub(super) trait Has {
     /// It has all of `parts`.
