@@ -42,19 +42,14 @@ fn every_mode_and_polarity_is_found_without_names() {
             let sent = messages(&mut wave, &shape, &[3, 1, 4, 2, 5]);
             let (found, summary) = read_wave(&wave, &NAMELESS[..4], Options::default());
             let wires = &summary.wires;
+            let why = &summary.why;
             assert_eq!(
                 (wires.sck, wires.mosi, wires.miso),
                 (SCK, Some(MOSI), Some(MISO)),
-                "{:?}",
-                summary.why
+                "{why:?}"
             );
-            assert_eq!(
-                wires.selects,
-                [Select { bit: CS, active_high: cs_high }],
-                "{:?}",
-                summary.why
-            );
-            assert_eq!((wires.mode, wires.word_bits), (mode, 8), "{:?}", summary.why);
+            assert_eq!(wires.selects, [Select { bit: CS, active_high: cs_high }], "{why:?}");
+            assert_eq!((wires.mode, wires.word_bits), (mode, 8), "{why:?}");
             for message in &found {
                 let Shape { lead, gap, lag, .. } = shape;
                 assert_eq!((message.lead(), message.lag()), (Some(lead), Some(lag)), "mode {mode}");

@@ -188,11 +188,8 @@ mod tests {
     #[test]
     fn machine_paths_are_found_in_every_file() {
         for path in MACHINE_PATHS {
-            assert_eq!(
-                check(&source("a.toml", &format!("dir = \"{path}x\"\n"))).len(),
-                1,
-                "{path}"
-            );
+            let findings = check(&source("a.toml", &format!("dir = \"{path}x\"\n")));
+            assert_eq!(findings.len(), 1, "{path}");
         }
         let relative = format!("see docs{0}page and example.org{0}page\n", MACHINE_PATHS[1]);
         assert!(check(&source("a.md", &relative)).is_empty());

@@ -262,41 +262,52 @@ mod tests {
         found(&check(&[source(path, text)]))
     }
 
+    /// What is found at `path` in a line of code, after the doc.
+    fn in_code(path: &str, line: &str) -> Vec<String> {
+        check_one(path, &format!("//! x\n{line}\n"))
+    }
+
+    /// What is found in the manifest `path` with one dependency, on its fifth line.
+    fn with_dependency(path: &str, dependency: &str) -> Vec<String> {
+        check_one(path, &format!("{LINTS}[dev-dependencies]\n{dependency}\n"))
+    }
+
     const LINTS: &str = "[package]\n[lints]\nworkspace = true\n";
 
     #[test]
     fn a_library_rests_on_no_sibling() {
-        let core = LIBRARIES[0].0;
-        let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
-        assert!(check_one(core, &text("proptest = \"1\"")).is_empty());
-        assert_eq!(
-            check_one(core, &text("barewire-sim.workspace = true")),
-            ["stack/barewire/Cargo.toml:5: the core depends on barewire-sim"]
-        );
-        assert_eq!(check_one(core, &text("sim = { package = \"barewire-sim\" }")).len(), 1);
-        let iommu = LIBRARIES[1].0;
-        assert_eq!(
-            check_one(iommu, &text("barewire.workspace = true")),
-            ["iommu/barewire-iommu/Cargo.toml:5: barewire-iommu depends on barewire"]
-        );
-        assert!(check_one(iommu, &text("proptest = \"1\"")).is_empty());
-        let other = text("barewire-iommu.workspace = true");
-        assert!(check_one("lab/Cargo.toml", &other).is_empty());
+        let (core, iommu) = (LIBRARIES[0].0, LIBRARIES[1].0);
+        for (path, dependency, expected) in [
+            (core, "proptest = \"1\"", &[][..]),
+            (
+                core,
+                "barewire-sim.workspace = true",
+                &["stack/barewire/Cargo.toml:5: the core depends on barewire-sim"],
+            ),
+            (
+                iommu,
+                "barewire.workspace = true",
+                &["iommu/barewire-iommu/Cargo.toml:5: barewire-iommu depends on barewire"],
+            ),
+            (iommu, "proptest = \"1\"", &[]),
+            ("lab/Cargo.toml", "barewire-iommu.workspace = true", &[]),
+        ] {
+            assert_eq!(with_dependency(path, dependency), expected, "{path}: {dependency}");
+        }
+        assert_eq!(with_dependency(core, "sim = { package = \"barewire-sim\" }").len(), 1);
     }
 
     #[test]
     fn the_page_tables_build_alone() {
-        let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
         let bench = "iommu/barewire-iommu-bench/Cargo.toml";
-        assert_eq!(
-            check_one(bench, &text("barewire-sim.workspace = true")),
-            [format!("{bench}:5: a crate of iommu/ depends on barewire-sim")]
-        );
-        assert!(check_one(bench, &text("barewire-iommu-model.workspace = true")).is_empty());
-        assert!(check_one(bench, &text("barewire-qtest.workspace = true")).is_empty());
-        assert!(check_one(bench, &text("tempfile = \"3\"")).is_empty());
-        let outside = text("tempfile = { path = \"../../tempfile\" }");
-        assert_eq!(check_one(bench, &outside).len(), 1);
+        let found = with_dependency(bench, "barewire-sim.workspace = true");
+        assert_eq!(found, [format!("{bench}:5: a crate of iommu/ depends on barewire-sim")]);
+        for own in ["barewire-iommu-model.workspace", "barewire-qtest.workspace"] {
+            assert!(with_dependency(bench, &format!("{own} = true")).is_empty(), "{own}");
+        }
+        assert!(with_dependency(bench, "tempfile = \"3\"").is_empty());
+        let outside = "tempfile = { path = \"../../tempfile\" }";
+        assert_eq!(with_dependency(bench, outside).len(), 1);
         let manifest = "[workspace.dependencies]\nx = { path = \"../stack/barewire\" }\n";
         assert_eq!(check_one("iommu/Cargo.toml", manifest).len(), 1);
         let test = "iommu/barewire-iommu/tests/x.rs";
@@ -312,16 +323,13 @@ mod tests {
 
     #[test]
     fn the_other_product_comes_in_by_its_doors() {
-        let text = |deps: &str| format!("{LINTS}[dependencies]\n{deps}\n");
         for (manifest, name) in DOORS {
-            assert!(check_one(manifest, &text(&format!("{name}.workspace = true"))).is_empty());
+            assert!(with_dependency(manifest, &format!("{name}.workspace = true")).is_empty());
         }
         let command = "command/barewire-cli/Cargo.toml";
         for name in ["barewire-iommu", "barewire-iommu-bench", "barewire-qtest"] {
-            assert_eq!(
-                check_one(command, &text(&format!("{name}.workspace = true"))),
-                [format!("{command}:5: depends on {name}")]
-            );
+            let found = with_dependency(command, &format!("{name}.workspace = true"));
+            assert_eq!(found, [format!("{command}:5: depends on {name}")]);
         }
     }
 
@@ -345,14 +353,13 @@ mod tests {
 
     #[test]
     fn the_judge_of_page_tables_knows_them_alone() {
-        let text = |deps: &str| format!("{LINTS}[dev-dependencies]\n{deps}\n");
         let model = format!("{IOMMU_MODEL}Cargo.toml");
         for sibling in ["barewire", "barewire-sim"] {
-            let named = text(&format!("{sibling} = {{ path = \"../{sibling}\" }}"));
+            let named = format!("{sibling} = {{ path = \"../{sibling}\" }}");
             let only = format!("{model}:5: the IOMMU model depends on {sibling}");
-            assert_eq!(check_one(&model, &named), [only]);
+            assert_eq!(with_dependency(&model, &named), [only]);
         }
-        assert!(check_one(&model, &text("barewire-iommu = { path = \"../x\" }")).is_empty());
+        assert!(with_dependency(&model, "barewire-iommu = { path = \"../x\" }").is_empty());
     }
 
     #[test]
@@ -360,10 +367,8 @@ mod tests {
         let path = format!("{IOMMU_MODEL}src/shape.rs");
         for name in IOMMU_FORMAT {
             let line = format!("use barewire_iommu::{name};\n");
-            assert_eq!(
-                check_one(&path, &line),
-                [format!("{path}:1: the IOMMU model names {name}")]
-            );
+            let only = format!("{path}:1: the IOMMU model names {name}");
+            assert_eq!(check_one(&path, &line), [only]);
             assert!(check_one(&path, &format!("#[cfg(test)]\n{line}")).is_empty());
             assert!(check_one(&format!("{IOMMU_MODEL}tests/random.rs"), &line).is_empty());
         }
@@ -372,41 +377,34 @@ mod tests {
 
     #[test]
     fn platforms_do_not_name_each_other() {
-        assert_eq!(
-            check_one("bench/barewire-sim/src/lib.rs", "//! x\nuse barewire_linux::Gpio;\n"),
-            ["bench/barewire-sim/src/lib.rs:2: barewire-sim names barewire-linux"]
-        );
-        let manifest = format!("{LINTS}[dependencies]\nbarewire-qemu.workspace = true\n");
-        assert_eq!(check_one("bench/barewire-sim/Cargo.toml", &manifest).len(), 1);
-        assert_eq!(
-            check_one("bench/barewire-qemu/src/lib.rs", "use barewire_sim::Board;\n").len(),
-            1
-        );
-        assert!(
-            check_one("bench/barewire-sim/src/lib.rs", "use barewire_sim::Board;\n").is_empty()
-        );
-        assert!(check_one("bench/barewire-sim/README.md", "not barewire-linux\n").is_empty());
-        assert!(
-            check_one("command/barewire-cli/src/main.rs", "use barewire_linux::Gpio;\n").is_empty()
-        );
+        let (sim, linux) = ("bench/barewire-sim/src/lib.rs", "use barewire_linux::Gpio;");
+        assert_eq!(in_code(sim, linux), [format!("{sim}:2: barewire-sim names barewire-linux")]);
+        let sims = "use barewire_sim::Board;";
+        assert_eq!(in_code("bench/barewire-qemu/src/lib.rs", sims).len(), 1);
+        let manifest = "bench/barewire-sim/Cargo.toml";
+        assert_eq!(with_dependency(manifest, "barewire-qemu.workspace = true").len(), 1);
+        for (path, line) in [
+            (sim, sims),
+            ("bench/barewire-sim/README.md", "not barewire-linux"),
+            ("command/barewire-cli/src/main.rs", linux),
+        ] {
+            assert!(in_code(path, line).is_empty(), "{path}");
+        }
     }
 
     #[test]
     fn models_do_not_name_the_driver() {
         for name in DRIVER_NAMES {
-            let line = format!("//! x\nuse {name}x;\n");
-            for model in
-                ["bench/barewire-sim/src/model/ecspi.rs", "bench/barewire-sim/src/model.rs"]
-            {
-                assert_eq!(
-                    check_one(model, &line),
-                    [format!("{model}:2: a model names the driver's crate")]
-                );
+            let line = format!("use {name}x;");
+            for model in ["model/ecspi.rs", "model.rs"] {
+                let model = format!("bench/barewire-sim/src/{model}");
+                let only = format!("{model}:2: a model names the driver's crate");
+                assert_eq!(in_code(&model, &line), [only]);
             }
-            assert!(check_one("bench/barewire-sim/src/board.rs", &line).is_empty());
+            assert!(in_code("bench/barewire-sim/src/board.rs", &line).is_empty());
         }
-        let own = "use crate::Pins;\nuse barewire_sim::Pins;\n";
-        assert!(check_one("bench/barewire-sim/src/model/ecspi.rs", own).is_empty());
+        let own = "use crate::Pins;\nuse barewire_sim::Pins;";
+        assert!(in_code("bench/barewire-sim/src/model/ecspi.rs", own).is_empty());
     }
 
     #[test]

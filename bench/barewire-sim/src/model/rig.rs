@@ -40,6 +40,20 @@ impl<B: ControllerBlock> Rig<B> {
         self.block.write(offset, value, self.now, &mut self.wire);
     }
 
+    /// Writes `values` in turn, as into a FIFO.
+    pub(super) fn write_each(&mut self, offset: u32, values: impl IntoIterator<Item = u32>) {
+        for value in values {
+            self.write(offset, value);
+        }
+    }
+
+    /// Writes registers in turn: offsets and values.
+    pub(super) fn write_pairs(&mut self, pairs: &[(u32, u32)]) {
+        for &(offset, value) in pairs {
+            self.write(offset, value);
+        }
+    }
+
     pub(super) fn catch_up(&mut self) {
         self.block.catch_up(self.now, &mut self.wire);
     }

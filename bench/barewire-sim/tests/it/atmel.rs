@@ -12,20 +12,15 @@ use barewire_sim::bring_up::{atmel, atmel_with};
 use barewire_sim::chip::WireLimits;
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
-use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::blocks::ATMEL;
 use crate::driver::{Waits, on_bus};
-
-fn board() -> Board {
-    Board::new(BoardSpec::find("sama5d36").expect("a board"), BoardOptions::default())
-}
 
 #[test]
 fn a_late_handler_loses_a_word_only_where_nobody_waits_for_it() {
     for (way, lost) in [(0, false), (2, false), (4, true)] {
         let (way, pipe) = (&ATMEL.ways[way], ATMEL.ways[way].name);
-        let board = board();
+        let board = crate::board("sama5d36");
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
         on_bus(way.start, &board, Waits::ByHandler(0), |bus| {
             // The handler's way to the block is longer than a word of 16 bits at 33 MHz.
@@ -55,7 +50,7 @@ fn a_late_handler_loses_a_word_only_where_nobody_waits_for_it() {
 fn a_polling_caller_kept_from_the_block_loses_a_word_only_where_nobody_waits_for_it() {
     for (way, lost) in [(0, false), (2, false), (4, true)] {
         let (way, pipe) = (&ATMEL.ways[way], ATMEL.ways[way].name);
-        let board = board();
+        let board = crate::board("sama5d36");
         board.attach(0, Rc::new(RefCell::new(Echo::default())));
         let bus = Bus::new(Pointer((way.start)(&board, None)));
         let device = bus.device(&Settings::new(0, 33_000_000)).expect("opens");
@@ -83,7 +78,7 @@ fn a_polling_caller_kept_from_the_block_loses_a_word_only_where_nobody_waits_for
 #[test]
 fn two_chips_in_turn_have_their_times_and_modes() {
     for select in [PeripheralSelect::Fixed, PeripheralSelect::Variable] {
-        let board = board();
+        let board = crate::board("sama5d36");
         let bus = Bus::new(atmel_with(&board, Pipe::WaitDataRead, select));
         for (times, mode) in (0..16_u8).map(|n| (usize::from(n / 4), n % 4)) {
             let asked =
@@ -138,7 +133,7 @@ fn two_chips_in_turn_have_their_times_and_modes() {
 
 #[test]
 fn the_controller_a_board_needs_is_this_one() {
-    let board = board();
+    let board = crate::board("sama5d36");
     let limits = atmel(&board).limits();
     assert_eq!(limits, barewire_sim::bring_up::any(&board).limits());
     assert_eq!(limits.max_speed_hz, 66_000_000);

@@ -11,7 +11,6 @@ use barewire::spi::{Settings, Transfer};
 use barewire_sim::bring_up::{Charged, bcm2835};
 use barewire_sim::model::echo::Echo;
 use barewire_sim::profile::Profile;
-use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::blocks::BCM2835;
 
@@ -19,8 +18,7 @@ use crate::blocks::BCM2835;
 #[test]
 fn a_converter_is_read_more_than_115_000_times_a_second() {
     const SAMPLES: u64 = 1_000;
-    let spec = BoardSpec::find("rpi3").expect("a board");
-    let board = Board::new(spec, BoardOptions::default());
+    let board = crate::board("rpi3");
     board.attach_adc().expect("the board has a converter");
     let bus = Bus::new(Charged::new(bcm2835(&board), board.clone()));
     let settings = MCP3008.settings(0, 3_600_000, 5_000).expect("its clock's limit");

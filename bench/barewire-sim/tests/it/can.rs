@@ -12,7 +12,7 @@ use barewire_sim::engine::Thread;
 use barewire_sim::model::can::{BitTimes, CanBus, NodeId, Traffic};
 use barewire_sim::model::mcp2518fd::ChipFaults;
 use barewire_sim::scenario::can_echo::{FrameAccount, Tally, Times};
-use barewire_sim::{Board, BoardOptions, BoardSpec, IntLine};
+use barewire_sim::{Board, IntLine};
 
 type SimDevice<'b> = Device<'b, Charged<AnyController>>;
 
@@ -82,10 +82,6 @@ fn run(board: &Board, can: &CanBus, line: &IntLine, end_ps: Ps) -> u64 {
     echoed.get()
 }
 
-fn board() -> Board {
-    Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default())
-}
-
 /// From each of `frames` frames' EOF to its echo's SOF; nothing else was on the CAN bus.
 fn answer_times(can: &CanBus, far: NodeId, frames: u64) -> Times {
     let mut account = FrameAccount::new(far);
@@ -97,7 +93,7 @@ fn answer_times(can: &CanBus, far: NodeId, frames: u64) -> Times {
 
 #[test]
 fn frames_are_echoed_from_the_interrupt() {
-    let board = board();
+    let board = crate::board("imx8mp");
     let can = CanBus::new(BitTimes::from_rates(250_000, 2_000_000));
     let (chip, line) = board.attach_can(&can, None).expect("the board has one");
     chip.borrow().start_int_lows();
@@ -123,7 +119,7 @@ fn frames_are_echoed_from_the_interrupt() {
 
 #[test]
 fn at_full_load_nothing_is_lost() {
-    let board = board();
+    let board = crate::board("imx8mp");
     let can = CanBus::new(BitTimes::from_rates(250_000, 2_000_000));
     let (chip, line) = board.attach_can(&can, None).expect("the board has one");
     let frames: u64 = std::env::var("CAN_FRAMES").map_or(200, |text| text.parse().unwrap());
@@ -141,7 +137,7 @@ fn a_stuck_pin_asks_at_once_and_a_dead_one_never() {
     let faults =
         |int_stuck_low, int_never| ChipFaults { int_stuck_low, int_never, ..ChipFaults::default() };
     for (faults, asks) in [(faults(true, false), true), (faults(false, true), false)] {
-        let board = board();
+        let board = crate::board("imx8mp");
         let can = CanBus::new(BitTimes::from_rates(250_000, 2_000_000));
         let (chip, line) = board.attach_can(&can, None).expect("the board has one");
         chip.borrow_mut().set_faults(faults);

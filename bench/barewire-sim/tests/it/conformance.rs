@@ -9,9 +9,9 @@ use barewire::controller::Controller;
 use barewire::middleware::{Fault, FaultInjector, When};
 use barewire::spi::{MODE_0, MODE_1, MODE_2, MODE_3, Mode, Settings};
 use barewire_conformance::{Clock, Options, Report, run};
+use barewire_sim::Board;
 use barewire_sim::bring_up::ecspi;
 use barewire_sim::model::jumper::Jumper;
-use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 use crate::blocks::{Block, Way, on_every_block};
 use crate::driver::{EACH, Waits, on_bus};
@@ -106,8 +106,7 @@ fn injected_faults_fail_it() {
         (Fault::StuckHigh, When::From(100)),
         (Fault::BitFlip { bit: 5 }, When::Random { seed: 1, one_in: 100 }),
     ] {
-        let spec = BoardSpec::find("imx8mp").expect("a board");
-        let board = Board::new(spec, BoardOptions::default());
+        let board = crate::board("imx8mp");
         let bus = Bus::new(FaultInjector::new(ecspi(&board), fault, when));
         let settings = Settings::new(0, 40_000_000).with_mode(Mode::LOOP);
         let device = bus.device(&settings).expect("opens");

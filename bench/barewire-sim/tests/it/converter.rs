@@ -13,7 +13,7 @@ use barewire_sim::board::shipped::kinds_without;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::adc::{Adc, AdcFaults, AdcPart};
 use barewire_sim::model::signal::Signal;
-use barewire_sim::{Board, BoardOptions, BoardSpec, Rule};
+use barewire_sim::{Board, Rule};
 
 use crate::block_on;
 
@@ -42,7 +42,7 @@ impl Bench {
             adc.borrow_mut()
                 .set_input(channel, Signal::constant_mv(i32::from(channel) * 500 + 100));
         }
-        let board = Board::new(BoardSpec::find(board).expect("a board"), BoardOptions::default());
+        let board = crate::board(board);
         board.attach(cs, adc.clone());
         let bus = bus(&board);
         Self { board, adc, bus }

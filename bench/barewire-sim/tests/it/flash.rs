@@ -10,7 +10,7 @@ use barewire::spi::Settings;
 use barewire_sim::board::board_names;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::Nor;
-use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
+use barewire_sim::{Board, SimTimer};
 
 type BoardNor<'b> = SpiNor<barewire::bus::Device<'b, Charged<AnyController>>, SimTimer>;
 
@@ -22,8 +22,7 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str) -> Self {
-        let spec = BoardSpec::find(name).expect("a board");
-        let board = Board::new(spec, BoardOptions::default());
+        let board = crate::board(name);
         let flash = board.attach_flash(None).expect("the part's size");
         let bus = bus(&board);
         Self { board, flash, bus }

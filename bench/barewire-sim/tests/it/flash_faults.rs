@@ -10,7 +10,7 @@ use barewire::chip::spi_nor::{NorError, SpiNor, Storage, no_observer};
 use barewire::spi::Settings;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::{Nor, NorFaults};
-use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
+use barewire_sim::{Board, SimTimer};
 use embedded_storage::nor_flash::{NorFlash, ReadNorFlash};
 
 type BoardNor<'b> = SpiNor<Device<'b, Charged<AnyController>>, SimTimer>;
@@ -23,8 +23,7 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str, faults: NorFaults) -> Self {
-        let spec = BoardSpec::find(name).expect("a board");
-        let board = Board::new(spec, BoardOptions::default());
+        let board = crate::board(name);
         let flash = board.attach_flash(None).expect("the part's size");
         flash.borrow_mut().set_faults(faults);
         let bus = bus(&board);

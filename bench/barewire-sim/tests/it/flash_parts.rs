@@ -10,7 +10,7 @@ use barewire::chip::spi_nor::{Assume, Layout, NorError, Note, SpiNor, no_observe
 use barewire::spi::Settings;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::nor::{Left, Nor, NorFaults, Part};
-use barewire_sim::{Board, BoardOptions, BoardSpec, SimTimer};
+use barewire_sim::{Board, SimTimer};
 
 type BoardNor<'b> = SpiNor<Device<'b, Charged<AnyController>>, SimTimer>;
 
@@ -38,8 +38,7 @@ fn content(size: usize) -> Vec<u8> {
 impl Bench {
     fn new(name: &str) -> Self {
         let part = Part::named(name).unwrap_or_else(|| panic!("{name} is no part"));
-        let spec = BoardSpec::find("imx8mp").expect("a board");
-        let board = Board::new(spec, BoardOptions::default());
+        let board = crate::board("imx8mp");
         let expected = content(part.size);
         let flash = board.attach_flash_part(part, Some(expected.clone())).expect("the part's size");
         // This part powers up protected: start as after `--unprotect`.

@@ -8,10 +8,10 @@ use std::task::{Context, Waker};
 
 use barewire::bus::Bus;
 use barewire::spi::{Settings, Transfer};
+use barewire_sim::Board;
 use barewire_sim::bring_up::{AnyController, Charged, handled_bus, run_handled};
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
-use barewire_sim::{Board, BoardOptions, BoardSpec};
 
 const SETTINGS: Settings = Settings::new(0, 20_000_000);
 
@@ -23,7 +23,7 @@ struct Bench {
 
 /// A board whose every transfer waits by interrupt.
 fn bench() -> Bench {
-    let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
+    let board = crate::board("imx8mp");
     let chip = Rc::new(RefCell::new(Echo::default()));
     board.attach(0, chip.clone());
     let bus = handled_bus(&board, 0);

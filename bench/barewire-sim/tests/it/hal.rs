@@ -14,7 +14,7 @@ use barewire_sim::bring_up::{self, AnyController, Charged, bus};
 use barewire_sim::chip::{Chip, Clocking, PS_PER_NS, Ps, WireLimits};
 use barewire_sim::model::echo::{Echo, NO_LIMITS};
 use barewire_sim::model::nor::Nor;
-use barewire_sim::{Board, BoardOptions, BoardSpec, Rule, SimRegisters, SimTimer};
+use barewire_sim::{Board, Rule, SimRegisters, SimTimer};
 use embedded_hal::delay::DelayNs;
 use embedded_hal::spi::{Operation, SpiBus, SpiDevice};
 use embedded_hal_async::delay::DelayNs as AsyncDelayNs;
@@ -32,10 +32,6 @@ const QUANTUM_NS: u64 = 125;
 
 type SimBus = Bus<Charged<AnyController>>;
 type Pin = BankPin<ImxGpio<SimRegisters>>;
-
-fn board() -> Board {
-    Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default())
-}
 
 fn attached<C: Chip + 'static>(board: &Board, chip: C) -> Rc<RefCell<C>> {
     let chip = Rc::new(RefCell::new(chip));
@@ -74,7 +70,7 @@ impl Chip for Stopwatch {
 
 /// The events of a transaction, with the times between them in nanoseconds.
 fn timed(operations: &mut [Operation<'_, u8>], as_future: bool) -> (String, Vec<u64>) {
-    let board = board();
+    let board = crate::board("imx8mp");
     let chip = attached(&board, Stopwatch::default());
     let bus = bus(&board);
     let mut device = HalDevice::new(bus.device(&SETTINGS).expect("opens"));
@@ -126,7 +122,7 @@ fn a_delay_without_one_costs_nothing() {
 
 #[test]
 fn the_timer_s_delays_last_what_was_asked_to_a_tick() {
-    let board = board();
+    let board = crate::board("imx8mp");
     let engine = board.engine();
     let mut delay = Delay::new(board.timer());
     let mut passed = |wait: &dyn Fn(&mut Delay<SimTimer>)| {
@@ -158,7 +154,7 @@ fn the_timer_s_delays_last_what_was_asked_to_a_tick() {
 
 #[test]
 fn a_failed_transaction_leaves_the_chip_unselected() {
-    let board = board();
+    let board = crate::board("imx8mp");
     let chip = attached(&board, Stopwatch::default());
     let faulty = FaultInjector::new(bring_up::any(&board), Fault::Timeout, When::Transfer(1));
     let bus = Bus::new(faulty);
@@ -175,7 +171,7 @@ fn a_failed_transaction_leaves_the_chip_unselected() {
 
 #[test]
 fn a_bus_alone_selects_nobody() {
-    let board = board();
+    let board = crate::board("imx8mp");
     let chips = [0, 1].map(|cs| {
         let chip = Rc::new(RefCell::new(Echo::default()));
         assert!(board.attach(cs, chip.clone()));
@@ -223,7 +219,7 @@ fn made_of(
     steps: &[Step],
     transact: impl FnOnce(&Board, &SimBus, &mut [Operation<'_, u8>]),
 ) -> (Vec<u8>, u64, Vec<Vec<u8>>) {
-    let board = board();
+    let board = crate::board("imx8mp");
     let chip = attached(&board, Echo::default());
     let bus = bus(&board);
     let buffer = |step: &Step| match step {
@@ -292,7 +288,7 @@ type Exclusive<'b> = ExclusiveDevice<HalBus<'b, Charged<AnyController>>, Pin, De
 
 /// Our flash driver on any foreign device: it identifies, writes and reads back.
 fn flash_works_on(run: impl FnOnce(&Board, &SimBus)) {
-    let board = board();
+    let board = crate::board("imx8mp");
     let flash: Rc<RefCell<Nor>> = board.attach_flash(None).expect("the part's size");
     let bus = bus(&board);
     run(&board, &bus);

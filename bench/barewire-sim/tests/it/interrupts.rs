@@ -8,7 +8,7 @@ use barewire::time::Timer;
 use barewire_sim::chip::{Chip, Clocking, Ps, WireLimits};
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
-use barewire_sim::{Board, BoardOptions, BoardSpec, IntLine};
+use barewire_sim::{Board, IntLine};
 
 const TXDATA: u32 = 0x04;
 const CONREG: u32 = 0x08;
@@ -19,7 +19,7 @@ const RR: u32 = 1 << 3;
 const TC: u32 = 1 << 7;
 
 fn board() -> Board {
-    let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
+    let board = crate::board("imx8mp");
     board.attach(1, Rc::new(RefCell::new(Echo::default())));
     board
 }
@@ -182,7 +182,7 @@ impl Chip for Ready {
 
 #[test]
 fn a_chips_model_raises_its_pin_in_time_though_nobody_looks() {
-    let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
+    let board = crate::board("imx8mp");
     let line = board.line();
     board.attach(1, Rc::new(RefCell::new(Ready(line.clone()))));
     let (written, handled) = (Cell::new(0), Cell::new(0));

@@ -9,7 +9,7 @@ use barewire_sim::board::{ChipLines, LineError};
 use barewire_sim::chip::{Chip, Clocking, NO_LIMITS, OutputPin, Pin, Ps, WireLimits};
 use barewire_sim::engine::Thread;
 use barewire_sim::wire::{Driver, Run, Wire};
-use barewire_sim::{Board, BoardOptions, BoardSpec, Pad, Rule, bring_up};
+use barewire_sim::{Board, Pad, Rule, bring_up};
 use embedded_hal::digital::{InputPin, OutputPin as _};
 
 /// Notes the level of D/C for each run of bits, and every edge; asserts INT at the end of a selection.
@@ -59,10 +59,6 @@ impl Chip for Noting {
     }
 }
 
-fn board(name: &str) -> Board {
-    Board::new(BoardSpec::find(name).expect("known"), BoardOptions::default())
-}
-
 /// The first pads of the board's first block that are no chip selects.
 fn free_pads<const N: usize>(board: &Board) -> [Pad; N] {
     let taken = |bit| {
@@ -77,7 +73,7 @@ fn free_pads<const N: usize>(board: &Board) -> [Pad; N] {
 fn every_board_drives_and_reads_a_chips_pins_at_its_own_cost() {
     for spec in boards() {
         let settings = Settings::new(0, 1_000_000);
-        let [dc, int, busy] = free_pads(&board(spec.name));
+        let [dc, int, busy] = free_pads(&crate::board(spec.name));
         let lines = [("d/c", dc), ("INT", int), ("busy", busy)];
         let bench =
             bring_up::bench(spec.name, &settings, Noting::default(), &lines).expect("lines");
@@ -115,7 +111,7 @@ fn every_board_drives_and_reads_a_chips_pins_at_its_own_cost() {
 
 #[test]
 fn a_thread_waits_for_a_chips_pin() {
-    let board = board("imx8mp");
+    let board = crate::board("imx8mp");
     let [int] = free_pads(&board);
     let chip = Rc::new(RefCell::new(Noting::default()));
     let lines = board.attach_with_lines(0, chip.clone(), &[("INT", int)]).expect("connects");
@@ -186,7 +182,7 @@ fn an_edge_is_in_the_recording_and_in_the_hash() {
 
 #[test]
 fn lines_that_cannot_be_connected() {
-    let board = board("imx8mp");
+    let board = crate::board("imx8mp");
     let [free, other, third] = free_pads(&board);
     let attach = |cs, lines: &[(&str, Pad)]| -> Result<ChipLines, LineError> {
         board.attach_with_lines(cs, Rc::new(RefCell::new(Noting::default())), lines)
@@ -282,7 +278,7 @@ impl Chip for Curious {
 
 #[test]
 fn violations_may_be_asked_for_at_the_worst_moment() {
-    let board = board("rpi3");
+    let board = crate::board("rpi3");
     let curious = Curious { board: board.clone(), asked: Cell::new(0), complaints: 0 };
     let chip = Rc::new(RefCell::new(curious));
     let reset = Pad { block: 0, bit: 24 };
@@ -343,7 +339,7 @@ fn a_chip_that_is_borrowed_while_it_is_called_is_named() {
 #[test]
 #[should_panic(expected = "1 violations:")]
 fn a_complaint_fails_a_test() {
-    let board = board("rpi3");
+    let board = crate::board("rpi3");
     let curious = Curious { board, asked: Cell::new(0), complaints: 0 };
     let bench =
         bring_up::bench("rpi3", &Settings::new(0, 1_000_000), curious, &[]).expect("sets up");

@@ -54,11 +54,19 @@ mod waiting;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use barewire_sim::{Board, BoardOptions, BoardSpec};
+
 /// Whether tests that take minutes in a debug build run in full. They do in an optimised build,
 /// and if `BAREWIRE_WHOLE` is set. CI sets it, since its tests are optimised and keep the debug
 /// checks.
 fn runs_whole() -> bool {
     !cfg!(debug_assertions) || std::env::var_os("BAREWIRE_WHOLE").is_some()
+}
+
+/// A shipped board, with its usual options.
+fn board(name: &str) -> Board {
+    let spec = BoardSpec::find(name).expect("a board");
+    Board::new(spec, BoardOptions::default())
 }
 
 /// Polls a future until it is ready. Simulated time passes in the calls that it makes.

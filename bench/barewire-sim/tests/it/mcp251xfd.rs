@@ -18,7 +18,7 @@ use barewire_sim::bring_up::{AnyController, Charged};
 use barewire_sim::chip::Ps;
 use barewire_sim::model::can::{BitTimes, CanBus, CanFrame, Script};
 use barewire_sim::model::mcp2518fd::{ChipFaults, Mcp2518Fd, Options};
-use barewire_sim::{Board, BoardOptions, BoardSpec, IntLine, SimTimer};
+use barewire_sim::{Board, IntLine, SimTimer};
 
 type SimBus = Bus<Charged<AnyController>>;
 type Driver<'b> = Mcp251xfd<OnDevice<'b, Charged<AnyController>, 6>, SimTimer>;
@@ -61,8 +61,7 @@ impl Rig {
 
     /// A rig whose chip is the only node of the CAN bus.
     fn alone(change: impl FnOnce(&mut Options)) -> Self {
-        let board =
-            Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
+        let board = crate::board("imx8mp");
         let can = CanBus::new(BitTimes::from_rates(250_000, 2_000_000));
         let mut options = board.can_options().expect("the board has one");
         change(&mut options);

@@ -9,15 +9,15 @@ use std::task::{Context, Poll, Waker};
 use barewire::bus::Bus;
 use barewire::hal::HalDevice;
 use barewire::spi::{Error, MessageError, Mode, Settings, Transfer};
+use barewire_sim::Board;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::model::echo::Echo;
-use barewire_sim::{Board, BoardOptions, BoardSpec};
 use embedded_hal::spi::{Operation, SpiDevice};
 use embedded_hal_async::spi::SpiDevice as AsyncSpiDevice;
 
 /// The board's controller, and a chip on its own line that answers each byte by the one before.
 fn native(name: &str, cs: u8) -> (Board, Bus<Charged<AnyController>>) {
-    let board = Board::new(BoardSpec::find(name).expect("a board"), BoardOptions::default());
+    let board = crate::board(name);
     assert!(board.attach(cs, Rc::new(RefCell::new(Echo::default()))), "{name} has the line");
     let bus = bus(&board);
     (board, bus)

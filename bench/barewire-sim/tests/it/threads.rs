@@ -73,7 +73,7 @@ fn the_same_seed_gives_the_same_trace_and_another_another() {
 
 #[test]
 fn try_calls_find_the_bus_busy_and_do_not_wait() {
-    let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
+    let board = crate::board("imx8mp");
     board.attach(0, Rc::new(RefCell::new(Echo::default())));
     let bus = bus(&board);
     let device = bus.device(&Settings::new(0, 1_000_000)).expect("opens");

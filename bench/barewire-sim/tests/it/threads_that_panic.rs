@@ -12,7 +12,7 @@ use barewire_sim::bring_up::{AnyController, Charged, any};
 use barewire_sim::engine::Thread;
 use barewire_sim::model::echo::Echo;
 use barewire_sim::platform::InheritingPlatform;
-use barewire_sim::{Board, BoardOptions, BoardSpec, SimPlatform};
+use barewire_sim::{Board, SimPlatform};
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
 /// 400 bytes at 1 MHz take 3.2 ms, so this is in the middle of the first message.
@@ -27,7 +27,7 @@ struct Bench {
 }
 
 fn bench(platform: &'static dyn Platform, pump: Pump) -> Bench {
-    let board = Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default());
+    let board = crate::board("imx8mp");
     let chip = Rc::new(RefCell::new(Echo::default()));
     board.attach(0, chip.clone());
     let controller = Charged::new(any(&board), board.clone());

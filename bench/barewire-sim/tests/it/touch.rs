@@ -13,7 +13,7 @@ use barewire::regmap::OnDevice;
 use barewire_sim::bring_up::{AnyController, Charged, bus};
 use barewire_sim::chip::Ps;
 use barewire_sim::model::tsc2046::{self as model, Stroke, TouchFaults, TouchOptions};
-use barewire_sim::{Board, BoardOptions, BoardSpec, IntLine};
+use barewire_sim::{Board, IntLine};
 
 type SimBus = Bus<Charged<AnyController>>;
 
@@ -35,10 +35,6 @@ const SPEED_HZ: u32 = 1_000_000;
 const US: Ps = 1_000_000;
 const MS: Ps = 1_000 * US;
 
-fn board() -> Board {
-    Board::new(BoardSpec::find("imx8mp").expect("a board"), BoardOptions::default())
-}
-
 fn driver(bus: &SimBus) -> Driver<'_> {
     let settings = Tsc2046::settings(CS, SPEED_HZ).expect("in range");
     let device = bus.device(&settings).expect("opens");
@@ -55,7 +51,7 @@ struct Rig {
 
 impl Rig {
     fn with(options: TouchOptions) -> Self {
-        let board = board();
+        let board = crate::board("imx8mp");
         let (chip, line) = board.attach_touch(Some(options)).expect("the board has one");
         let bus = bus(&board);
         Self { board, chip, line, bus }

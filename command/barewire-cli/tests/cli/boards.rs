@@ -5,17 +5,14 @@ use std::path::Path;
 
 use barewire_sim::board::board_names;
 use serde_json::Value;
-use tempfile::TempDir;
 
-use super::command::{noise, run, text};
+use super::command::{Dir, noise, run, text};
 use super::run::{client, served};
 
 /// A folder with `mine.toml`, and that file's path.
-fn board(file: &str) -> (TempDir, String) {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let path = dir.path().join("mine.toml");
-    fs::write(&path, file).expect("written");
-    let path = text(&path);
+fn board(file: &str) -> (Dir, String) {
+    let dir = Dir::new();
+    let path = dir.file("mine.toml", file);
     (dir, path)
 }
 
@@ -33,11 +30,9 @@ fn each_shipped_board_is_its_file() {
         let shown = run(&["board", "show", name]).ok().text();
         let (dir, path) = board(&shown);
         assert_eq!(listed(name), listed(&path), "{name}");
-        let input = dir.path().join("in.bin");
-        fs::write(&input, noise(5_000, 7)).expect("written");
+        let input = dir.file("in.bin", noise(5_000, 7));
         let recorded = |bus: &str, to: &str| {
-            let vcd = text(&dir.path().join(to));
-            let input = text(&input);
+            let vcd = dir.path(to);
             let write =
                 ["flash", "write", "--json", "--unprotect", "--offset", "100", "--bus", bus];
             let mut report = run(&[&write[..], &["--vcd", &vcd, &input]].concat()).ok().json();
@@ -77,7 +72,7 @@ fn a_wrong_file_is_told_with_its_line_and_column() {
         fs::write(&path, content).expect("written");
         run(&["list", &path]).misused(what);
     }
-    run(&["list", &text(dir.path())]).misused("it is not a file");
+    run(&["list", &dir.whole()]).misused("it is not a file");
     run(&["list", &format!("{path}.toml")]).misused("No such file or directory");
     run(&["list", "rpi4"]).misused("there is no simulated board \"rpi4\"");
 }
@@ -123,15 +118,13 @@ fn chips_are_found_where_the_file_has_them() {
     let id = |cs: &[&str]| run(&[&["flash", "id", "--json", "--bus", &bus], cs].concat());
     // No command that only reads makes a file.
     id(&[]).fails(1, "first.bin does not exist");
-    let input = dir.path().join("in.bin");
-    fs::write(&input, noise(300, 3)).expect("written");
+    let input = dir.file("in.bin", noise(300, 3));
     for (cs, file, size) in
         [(&[][..], "first.bin", 8 << 20), (&["--cs", "2"], "second.bin", 4 << 20)]
     {
-        let write =
-            ["flash", "write", "--json", "--offset", "0x1000", "--bus", &bus, &text(&input)];
+        let write = ["flash", "write", "--json", "--offset", "0x1000", "--bus", &bus, &input];
         run(&[&write[..], cs].concat()).ok();
-        let kept = fs::read(dir.path().join(file)).expect("made beside the board's file");
+        let kept = fs::read(dir.path(file)).expect("made beside the board's file");
         assert_eq!((kept.len(), &kept[0x1000..0x1000 + 300]), (size, &noise(300, 3)[..]), "{file}");
     }
     assert_eq!(id(&[]).ok().json()["jedec_id"], "c22817");
@@ -199,7 +192,7 @@ fn a_display_alone_on_a_board_breaks_no_rule() {
     let ran =
         served(&maps, &[&text(&program), "/dev/gpiochip7", "24", "25", "/dev/spidev7.0"]).ok();
     assert!(!ran.stderr.contains("RULES OF THE WIRE BROKEN"), "{}", ran.stderr);
-    let picture = fs::read(dir.path().join("p.pbm")).expect("beside the board's file");
+    let picture = fs::read(dir.path("p.pbm")).expect("beside the board's file");
     assert!(picture.starts_with(b"P4\n128 64\n") && picture[10..].iter().any(|byte| *byte != 0));
 }
 
@@ -210,7 +203,7 @@ fn a_program_drives_the_select_that_the_file_gives_it() {
     let (dir, path) = board(file);
     let mut content = vec![0xff; 4 << 20];
     content[0x1_0203..0x1_0213].copy_from_slice(&(0..16).collect::<Vec<u8>>());
-    fs::write(dir.path().join("chip.bin"), content).expect("written");
+    fs::write(dir.path("chip.bin"), content).expect("written");
     let (_program_dir, program) = client("gpio_select.c", &[]);
     let bus = format!("sim:{path}");
     for (cs, mode) in [(0, "0"), (1, "0"), (1, "40"), (2, "0")] {
@@ -237,8 +230,8 @@ fn a_board_like_a_raspberry_pi_tells_that_it_is_one() {
 
 #[test]
 fn a_new_board_is_there_once() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let path = text(&dir.path().join("new.toml"));
+    let dir = Dir::new();
+    let path = dir.path("new.toml");
     let report = run(&["board", "new", "--json", &path, "--like", "sim:imx8mp"]).ok().json();
     assert_eq!((&report["file"], &report["like"]), (&path.as_str().into(), &"imx8mp".into()));
     assert_eq!(listed(&path), listed("imx8mp"));
@@ -248,7 +241,7 @@ fn a_new_board_is_there_once() {
     run(&["board", "new", &path]).fails(1, "is there already: name another file");
     assert_eq!(fs::read_to_string(&path).expect("there"), written, "nothing is lost");
     assert_eq!(run(&["board", "new", "-", "--like", "imx8mp"]).ok().text(), written);
-    let other = text(&dir.path().join("other"));
+    let other = dir.path("other");
     assert!(run(&["board", "new", &other]).ok().text().contains("barewire list"));
     run(&["board", "new", "board"]).misused("call it FILE.toml");
     run(&["board", "new", "a,b.toml"]).misused("without a comma");

@@ -1,10 +1,8 @@
 //! `barewire bound`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use super::command::run;
+use super::command::{Dir, Has, run};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/canecho.toml");
 
@@ -37,26 +35,21 @@ fn the_example_has_bounds_that_an_adversary_comes_close_to_and_does_not_exceed()
 #[test]
 fn the_table_names_each_task_and_its_terms() {
     let text = run(&["bound", EXAMPLE, "--bus", "sim:rpi3"]).ok().text();
-    for part in
-        ["can: chip select 1, prepared, priority 7", "at most", "blocking", "alone", "the largest"]
-    {
-        assert!(text.contains(part), "{text}");
-    }
+    text.has(&["can: chip select 1, prepared, priority 7", "at most", "blocking", "alone"]);
+    text.has(&["the largest"]);
     assert!(!text.contains("worst seen"), "{text}");
 }
 
 /// A traffic of one task, `more` behind it.
-fn traffic(directory: &Path, more: &str) -> String {
-    let path = directory.join("traffic.toml");
+fn traffic(directory: &Dir, more: &str) -> String {
     let task = "[[task]]\nname = \"a\"\nchip_select = 0\nspeed_hz = 1000000\npath = \"sync\"\nmessages = [[4]]\n";
-    std::fs::write(&path, format!("{task}{more}")).expect("a file");
-    path.to_str().expect("a name").to_owned()
+    directory.file("traffic.toml", format!("{task}{more}"))
 }
 
 #[test]
 fn a_bus_that_is_never_idle_has_no_bound() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = traffic(directory.path(), "period_us = 10\n");
+    let directory = Dir::new();
+    let path = traffic(&directory, "period_us = 10\n");
     let report = run(&["bound", &path, "--bus", "sim:imx8mp", "--json"]).ok().last_json();
     let task = &report["tasks"][0];
     assert_eq!(task["bound_ns"], Value::Null);
@@ -65,14 +58,14 @@ fn a_bus_that_is_never_idle_has_no_bound() {
 
 #[test]
 fn what_it_cannot_be_made_of_is_named() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let good = traffic(directory.path(), "period_us = 1000\n");
+    let directory = Dir::new();
+    let good = traffic(&directory, "period_us = 1000\n");
     run(&["bound", &good, "--bus", "null:"]).fails(2, "--bus sim:BOARD");
     run(&["bound", &good, "--bus", "sim:imx9"]).fails(2, "imx9");
     run(&["bound", "/nowhere.toml", "--bus", "sim:imx8mp"]).fails(1, "/nowhere.toml");
-    let bad = traffic(directory.path(), "period_us = 1000\nprority = 3\n");
+    let bad = traffic(&directory, "period_us = 1000\nprority = 3\n");
     run(&["bound", &bad, "--bus", "sim:imx8mp"]).fails(2, "unknown field `prority`");
-    let slow = traffic(directory.path(), "period_us = 1000\n");
+    let slow = traffic(&directory, "period_us = 1000\n");
     let text = std::fs::read_to_string(&slow).expect("a file").replace("1000000", "0");
     std::fs::write(&slow, text).expect("a file");
     run(&["bound", &slow, "--bus", "sim:imx8mp"]).fails(1, "task a: its device cannot be opened");

@@ -7,23 +7,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::adc::number;
 use super::command::{
-    GROWTH_MAX_KB, Ran, barewire, interrupted, interrupted_without_growth, resident_kb, run,
-    runs_whole,
+    GROWTH_MAX_KB, Ran, barewire, has_fields, interrupted, interrupted_without_growth, resident_kb,
+    run, run_line, runs_whole,
 };
 
 fn can(verb: &str, options: &str) -> Ran {
-    let words: Vec<&str> = ["can", verb].into_iter().chain(options.split_whitespace()).collect();
-    run(&words)
+    run_line(&format!("can {verb} {options}"))
 }
 
 fn json_of(verb: &str, options: &str) -> Value {
     can(verb, &format!("{options} --bus sim:imx8mp --json")).ok().last_json()
-}
-
-#[track_caller]
-fn number(value: &Value, name: &str) -> f64 {
-    value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 
 #[test]
@@ -69,15 +64,11 @@ fn a_log_goes_out_as_it_came_in() {
 #[test]
 fn at_full_load_every_frame_comes_and_goes() {
     let line = json_of("gen", "-g 0 -n 600 -I i -L 8");
-    for (name, expected) in [
-        ("frames_sent", 600),
-        ("frames_received", 600),
-        ("frames_lost", 0),
-        ("frames_reordered", 0),
-        ("transmit_errors", 0),
-    ] {
-        assert_eq!(line[name], json!(expected), "{name} in {line}");
-    }
+    let expected = json!({
+        "frames_sent": 600, "frames_received": 600, "frames_lost": 0, "frames_reordered": 0,
+        "transmit_errors": 0,
+    });
+    has_fields(&line, &expected);
     assert!(number(&line, "bus_load_percent") > 99.5, "{line}");
     assert!(number(&line, "bus_load_percent") < 100.1, "{line}");
     // The far node is there for the first one too.
@@ -88,11 +79,10 @@ fn at_full_load_every_frame_comes_and_goes() {
     let load = number(&line, "bus_load_percent");
     assert!((2.4..3.2).contains(&load), "{line}");
     let line = json_of("dump", "--full-load -n 600 -o /dev/null");
-    for (name, expected) in
-        [("frames_sent", 600), ("frames_received", 600), ("frames_lost", 0), ("errors", 0)]
-    {
-        assert_eq!(line[name], json!(expected), "{name} in {line}");
-    }
+    let expected = json!({
+        "frames_sent": 600, "frames_received": 600, "frames_lost": 0, "errors": 0,
+    });
+    has_fields(&line, &expected);
     assert!(number(&line, "spi_accesses_per_frame") <= 3.05, "{line}");
     assert_eq!(line.get("log"), None);
 }
@@ -129,15 +119,8 @@ fn what_is_lost_is_counted_and_why_a_sender_gave_up_is_said() {
 #[test]
 fn filters_are_in_the_chip() {
     let log = |filter: &str| -> Vec<String> {
-        let ran = can(
-            "dump",
-            &format!("--bus sim:imx8mp -g 1 -n 40 -I i -D 00 --filter {filter} --json"),
-        )
-        .ok()
-        .text();
-        let mut lines: Vec<Value> =
-            ran.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        let line = lines.pop().expect("a report");
+        let options = format!("--bus sim:imx8mp -g 1 -n 40 -I i -D 00 --filter {filter} --json");
+        let (lines, line) = can("dump", &options).ok().json_lines();
         assert_eq!((&line["frames_sent"], &line["frames_lost"]), (&json!(40), &json!(0)));
         let frame = |line: &Value| line["log"].as_str()?.rsplit(' ').next().map(String::from);
         lines.iter().map(|line| frame(line).expect("a frame")).collect()
@@ -171,8 +154,7 @@ fn errors_are_told_by_what_they_are() {
         with("--speed-hz 18M").fails(1, "17000000 Hz: lower the clock (--speed-hz)");
         with("--bitrate 1").fails(1, "--bitrate");
         with("--oscillator-hz 1").fails(1, "1 to 40 MHz (--oscillator-hz)");
-        let ran = with("-g 1e12");
-        assert!(ran.code == Some(2) && ran.stderr.contains("at most 86400000"), "{ran:?}");
+        with("-g 1e12").misused("at most 86400000");
         with("--fd --dbitrate 30M").fails(1, "--dbitrate");
         with("-f").fails(2, "--fd");
         can(verb, "--bus sim:imx8mp --replay /nowhere").fails(1, "cannot read /nowhere");
@@ -187,8 +169,7 @@ fn errors_are_told_by_what_they_are() {
     }
     can("dump", "--bus spidev:/dev/spidev99.9 -n 1").fails(1, "/dev/spidev99.9");
     can("dump", "--bus sim:imx8mp --filter 1000:80001000").fails(2, "no identifier can pass");
-    let ran = can("dump", "--bus sim:imx8mp --filter 123~7FF");
-    assert!(ran.code == Some(2) && ran.stderr.contains("ID:MASK only"), "{ran:?}");
+    can("dump", "--bus sim:imx8mp --filter 123~7FF").misused("ID:MASK only");
 }
 
 #[test]
@@ -236,8 +217,7 @@ fn a_bridge_without_an_interface_says_how_to_make_one() {
     let ran = can("bridge", "--bus sim:imx8mp --iface bw-none9");
     let ran = ran.fails(1, "ip link add dev bw-none9 type vcan");
     assert!(ran.stdout.is_empty(), "{ran:?}");
-    let ran = run(&["can", "bridge", "--iface", ""]);
-    assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
+    run(&["can", "bridge", "--iface", ""]).misused("--iface");
     let ran = can("bridge", "--bus sim:imx8mp");
     assert!(ran.code == Some(2) && ran.stderr.contains("--iface"), "{ran:?}");
     // The interface exists, and is not one of CAN's.
@@ -333,8 +313,5 @@ fn a_bridge_carries_frames_to_a_vcan_and_back() {
     }
     let ran: Ran = child.wait_with_output().expect("it ends").into();
     let line = ran.ok().json();
-    for (name, expected) in [("frames_to_socket", 10), ("frames_to_bus", 5), ("transmit_errors", 0)]
-    {
-        assert_eq!(line[name], json!(expected), "{line}");
-    }
+    has_fields(&line, &json!({"frames_to_socket": 10, "frames_to_bus": 5, "transmit_errors": 0}));
 }

@@ -134,12 +134,27 @@ impl Ran {
         String::from_utf8(self.stdout.clone()).expect("UTF-8 on stdout")
     }
 
+    /// A line of JSON for each message or frame, and the report behind them.
+    #[track_caller]
+    pub(super) fn json_lines(&self) -> (Vec<Value>, Value) {
+        let text = self.text();
+        let json =
+            |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let mut lines: Vec<Value> = text.lines().map(json).collect();
+        let report = lines.pop().expect("a report");
+        (lines, report)
+    }
+
     /// The report of a command that prints a line of JSON for each frame before it.
     #[track_caller]
     pub(super) fn last_json(&self) -> Value {
-        let text = self.text();
-        let line = text.lines().last().unwrap_or_default();
-        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text}"))
+        self.json_lines().1
+    }
+
+    /// Asserts success and what stands on stdout.
+    #[track_caller]
+    pub(super) fn prints(&self, text: &str) {
+        assert_eq!((self.text().as_str(), self.code), (text, Some(0)), "{self:?}");
     }
 
     /// Stdout as the one line of JSON it has to be.
@@ -167,6 +182,90 @@ pub(super) fn barewire(arguments: &[&str]) -> Command {
 
 pub(super) fn run(arguments: &[&str]) -> Ran {
     barewire(arguments).output().expect("the command starts").into()
+}
+
+/// Runs the command with the words of a line.
+pub(super) fn run_line(line: &str) -> Ran {
+    run(&line.split_whitespace().collect::<Vec<_>>())
+}
+
+/// The code of a signal in a recording of the wire.
+#[track_caller]
+pub(super) fn vcd_code<'v>(vcd: &'v str, signal: &str) -> &'v str {
+    let line = vcd.lines().find(|line| line.ends_with(&format!(" {signal} $end")));
+    let code = line.and_then(|line| line.split(' ').nth(3));
+    code.unwrap_or_else(|| panic!("no {signal} in\n{vcd:.2000}"))
+}
+
+/// What is asserted of a text.
+pub(super) trait Has {
+    /// It has all of `parts`.
+    #[track_caller]
+    fn has(&self, parts: &[&str]);
+}
+
+impl Has for str {
+    fn has(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(self.contains(part), "{part:?} is not in {self}");
+        }
+    }
+}
+
+/// Asserts the fields of `value` that `expected` has.
+#[track_caller]
+pub(super) fn has_fields(value: &Value, expected: &Value) {
+    for (name, expected) in expected.as_object().expect("an object") {
+        assert_eq!(&value[name], expected, "{name} of {value}");
+    }
+}
+
+/// A field that is a list.
+#[track_caller]
+pub(super) fn array<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value[name].as_array().unwrap_or_else(|| panic!("no list {name} in {value}"))
+}
+
+/// A trace that a kernel wrote, if it is beside this repository.
+pub(super) fn kernels_trace() -> Option<String> {
+    let path = "../../../shared/traces/imx8mp_linux61_dd.txt";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if !path.exists() {
+        println!("SKIPPED: a kernel's trace: it is not beside this repository");
+        return None;
+    }
+    Some(text(&path))
+}
+
+/// The path of a file in the repository's folder `examples`.
+pub(super) fn example(name: &str) -> String {
+    text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name))
+}
+
+/// A directory of a test's own, removed when dropped.
+pub(super) struct Dir(TempDir);
+
+impl Dir {
+    pub(super) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    /// The path of `name` in it, as text.
+    pub(super) fn path(&self, name: &str) -> String {
+        text(&self.0.path().join(name))
+    }
+
+    /// Its own path, as text.
+    pub(super) fn whole(&self) -> String {
+        text(self.0.path())
+    }
+
+    /// A file of `content` in it, its path as text.
+    pub(super) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, content).expect("a file is written");
+        path
+    }
 }
 
 /// A directory with a chip file.

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::command::run;
+use super::command::{array, has_fields, run, run_line};
 
 fn line(words: &str) -> Value {
-    run(&words.split_whitespace().collect::<Vec<_>>()).ok().last_json()
+    run_line(words).ok().last_json()
 }
 
 #[test]
 fn every_board_is_faster_at_low_costs_and_slower_at_high_ones() {
     let list = line("list --json");
-    let boards = list["buses"].as_array().expect("a list").iter();
+    let boards = array(&list, "buses").iter();
     let boards: Vec<_> = boards.filter(|bus| bus["simulated"] == json!(true)).collect();
     assert_eq!(boards.len(), barewire_sim::board::board_names().len());
     for board in boards {
@@ -24,16 +24,12 @@ fn every_board_is_faster_at_low_costs_and_slower_at_high_ones() {
         });
         assert!(virtual_ns[0] < virtual_ns[1] && virtual_ns[1] < virtual_ns[2], "{virtual_ns:?}");
         let unasked = line(&format!("xfer --bus {bus} --speed-hz 1M --json 9f000000"));
-        assert_eq!(
-            (&unasked["costs"], &unasked["virtual_ns"]),
-            (&json!("used"), &json!(virtual_ns[1]))
-        );
-        for cost in board["costs"].as_array().expect("costs") {
+        has_fields(&unasked, &json!({"costs": "used", "virtual_ns": virtual_ns[1]}));
+        for cost in array(board, "costs") {
             let [low, value, high] = ["low", "value", "high"].map(|end| cost[end].as_u64());
             assert!(low.is_some() && low <= value && value <= high, "{cost}");
-            assert!(
-                ["source", "low_source", "high_source"].iter().all(|name| cost[name].is_string())
-            );
+            let sources = ["source", "low_source", "high_source"];
+            assert!(sources.iter().all(|name| cost[name].is_string()), "{cost}");
         }
     }
 }
@@ -51,7 +47,7 @@ fn every_command_takes_it() {
     ] {
         let [used, high] = ["", "--costs high"].map(|costs| format!("{words} {costs}"));
         if words.starts_with("flash read") {
-            let told = run(&high.split_whitespace().collect::<Vec<_>>()).ok().stderr;
+            let told = run_line(&high).ok().stderr;
             assert!(told.contains("profile imx8mp at its highest costs:"), "{told}");
             continue;
         }

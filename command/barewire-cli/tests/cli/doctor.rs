@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::command::{Bench, run, text};
+use super::command::{Bench, Has, run, text};
 
 #[test]
 fn doctor_says_what_there_is_and_changes_nothing() {
@@ -53,9 +53,7 @@ fn completions_and_pages_are_of_this_command() {
         [("bash", "complete -F"), ("zsh", "#compdef barewire"), ("fish", "complete -c barewire")]
     {
         let script = run(&["completions", shell]).ok().text();
-        for word in [mark, "doctor", "verify"] {
-            assert!(script.contains(word), "{shell}: {word}");
-        }
+        script.has(&[mark, "doctor", "verify"]);
     }
     run(&["completions", "csh"]).misused("possible values");
     let bench = Bench::new("imx8mp");

@@ -6,7 +6,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::{Value, json};
 
-use super::command::{Bench, IMX8MP_SIZE, SABRELITE_SIZE, noise, run, runs_whole, text};
+use super::command::{
+    Bench, IMX8MP_SIZE, SABRELITE_SIZE, has_fields, noise, run, run_line, runs_whole, text,
+};
 
 /// A real firmware image, from Debian's package ovmf.
 const OVMF: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
@@ -110,17 +112,10 @@ fn protection_is_cleared_only_when_asked() {
     assert!(bench.content().starts_with(&data));
 }
 
-#[track_caller]
-fn assert_fields(value: &Value, expected: &Value) {
-    for (name, expected) in expected.as_object().expect("an object") {
-        assert_eq!(&value[name], expected, "{name} of {value}");
-    }
-}
-
 #[test]
 fn flash_id_names_the_chip_of_both_boards() {
     let id = run(&["flash", "id", "--json", "--bus", "sim:sabrelite"]).ok().json();
-    assert_fields(
+    has_fields(
         &id,
         &json!({
             "bus": "sim:sabrelite", "simulated": true, "chip_select": 0, "jedec_id": "bf2541",
@@ -131,13 +126,8 @@ fn flash_id_names_the_chip_of_both_boards() {
             "profile": "sabrelite", "violations": 0,
         }),
     );
-    let id = run(&[
-        &["flash", "id", "--bus", "sim:imx8mp"],
-        &["--json", "--speed-hz", "66M", "--mode", "3"][..],
-    ]
-    .concat());
-    let id = id.ok().json();
-    assert_fields(
+    let id = run_line("flash id --bus sim:imx8mp --json --speed-hz 66M --mode 3").ok().json();
+    has_fields(
         &id,
         &json!({
             "bus": "sim:imx8mp", "jedec_id": "ef4019", "name": "W25Q256JV", "size": 32 << 20,
@@ -147,7 +137,7 @@ fn flash_id_names_the_chip_of_both_boards() {
         }),
     );
     let erase: Vec<_> = id["erase_types"].as_array().expect("a list").iter().collect();
-    assert_fields(erase[0], &json!({"size": 4096, "opcode": "21"}));
+    has_fields(erase[0], &json!({"size": 4096, "opcode": "21"}));
     assert!(id["virtual_ns"].as_u64() > Some(0) && id["bus_use"].as_f64() > Some(0.0));
 }
 
@@ -224,28 +214,12 @@ fn list_and_demo_speak_json() {
     let list = run(&["list", "--json"]).ok().json();
     let buses: Vec<_> =
         list["buses"].as_array().expect("a list").iter().map(|bus| bus["bus"].clone()).collect();
-    let sim = [
-        "sim:beaglebone",
-        "sim:highbank",
-        "sim:imx6dl",
-        "sim:imx8mp",
-        "sim:rpi3",
-        "sim:rpi5",
-        "sim:sabrelite",
-        "sim:sama5d36",
-        "sim:unleashed",
-        "sim:zynq",
-    ];
-    let qemu = [
-        "qemu:sabrelite",
-        "qemu:highbank",
-        "qemu:lm3s6965evb",
-        "qemu:raspi3b",
-        "qemu:sifive_u",
-        "qemu:sifive_u_sd",
-        "qemu:zynq",
-    ];
-    assert_eq!(buses, [&sim[..], &qemu[..]].concat());
+    let sim = "sim:beaglebone sim:highbank sim:imx6dl sim:imx8mp sim:rpi3 \
+               sim:rpi5 sim:sabrelite sim:sama5d36 sim:unleashed sim:zynq";
+    let qemu = "qemu:sabrelite qemu:highbank qemu:lm3s6965evb qemu:raspi3b qemu:sifive_u \
+                qemu:sifive_u_sd qemu:zynq";
+    let expected = [sim.split(' '), qemu.split(' ')].into_iter().flatten();
+    assert_eq!(buses, expected.collect::<Vec<_>>());
     for bus in list["buses"].as_array().expect("a list") {
         let nothing =
             ["qemu:highbank", "qemu:raspi3b", "sim:unleashed", "sim:zynq"].map(|name| json!(name));
@@ -287,10 +261,8 @@ fn list_and_demo_speak_json() {
     assert!(access.get("ranges").is_none() && low["read"]["costs"] == json!("low"), "{low}");
     let counted = demo["counted"].as_array().expect("counts");
     let shared = counted.iter().find(|row| row["what"] == json!("barewire, shared"));
-    assert!(
-        shared
-            .is_some_and(|row| row["instructions"].as_u64() < counted[0]["instructions"].as_u64())
-    );
+    let instructions = |row: &Value| row["instructions"].as_u64();
+    assert!(shared.is_some_and(|row| instructions(row) < instructions(&counted[0])));
     let lines = run(&["demo"]).ok().text();
     assert!(lines.contains("4.40 (2.07–7.01) us") && lines.contains("after idle"), "{lines}");
     let picture = run(&["demo", "--picture"]).ok().text();
@@ -334,10 +306,7 @@ fn reads_may_have_a_slower_clock_than_writes() {
     bench.flash("write", "", &[&input, "--read-speed-hz", "5M"]).ok();
     assert!(bench.content()[..4096] == noise(4096, 3));
     let line = bench.flash("id", "", &["--json", "--read-speed-hz", "1M"]).ok().json();
-    assert_eq!(
-        (&line["speed_hz"], &line["read_speed_hz"]),
-        (&20_000_000.into(), &1_000_000.into())
-    );
+    has_fields(&line, &json!({"speed_hz": 20_000_000, "read_speed_hz": 1_000_000}));
     bench.flash("id", "", &["--read-speed-hz", "0"]).misused("0 Hz");
 }
 
@@ -355,19 +324,13 @@ fn a_difference_is_a_result() {
     let said = format!("at 0x1005 the chip holds {actual:02x}, not {expected:02x}");
     let ran = ran.fails(1, &said);
     let told = ran.json();
-    assert_eq!(
-        [&told["equal"], &told["different_bytes"], &told["bytes"]],
-        [&json!(false), &json!(2), &json!(20_000)]
-    );
+    has_fields(&told, &json!({"equal": false, "different_bytes": 2, "bytes": 20_000}));
     let first = json!({ "address": 0x1005, "expected": expected, "actual": actual });
     assert_eq!(told["first_difference"], first);
     let ran = bench.flash("verify", "", &["--offset", "0x1000", &other]).fails(1, &said);
     assert!(ran.text().contains("2 bytes differ"), "{ran:?}");
     let equal = bench.flash("verify", "", &["--offset", "0x1000", "--json", &input]).ok().json();
-    assert_eq!(
-        [&equal["equal"], &equal["different_bytes"], &equal["first_difference"]],
-        [&json!(true), &json!(0), &Value::Null]
-    );
+    has_fields(&equal, &json!({"equal": true, "different_bytes": 0, "first_difference": null}));
 }
 
 #[test]

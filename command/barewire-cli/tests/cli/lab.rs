@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::command::{run, runs_whole};
+use super::command::{Dir, Has, array, has_fields, kernels_trace, run, run_line, runs_whole};
 
 const SWEEP: [&str; 6] = ["lab", "sweep", "--path", "spidev-4.4", "--board", "rpi3"];
 
 /// The whole lab takes minutes in a debug build.
-fn is_too_slow() -> bool {
+pub(super) fn is_too_slow() -> bool {
     if !runs_whole() {
         println!(
             "SKIPPED: the whole lab takes minutes in a debug build: cargo xtask ci --step whole"
@@ -20,12 +20,8 @@ fn is_too_slow() -> bool {
     !runs_whole()
 }
 
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
 #[track_caller]
-fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
@@ -56,7 +52,7 @@ fn every_figure_has_a_row_and_every_thread_a_score() {
         return;
     }
     let outcome = run(&["lab", "run", "--json"]).ok().json();
-    let rows = outcome["figures"].as_array().expect("figures");
+    let rows = array(&outcome, "figures");
     assert_eq!(rows.len(), 95);
     for row in rows {
         assert!(number(&row["published"]) > 0.0);
@@ -67,7 +63,7 @@ fn every_figure_has_a_row_and_every_thread_a_score() {
             assert!(low <= used && used <= high, "{row}");
         }
     }
-    let threads = outcome["score"]["threads"].as_array().expect("threads");
+    let threads = array(&outcome["score"], "threads");
     assert_eq!(threads.len(), 5);
     for thread in threads {
         for name in ["lab", "ratio", "constant"] {
@@ -82,17 +78,14 @@ fn every_figure_has_a_row_and_every_thread_a_score() {
         assert!(told.contains(row["id"].as_str().expect("an id")), "{row}\n{told}");
         if let Some(why) = row["unexplained"].as_str() {
             let first = why.split_whitespace().next().expect("a word");
-            assert!(
-                told.contains("Not explained by the lab") && told.contains(first),
-                "{why}\n{told}"
-            );
+            told.has(&["Not explained by the lab", first]);
         }
     }
     assert!(told.lines().all(|line| line.chars().count() <= 120), "{told}");
     assert_eq!(told.matches("measured").count(), told.matches("barewire measured nothing").count());
 
     let one = run(&["lab", "run", "--thread", "ellis", "--json"]).ok().json();
-    let rows = one["figures"].as_array().expect("figures");
+    let rows = array(&one, "figures");
     assert!(rows.len() == 15 && rows.iter().all(|row| row["thread"] == "ellis"));
     assert_eq!(one["score"]["threads"].as_array().map(Vec::len), Some(1));
 }
@@ -101,13 +94,11 @@ fn every_figure_has_a_row_and_every_thread_a_score() {
 fn the_steps_of_a_figure_are_its_time_and_without_one_it_is_shorter() {
     let id = "jander-rfc-cs2clk-A";
     let whole = run(&["lab", "explain", id, "--json"]).ok().json();
-    let steps = whole["steps"].as_array().expect("steps");
+    let steps = array(&whole, "steps");
     let sum: f64 = steps.iter().map(|step| number(&step["us"])).sum();
     let replayed = number(&whole["replayed"]);
-    assert!(
-        (sum - replayed).abs() < 1e-6 && (number(&whole["sum_us"]) - sum).abs() < 1e-6,
-        "{whole}"
-    );
+    assert!((sum - replayed).abs() < 1e-6, "{whole}");
+    assert!((number(&whole["sum_us"]) - sum).abs() < 1e-6, "{whole}");
     let removable: Vec<&Value> = steps.iter().filter(|step| step["removable"] == true).collect();
     assert!(!removable.is_empty(), "{whole}");
     for step in removable {
@@ -120,32 +111,24 @@ fn the_steps_of_a_figure_are_its_time_and_without_one_it_is_shorter() {
 
 #[test]
 fn an_explanation_is_a_table_and_a_timeline() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let svg = dir.path().join("a.svg");
+    let dir = Dir::new();
+    let svg = dir.path("a.svg");
     let id = "jander-rfc-cs2clk-A";
     let whole = run(&["lab", "explain", id, "--json"]).ok().json();
-    let told = run(&["lab", "explain", id, "--svg", text(&svg)]).ok().text();
+    let told = run(&["lab", "explain", id, "--svg", &svg]).ok().text();
     let drawn = fs::read_to_string(&svg).expect("it was made");
-    assert!(
-        drawn.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"")
-            && drawn.ends_with("</svg>\n")
-    );
-    for stretch in whole["timeline"].as_array().expect("a timeline") {
-        for name in ["lane", "step"] {
-            let name = stretch[name].as_str().expect("text");
-            assert!(told.contains(name), "{name}\n{told}");
-            assert!(drawn.contains(name), "{name}\n{drawn}");
-        }
+    assert!(drawn.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+    assert!(drawn.ends_with("</svg>\n"));
+    for stretch in array(&whole, "timeline") {
+        let names = ["lane", "step"].map(|name| stretch[name].as_str().expect("text"));
+        told.has(&names);
+        drawn.has(&names);
     }
-    for part in ["published 10 us", "simulated", "share", "sum", "one occurrence"] {
-        assert!(told.contains(part), "{part}\n{told}");
-    }
-    let step = whole["steps"]
-        .as_array()
-        .and_then(|steps| steps.iter().find(|step| step["removable"] == true));
+    told.has(&["published 10 us", "simulated", "share", "sum", "one occurrence"]);
+    let step = array(&whole, "steps").iter().find(|step| step["removable"] == true);
     let step = step.and_then(|step| step["step"].as_str()).expect("one that is removable");
     let told = run(&["lab", "explain", id, "--without", step]).ok().text();
-    assert!(told.contains(&format!("without {step}: ")) && told.contains("instead of"), "{told}");
+    told.has(&[&format!("without {step}: "), "instead of"]);
 }
 
 #[test]
@@ -154,31 +137,27 @@ fn mistyped_names_are_suggested() {
     run(&["lab", "explain", "jander-rfc-cs2clk-A", "--without", "nothing-like-it"])
         .misused("there is no step");
     run(&["lab", "run", "--thread", "elis"]).misused("did you mean \"ellis\"?");
-    let sweep = ["lab", "sweep", "--path", "spidev-4.5", "--board", "rpi3", "--delay", "0..12us"];
-    run(&sweep).misused("did you mean \"spidev-4.4\"?");
-    let sweep = ["lab", "sweep", "--path", "spidev-4.4", "--board", "rpi", "--delay", "0..12us"];
-    run(&sweep).misused("there is no board \"rpi\"");
+    run_line("lab sweep --path spidev-4.5 --board rpi3 --delay 0..12us")
+        .misused("did you mean \"spidev-4.4\"?");
+    run_line("lab sweep --path spidev-4.4 --board rpi --delay 0..12us")
+        .misused("there is no board \"rpi\"");
     run(&["lab", "explain", "jander-v2-histo-1"]).misused("nothing replays it");
 }
 
 #[test]
 fn a_sweep_says_where_batching_stops_paying() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let (csv, svg) = (dir.path().join("a.csv"), dir.path().join("a.svg"));
-    let files = ["--csv", text(&csv), "--svg", text(&svg)];
+    let dir = Dir::new();
+    let (csv, svg) = (dir.path("a.csv"), dir.path("a.svg"));
+    let files = ["--csv", &csv, "--svg", &svg];
     let arguments = [&SWEEP[..], &["--delay", "0..12us"]].concat();
     let told = run(&[&arguments[..], &files].concat()).ok().text();
     assert!(told.contains(" <- ") && told.contains("\nat "), "{told}");
     let sweep = run(&[&arguments[..], &["--json"]].concat()).ok().json();
-    let at: Vec<f64> = sweep["break_even"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|point| number(&point["at"]))
-        .collect();
+    let at = array(&sweep, "break_even").iter().map(|point| number(&point["at"]));
+    let at: Vec<f64> = at.collect();
     // By the article's own figures about 4.75 us; the lab's ioctl is a third too long.
     assert!(at.iter().any(|ns| (5780.0..=6780.0).contains(ns)), "{at:?}");
-    let columns = sweep["columns"].as_array().expect("columns").len();
+    let columns = array(&sweep, "columns").len();
     let table = fs::read_to_string(&csv).expect("it was made");
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 26, "a head and 25 values: {table}");
@@ -198,11 +177,10 @@ fn a_sweep_takes_one_range_and_writes_each_file_once() {
     sweep(&["--delay", "12us..0"]).misused("smaller");
     sweep(&["--batch", "0..5"]).misused("batch");
     sweep(&["--delay", "0..1us", "--csv", "-", "--json"]).misused("--json and --csv -");
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("one");
-    sweep(&["--delay", "0..1us", "--csv", text(&file), "--svg", text(&file)])
-        .misused("would overwrite");
-    assert!(!file.exists());
+    let dir = Dir::new();
+    let file = dir.path("one");
+    sweep(&["--delay", "0..1us", "--csv", &file, "--svg", &file]).misused("would overwrite");
+    assert!(!Path::new(&file).exists());
 }
 
 /// Two messages of the same shape, and a line that belongs to no message.
@@ -226,10 +204,9 @@ dd-1 [000] ..... 1.000060: spi_message_done: spi0.0 aa len=1/1
 
 #[test]
 fn a_kernels_trace_is_a_profile_with_what_is_left() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("trace");
-    fs::write(&path, TRACE).expect("written");
-    let fit = ["lab", "fit", "--trace", text(&path)];
+    let dir = Dir::new();
+    let path = dir.file("trace", TRACE);
+    let fit = ["lab", "fit", "--trace", &path];
     let told = run(&fit).ok();
     assert!(told.stderr.contains("line 8: it is no line of a tracer"), "{told:?}");
     assert!(told.text().contains("an emulator's clock is not a board's"), "{told:?}");
@@ -237,13 +214,9 @@ fn a_kernels_trace_is_a_profile_with_what_is_left() {
     assert_eq!((&profile["board"], &profile["clock"]), (&"mine".into(), &Value::Null));
     assert_eq!((&profile["messages"], &profile["skipped_lines"]), (&2.into(), &1.into()));
     let shape = &profile["shapes"][0];
-    assert_eq!(
-        shape["phases"][0],
-        serde_json::json!({
-            "phase": "submit to start", "median_us": 6.0, "q1_us": 5.0, "q3_us": 7.0
-        })
-    );
-    assert_eq!((&shape["profile_us"], &shape["residual_us"]), (&28.0.into(), &2.0.into()));
+    let phase = json!({"phase": "submit to start", "median_us": 6.0, "q1_us": 5.0, "q3_us": 7.0});
+    has_fields(shape, &json!({"profile_us": 28.0, "residual_us": 2.0}));
+    assert_eq!(shape["phases"][0], phase);
     assert_eq!(shape["done_to_submit"]["median_us"], 4.0);
     run(&[&fit[..], &["--strict"]].concat()).fails(1, "line 8");
     fs::write(&path, [b"\xff\xfe\0 ".as_slice(), TRACE.as_bytes()].concat()).expect("written");
@@ -255,31 +228,19 @@ fn a_kernels_trace_is_a_profile_with_what_is_left() {
 
 #[test]
 fn a_trace_that_a_kernel_wrote_is_read_to_its_last_line() {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/imx8mp_linux61_dd.txt");
-    if !path.exists() {
-        println!("SKIPPED: a kernel's trace: it is not beside this repository");
-        return;
-    }
-    let profile = run(&["lab", "fit", "--trace", text(&path), "--strict", "--json"]).ok().json();
+    let Some(path) = kernels_trace() else { return };
+    let profile = run(&["lab", "fit", "--trace", &path, "--strict", "--json"]).ok().json();
     assert_eq!((&profile["messages"], &profile["incomplete"]), (&25.into(), &0.into()));
-    let shapes: Vec<(&Value, &Value)> = profile["shapes"]
-        .as_array()
-        .expect("shapes")
-        .iter()
-        .map(|shape| (&shape["messages"], &shape["transfers"][2]))
-        .collect();
-    assert_eq!(
-        shapes,
-        [(&20.into(), &1024.into()), (&4.into(), &65536.into()), (&1.into(), &512.into())]
-    );
+    let shapes = array(&profile, "shapes").iter();
+    let shapes = shapes.map(|shape| json!([shape["messages"], shape["transfers"][2]]));
+    assert_eq!(json!(shapes.collect::<Vec<_>>()), json!([[20, 1024], [4, 65536], [1, 512]]));
 }
 
 #[test]
 fn figures_of_ones_own_are_checked_before_anything_is_fitted() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("mine.csv");
-    let fit = ["lab", "fit", "--figures", text(&path)];
+    let dir = Dir::new();
+    let path = dir.path("mine.csv");
+    let fit = ["lab", "fit", "--figures", &path];
     run(&fit).fails(1, "mine.csv");
     fs::write(&path, "jander-rfc-irq-A,x\n").expect("written");
     run(&fit).fails(1, "line 1: the value is not a number above 0");
@@ -289,20 +250,16 @@ fn figures_of_ones_own_are_checked_before_anything_is_fitted() {
 
 #[test]
 fn costs_move_to_figures_of_ones_own() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("mine.csv");
-    fs::write(&path, "id,value\njander-rfc-cs2clk-A,11\n").expect("written");
-    let fit = run(&["lab", "fit", "--figures", text(&path), "--json"]).ok().json();
+    let dir = Dir::new();
+    let path = dir.file("mine.csv", "id,value\njander-rfc-cs2clk-A,11\n");
+    let fit = run(&["lab", "fit", "--figures", &path, "--json"]).ok().json();
     let residual = &fit["residuals"][0];
-    assert_eq!(
-        (&residual["id"], number(&residual["published"])),
-        (&"jander-rfc-cs2clk-A".into(), 11.0)
-    );
+    has_fields(residual, &json!({"id": "jander-rfc-cs2clk-A", "published": 11.0}));
     assert!(number(&residual["error"]).abs() < 0.05, "{residual}");
-    let costs = fit["costs"].as_array().expect("costs");
+    let costs = array(&fit, "costs");
     let still = costs.iter().filter(|cost| cost["value"] == cost["prior"]).count();
     assert!(0 < still && still < costs.len(), "{fit}");
-    let told = run(&["lab", "fit", "--figures", text(&path)]).ok().text();
+    let told = run(&["lab", "fit", "--figures", &path]).ok().text();
     assert!(told.contains(&format!("and {still} that no such figure depends on")), "{told}");
 }
 
@@ -326,25 +283,23 @@ unit = 'us'
 
 #[test]
 fn an_experiment_of_ones_own_is_listed_and_taken_apart() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("mine.toml");
-    fs::write(&path, MINE).expect("written");
-    let told = run(&["lab", "list", "--experiment", text(&path)]).ok().text();
+    let dir = Dir::new();
+    let path = dir.file("mine.toml", MINE);
+    let told = run(&["lab", "list", "--experiment", &path]).ok().text();
     assert!(told.contains("mine: my flash"), "{told}");
-    let told =
-        run(&["lab", "explain", "mine-read", "--experiment", text(&path), "--json"]).ok().json();
+    let told = run(&["lab", "explain", "mine-read", "--experiment", &path, "--json"]).ok().json();
     // 517 bytes and 2 at 20 MHz alone are 207 us.
     assert!(number(&told["replayed"]) > 207.0 && number(&told["published"]) == 400.0, "{told}");
 }
 
 #[test]
 fn costs_move_to_the_figures_of_an_experiment_of_ones_own() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let (path, figures) = (dir.path().join("mine.toml"), dir.path().join("mine.csv"));
+    let dir = Dir::new();
+    let (path, figures) = (dir.path("mine.toml"), dir.path("mine.csv"));
     fs::write(&path, MINE).expect("written");
     fs::write(&figures, "mine-read,380\n").expect("written");
-    let fit = ["lab", "fit", "--json", "--experiment", text(&path)];
-    for (more, published) in [(&[][..], 400.0), (&["--figures", text(&figures)], 380.0)] {
+    let fit = ["lab", "fit", "--json", "--experiment", &path];
+    for (more, published) in [(&[][..], 400.0), (&["--figures", &figures], 380.0)] {
         let residuals = run(&[&fit[..], more].concat()).ok().json()["residuals"].clone();
         assert_eq!(residuals.as_array().map(Vec::len), Some(1), "{residuals}");
         assert_eq!(number(&residuals[0]["published"]), published);
@@ -357,43 +312,40 @@ fn costs_move_to_the_figures_of_an_experiment_of_ones_own() {
 
 #[test]
 fn an_experiment_is_never_overwritten() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("mine.toml");
-    fs::write(&path, "nonsense").expect("written");
-    let file = text(&path);
-    run(&["lab", "report", "--experiment", file, "--out", file]).misused("would overwrite");
+    let dir = Dir::new();
+    let path = dir.file("mine.toml", "nonsense");
+    run(&["lab", "report", "--experiment", &path, "--out", &path]).misused("would overwrite");
     assert_eq!(fs::read_to_string(&path).expect("there"), "nonsense");
-    run(&["lab", "list", "--experiment", file]).fails(1, "mine.toml");
+    run(&["lab", "list", "--experiment", &path]).fails(1, "mine.toml");
     fs::write(&path, MINE.replace("'time'", "'tame'").replace("'nor'", "'echo'")).expect("written");
-    run(&["lab", "list", "--experiment", file]).fails(1, "mine.toml: this workload runs on imx8mp");
+    run(&["lab", "list", "--experiment", &path])
+        .fails(1, "mine.toml: this workload runs on imx8mp");
     let camera =
         "name = 'mine'\ntitle = ''\nboard = ''\nworkload = 'camera'\npaths = ['arm-smmu-by-asi']\n";
     fs::write(&path, camera).expect("written");
-    run(&["lab", "list", "--experiment", file]).fails(1, "arm-smmu-by-asid");
+    run(&["lab", "list", "--experiment", &path]).fails(1, "arm-smmu-by-asid");
 }
 
-/// A browser that is installed.
+/// A browser, if one is installed.
 pub(super) fn browser() -> Option<&'static str> {
     let is_there = |name: &&str| {
         let dirs = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&dirs).any(|dir: PathBuf| dir.join(name).is_file())
     };
-    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there)
+    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there);
+    if found.is_none() {
+        println!("SKIPPED: no browser is installed (Debian: apt-get install chromium)");
+    }
+    found
 }
 
 /// The page as the browser has it, and what the page's console said.
-pub(super) fn opened(browser: &str, page: &Path, profile: &Path) -> (String, Vec<String>) {
+pub(super) fn opened(browser: &str, page: &str, profile: &str) -> (String, Vec<String>) {
     let ran = Command::new(browser)
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--enable-logging=stderr",
-            "--v=0",
-            "--dump-dom",
-        ])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}", page.display()))
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .args(["--enable-logging=stderr", "--v=0"])
+        .arg(format!("--user-data-dir={profile}"))
+        .arg(format!("file://{page}"))
         .output()
         .expect("the browser starts");
     assert!(ran.status.success(), "{ran:?}");
@@ -409,13 +361,10 @@ fn the_page_opens_in_a_browser_with_all_its_charts() {
     if is_too_slow() {
         return;
     }
-    let Some(browser) = browser() else {
-        println!("SKIPPED: no browser is installed (Debian: apt-get install chromium)");
-        return;
-    };
-    let dir = tempfile::tempdir().expect("a directory");
-    let (page, profile) = (dir.path().join("lab.html"), dir.path().join("profile"));
-    let ran = run(&["lab", "report", "--out", text(&page)]).ok();
+    let Some(browser) = browser() else { return };
+    let dir = Dir::new();
+    let (page, profile) = (dir.path("lab.html"), dir.path("profile"));
+    let ran = run(&["lab", "report", "--out", &page]).ok();
     assert!(!ran.stderr.contains("no chart"), "{ran:?}");
     let html = fs::read_to_string(&page).expect("it was written");
     for part in ["<script", "src=", "url(", "@import", "<link rel=\"stylesheet"] {
@@ -423,9 +372,8 @@ fn the_page_opens_in_a_browser_with_all_its_charts() {
     }
 
     // A broken page must show that this test sees errors.
-    let broken = dir.path().join("broken.html");
-    fs::write(&broken, html.replace("</body>", "<script>nothing()</script></body>"))
-        .expect("written");
+    let broken =
+        dir.file("broken.html", html.replace("</body>", "<script>nothing()</script></body>"));
     assert_eq!(opened(browser, &broken, &profile).1.len(), 1, "the console of a broken page");
 
     let (dom, console) = opened(browser, &page, &profile);
@@ -436,16 +384,11 @@ fn the_page_opens_in_a_browser_with_all_its_charts() {
             assert!(chart.contains("role=\"img\"") && chart.contains("aria-label=\""), "{id}");
             assert!(chart.matches("<rect").count() >= 2, "{id} has no bars");
         }
-        for class in ["published", "replayed"] {
-            let bars = format!("<rect class=\"{class}\"");
-            assert!(
-                chart(&dom, &format!("bars-{thread}-0")).contains(&bars),
-                "{thread}: no {class}"
-            );
-        }
+        chart(&dom, &format!("bars-{thread}-0"))
+            .has(&["<rect class=\"published\"", "<rect class=\"replayed\""]);
     }
-    assert!(chart(&dom, "bars-jander-rfc-0").contains("<rect class=\"barewire\""));
-    assert!(chart(&dom, "bars-jander-rfc-0").contains("<line class=\"whisker\""));
+    let bars = chart(&dom, "bars-jander-rfc-0");
+    bars.has(&["<rect class=\"barewire\"", "<line class=\"whisker\""]);
     assert!(chart(&dom, "score-chart").matches("<rect").count() >= 12);
     assert!(chart(&dom, "sweep-0").matches("<polyline").count() >= 2);
     assert!(chart(&dom, "timeline-jander-rfc-cs2clk-A").matches("<rect").count() >= 3);

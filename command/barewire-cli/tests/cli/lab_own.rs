@@ -1,27 +1,17 @@
 //! `barewire lab` with experiments of users: written, run, taken apart, swept, fitted, and refused by line.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use super::command::run;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
-#[track_caller]
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
+use super::command::{Dir, Has, run};
+use super::lab::{is_too_slow, number};
 
 /// A folder with `mine.toml` in it.
-fn file(content: &str) -> (TempDir, PathBuf) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("mine.toml");
-    fs::write(&path, content).expect("written");
+fn file(content: &str) -> (Dir, String) {
+    let dir = Dir::new();
+    let path = dir.file("mine.toml", content);
     (dir, path)
 }
 
@@ -40,66 +30,58 @@ fn figure<'v>(outcome: &'v Value, message: &str, figure: &str) -> &'v Value {
 
 #[test]
 fn a_new_experiment_runs_on_each_board_that_has_a_driver_and_is_never_overwritten() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = Dir::new();
     for (board, kernel) in
         [("rpi3", "4.9"), ("imx6dl", "4.1"), ("beaglebone", "4.4"), ("imx8mp", "6.12")]
     {
-        let path = dir.path().join(format!("{board}.toml"));
-        let new = ["lab", "new", text(&path), "--board", board, "--kernel", kernel];
+        let path = dir.path(&format!("{board}.toml"));
+        let new = ["lab", "new", &path, "--board", board, "--kernel", kernel];
         let told = run(&new).ok().text();
         assert!(told.contains("barewire lab explain"), "{told}");
         run(&new).fails(1, "is there already: name another file");
-        let told = run(&["lab", "run", text(&path)]).ok().text();
-        for part in [
-            &format!("{board}, Linux {kernel}, spidev"),
-            "one-byte: 1 byte at",
-            "batch: 3 bytes x 10",
-            "barewire",
-        ] {
-            assert!(told.contains(part), "{part}\n{told}");
-        }
+        let told = run(&["lab", "run", &path]).ok().text();
+        let title = format!("{board}, Linux {kernel}, spidev");
+        told.has(&[&title, "one-byte: 1 byte at", "batch: 3 bytes x 10", "barewire"]);
         assert!(told.lines().all(|line| line.chars().count() <= 120), "{told}");
-        let name = format!("{}:register", text(&path));
+        let name = format!("{path}:register");
         let told = run(&["lab", "explain", &name, "--json"]).ok().json();
         assert!(number(&told["replayed"]) > 1.0 && told["published"].is_null(), "{told}");
-        let sweep = ["lab", "sweep", "--experiment", text(&path), "--length", "1..16:4"];
+        let sweep = ["lab", "sweep", "--experiment", &path, "--length", "1..16:4"];
         let told = run(&sweep).ok().text();
         let head = format!("{board}:one-byte on {board}, simulated, ");
         assert!(told.contains(&head) && told.contains(": us"), "{told}");
     }
     let told = run(&["lab", "new", "-", "--board", "imx8mp"]).ok().text();
     assert!(told.contains("refill_bytes") && told.starts_with("# An experiment"), "{told}");
-    let path = dir.path().join("x.toml");
-    run(&["lab", "new", text(&path), "--board", "zynq"])
-        .misused("whose kernel driver is not in the lab");
-    run(&["lab", "new", text(&path), "--kernel", "7.0"])
-        .misused("the lab knows Linux 3.14 to 6.12");
+    let path = dir.path("x.toml");
+    run(&["lab", "new", &path, "--board", "zynq"]).misused("whose kernel driver is not in the lab");
+    run(&["lab", "new", &path, "--kernel", "7.0"]).misused("the lab knows Linux 3.14 to 6.12");
     run(&["lab", "new", "x.txt"]).misused("call it FILE.toml");
-    assert!(!path.exists());
+    assert!(!Path::new(&path).exists());
 }
 
 #[test]
 fn a_board_of_ones_own_is_a_file_beside_the_experiment() {
     let (dir, path) = file(&PI.replace("rpi3", "board.toml"));
     let board = "like = \"rpi3\"\n[controller]\nreference_hz = 250_000_000\n[[cs]]\ngpio = 22\n";
-    fs::write(dir.path().join("board.toml"), board).expect("written");
-    let own = run(&["lab", "run", text(&path), "--json"]).ok().json();
+    fs::write(dir.path("board.toml"), board).expect("written");
+    let own = run(&["lab", "run", &path, "--json"]).ok().json();
     fs::write(&path, PI).expect("written");
-    let shipped = run(&["lab", "run", text(&path), "--json"]).ok().json();
+    let shipped = run(&["lab", "run", &path, "--json"]).ok().json();
     // 250 MHz by 84 is 2.976 MHz, 400 MHz by 134 is 2.985 MHz: nine clocks a byte, the last without its rest.
     for (outcome, hz) in [(&own, 250e6 / 84.0), (&shipped, 400e6 / 134.0)] {
         let clocks = number(&figure(outcome, "read", "clocks")["simulated"]["used"]);
         assert!((clocks - 26e6 / hz).abs() < 0.02, "{clocks} {hz}");
     }
     fs::write(&path, PI.replace("rpi3", "none.toml")).expect("written");
-    run(&["lab", "run", text(&path)])
+    run(&["lab", "run", &path])
         .fails(1, "mine.toml: line 1, column 9: cannot read the board's file");
 }
 
 #[test]
 fn what_is_published_is_compared_and_fitted_and_the_costs_are_taken() {
     let (dir, path) = file(&format!("{PI}published.rate = 50_000\n"));
-    let mine = text(&path);
+    let mine = &*path;
     let before = run(&["lab", "run", mine, "--json"]).ok().json();
     let rate = figure(&before, "read", "rate");
     assert_eq!(number(&rate["published"]), 50_000.0);
@@ -107,25 +89,25 @@ fn what_is_published_is_compared_and_fitted_and_the_costs_are_taken() {
     assert!((used / 50_000.0 - 1.0 - error).abs() < 1e-9 && error > 0.1, "{rate}");
     let told = run(&["lab", "list", "--figures", "--experiment", mine]).ok().text();
     assert!(told.contains("mine:read:rate"), "{told}");
-    let costs = dir.path().join("costs.toml");
-    let json = dir.path().join("costs.json");
+    let costs = dir.path("costs.toml");
+    let json = dir.path("costs.json");
     let fit = ["lab", "fit", "--experiment", mine];
-    let fitted = run(&[&fit[..], &["--json", "--out", text(&costs)]].concat()).ok().json();
+    let fitted = run(&[&fit[..], &["--json", "--out", &costs]].concat()).ok().json();
     assert!(number(&fitted["residuals"][0]["error"]).abs() < 0.05, "{}", fitted["residuals"]);
     fs::write(&json, fitted.to_string()).expect("written");
     let of_fit = number(&fitted["residuals"][0]["replayed"]);
     for file in [&costs, &json] {
-        let after = run(&["lab", "run", mine, "--json", "--costs", text(file)]).ok().json();
+        let after = run(&["lab", "run", mine, "--json", "--costs", file]).ok().json();
         let rate = &figure(&after, "read", "rate")["simulated"];
         assert!((number(&rate["used"]) / of_fit - 1.0).abs() < 1e-6, "{rate} {of_fit}");
         assert!(number(&rate["low"]) < number(&rate["used"]), "{rate}");
         let name = format!("{mine}:read:rate");
-        let told = run(&["lab", "explain", &name, "--json", "--costs", text(file)]).ok().json();
+        let told = run(&["lab", "explain", &name, "--json", "--costs", file]).ok().json();
         assert!((number(&told["replayed"]) / of_fit - 1.0).abs() < 1e-6, "{told}");
     }
     let sweep =
         ["lab", "sweep", "--experiment", mine, "--figure", "rate", "--length", "2..3:2", "--json"];
-    let own = run(&[&sweep[..], &["--costs", text(&costs)]].concat()).ok().json();
+    let own = run(&[&sweep[..], &["--costs", &costs]].concat()).ok().json();
     let row = own["rows"].as_array().expect("rows").last().expect("a row")[1][0].clone();
     assert!((number(&row) / of_fit - 1.0).abs() < 1e-6, "{own}");
     run(&["lab", "fit", "--experiment", mine, "--out", mine]).misused("would overwrite");
@@ -143,15 +125,15 @@ fn what_is_published_is_compared_and_fitted_and_the_costs_are_taken() {
         ("", "missing field"),
     ] {
         fs::write(&costs, content).expect("written");
-        run(&["lab", "run", mine, "--costs", text(&costs)]).fails(1, told);
+        run(&["lab", "run", mine, "--costs", &costs]).fails(1, told);
     }
 }
 
 #[test]
 fn a_message_is_taken_apart_and_swept_over_kernels() {
     let (dir, path) = file(PI);
-    let (name, svg) = (format!("{}:read", text(&path)), dir.path().join("a.svg"));
-    let told = run(&["lab", "explain", &name, "--svg", text(&svg)]).ok().text();
+    let (name, svg) = (format!("{path}:read"), dir.path("a.svg"));
+    let told = run(&["lab", "explain", &name, "--svg", &svg]).ok().text();
     assert!(
         told.starts_with("mine:read:call: simulated ") && told.contains("one occurrence"),
         "{told}"
@@ -159,18 +141,16 @@ fn a_message_is_taken_apart_and_swept_over_kernels() {
     assert!(fs::read_to_string(&svg).expect("it was made").starts_with("<svg"));
     let told = run(&["lab", "explain", &name, "--without", "statistics"]).ok().text();
     assert!(told.contains("without statistics: ") && told.contains("instead of"), "{told}");
-    run(&["lab", "explain", &name, "--svg", text(&path)]).misused("would overwrite");
+    run(&["lab", "explain", &name, "--svg", &path]).misused("would overwrite");
     run(&["lab", "explain", &format!("{name}:rat")]).misused("did you mean \"rate\"?");
-    run(&["lab", "explain", &format!("{}:raed", text(&path))]).misused("did you mean \"read\"?");
-    let sweep = ["lab", "sweep", "--experiment", text(&path), "--kernels", "4.9,6.12"];
+    run(&["lab", "explain", &format!("{path}:raed")]).misused("did you mean \"read\"?");
+    let sweep = ["lab", "sweep", "--experiment", &path, "--kernels", "4.9,6.12"];
     let told = run(&[&sweep[..], &["--clock", "1M..8M:4"]].concat()).ok().text();
-    for column in ["Linux 4.9", "Linux 6.12", "barewire"] {
-        assert!(told.contains(column), "{column}\n{told}");
-    }
+    told.has(&["Linux 4.9", "Linux 6.12", "barewire"]);
     run(&[&sweep[..], &["--irq-latency", "1us..2us"]].concat()).misused("parameter of a message");
     run(&[&sweep[..], &["--length", "1..2", "--path", "spidev-4.4"]].concat()).misused("--path");
     run(&["lab", "sweep", "--length", "1..2"]).misused("--path");
-    run(&["lab", "sweep", "--experiment", text(&path), "--length", "1..2", "--svg", text(&path)])
+    run(&["lab", "sweep", "--experiment", &path, "--length", "1..2", "--svg", &path])
         .misused("would overwrite");
 }
 
@@ -208,26 +188,23 @@ fn what_is_wrong_in_an_experiment_is_told_with_its_line() {
         ),
     ] {
         fs::write(&path, PI.replacen(from, to, 1)).expect("written");
-        run(&["lab", "run", text(&path)]).fails(1, told);
+        run(&["lab", "run", &path]).fails(1, told);
     }
     fs::write(&path, "name = 'x'\ntitle = 'x'\nboard = 'rpi3'\nworkload = 'spidev'\n")
         .expect("written");
-    run(&["lab", "run", text(&path)]).misused("give it by --experiment");
+    run(&["lab", "run", &path]).misused("give it by --experiment");
     run(&["lab", "run", "none.toml"]).fails(1, "none.toml");
     fs::write(&path, PI).expect("written");
-    run(&["lab", "run", text(&path), "--thread", "ellis"]).misused("--thread");
+    run(&["lab", "run", &path, "--thread", "ellis"]).misused("--thread");
 }
 
 #[test]
 fn figures_not_seen_before_stand_apart_and_the_page_has_the_users_experiments() {
-    if !super::command::runs_whole() {
-        println!(
-            "SKIPPED: the whole lab takes minutes in a debug build: cargo xtask ci --step whole"
-        );
+    if is_too_slow() {
         return;
     }
     let (dir, path) = file(PI);
-    let whole = run(&["lab", "run", "--json", "--experiment", text(&path)]).ok().json();
+    let whole = run(&["lab", "run", "--json", "--experiment", &path]).ok().json();
     assert_eq!(whole["figures"].as_array().map(Vec::len), Some(95));
     assert_eq!(whole["own"][0]["messages"][0]["name"], "read");
     let held_out = whole["held_out"].as_array().expect("a list");
@@ -242,8 +219,8 @@ fn figures_not_seen_before_stand_apart_and_the_page_has_the_users_experiments() 
     for one in held_out {
         assert!(told.contains(one["id"].as_str().expect("an id")), "{one}\n{told}");
     }
-    let page = dir.path().join("lab.html");
-    run(&["lab", "report", "--experiment", text(&path), "--out", text(&page)]).ok();
+    let page = dir.path("lab.html");
+    run(&["lab", "report", "--experiment", &path, "--out", &page]).ok();
     let page = fs::read_to_string(&page).expect("it was made");
     for part in
         ["id=\"own-mine\"", "id=\"held-out\"", "pi3-spidev-3B-3M", "a call: timeline and steps"]

@@ -8,19 +8,15 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::command::{barewire, interrupted, run, works_for};
+use super::command::{Dir, barewire, interrupted, run, works_for};
 use super::lab::{browser, chart, opened};
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// Measures, and reads the JSON file.
 #[track_caller]
-fn measured(bus: &str, options: &[&str], out: &Path) -> Value {
-    let all = [&["measure", "--board", bus, "--quick", "--out", text(out)], options].concat();
+fn measured(bus: &str, options: &[&str], out: &str) -> Value {
+    let all = [&["measure", "--board", bus, "--quick", "--out", out], options].concat();
     run(&all).ok();
-    let text = fs::read_to_string(out.join("measured.json")).expect("the file");
+    let text = fs::read_to_string(format!("{out}/measured.json")).expect("the file");
     serde_json::from_str(&text).expect("JSON")
 }
 
@@ -34,8 +30,8 @@ fn costs(measured: &Value) -> BTreeMap<String, f64> {
 
 #[test]
 fn the_costs_that_come_out_are_those_that_went_in() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let (out, file) = (dir.path().join("out"), dir.path().join("in.json"));
+    let dir = Dir::new();
+    let (out, file) = (dir.path("out"), dir.path("in.json"));
     for board in
         ["imx8mp", "rpi3", "rpi5", "beaglebone", "zynq", "highbank", "sama5d36", "unleashed"]
     {
@@ -52,7 +48,7 @@ fn the_costs_that_come_out_are_those_that_went_in() {
         let row = |(name, value): (&&str, &f64)| json!({"name": name, "value": value, "low": value, "high": value});
         let rows: Vec<Value> = given.iter().map(row).collect();
         fs::write(&file, json!({"profile": board, "costs": rows}).to_string()).expect("written");
-        let bus = format!("sim:{board},costs={}", text(&file));
+        let bus = format!("sim:{board},costs={file}");
         let all = measured(&bus, &[], &out);
         let found = costs(&all);
         for (name, &value) in &given {
@@ -73,8 +69,8 @@ fn the_costs_that_come_out_are_those_that_went_in() {
 
 #[test]
 fn the_result_says_what_it_is_and_both_takers_take_it() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let out = dir.path().join("out");
+    let dir = Dir::new();
+    let out = dir.path("out");
     let all = measured("sim:imx8mp,jitter-ns=100,seed=7", &["--flash"], &out);
     assert_eq!(all["format"], "barewire-measured-1");
     assert_eq!(all["origin"], "simulated");
@@ -98,42 +94,39 @@ fn the_result_says_what_it_is_and_both_takers_take_it() {
         "{cost}"
     );
 
-    let file = out.join("measured.json");
-    let bus = format!("sim:imx8mp,costs={}", text(&file));
+    let file = format!("{out}/measured.json");
+    let bus = format!("sim:imx8mp,costs={file}");
     let [with, without] = [&*bus, "sim:imx8mp"]
         .map(|bus| run(&["xfer", "--bus", bus, "--json", "9f000000"]).ok().last_json());
     assert!(with["virtual_ns"].as_u64() > without["virtual_ns"].as_u64(), "{with} {without}");
     assert!(with["profile"].as_str().is_some_and(|name| name.contains("measured.json")), "{with}");
     run(&["xfer", "--bus", &bus.replace("imx8mp", "rpi3"), "9f"]).fails(2, "those of imx8mp");
 
-    let mine = dir.path().join("mine.toml");
-    run(&["lab", "new", text(&mine), "--board", "imx8mp", "--kernel", "6.1"]).ok();
-    let gain =
-        |more: &[&str]| run(&[&["lab", "gain", text(&mine), "--json"], more].concat()).ok().json();
+    let mine = dir.path("mine.toml");
+    run(&["lab", "new", &mine, "--board", "imx8mp", "--kernel", "6.1"]).ok();
+    let gain = |more: &[&str]| run(&[&["lab", "gain", &mine, "--json"], more].concat()).ok().json();
     let today = |gain: &Value| gain["messages"][0]["today_us"]["used"].as_f64().expect("a time");
-    assert!(today(&gain(&["--costs", text(&file)])) > 1.2 * today(&gain(&[])));
-    run(&["lab", "run", text(&mine), "--costs", text(&file)]).ok();
-    let other = dir.path().join("other.toml");
-    run(&["lab", "new", text(&other), "--board", "rpi3", "--kernel", "6.1"]).ok();
-    run(&["lab", "gain", text(&other), "--costs", text(&file)]).fails(2, "those of imx8mp");
+    assert!(today(&gain(&["--costs", &file])) > 1.2 * today(&gain(&[])));
+    run(&["lab", "run", &mine, "--costs", &file]).ok();
+    let other = dir.path("other.toml");
+    run(&["lab", "new", &other, "--board", "rpi3", "--kernel", "6.1"]).ok();
+    run(&["lab", "gain", &other, "--costs", &file]).fails(2, "those of imx8mp");
 }
 
 #[test]
 fn what_is_wrong_is_told_before_anything_is_measured() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let out = dir.path().join("out");
-    let measure = |more: &[&str]| run(&[&["measure", "--out", text(&out)], more].concat());
+    let dir = Dir::new();
+    let out = dir.path("out");
+    let measure = |more: &[&str]| run(&[&["measure", "--out", &out], more].concat());
     measure(&["--board", "sim:imx8"]).fails(2, "did you mean \"imx8mp\"");
     measure(&["--board", "qemu:sabrelite"]).fails(2, "no time of its own");
     measure(&["--board", "null:"]).fails(2, "no time of its own");
     measure(&["--board", "spidev:/dev/spidev77.0", "--like", "rpi3"]).fails(1, "/dev/spidev77.0");
     measure(&["--board", "spidev:/dev/spidev77.0"]).fails(2, "--like BOARD");
     measure(&["--board", "sim:imx8mp", "--flash", "--loopback"]).misused("cannot be used with");
-    assert!(!out.exists(), "nothing was measured");
-    let file = dir.path().join("file");
-    fs::write(&file, "").expect("written");
-    run(&["measure", "--board", "sim:rpi3", "--out", text(&file)])
-        .fails(1, "cannot make the directory");
+    assert!(!Path::new(&out).exists(), "nothing was measured");
+    let file = dir.file("file", "");
+    run(&["measure", "--board", "sim:rpi3", "--out", &file]).fails(1, "cannot make the directory");
     run(&["measure", "--board", "sim:rpi3", "--out", "/proc"]).fails(1, "/proc/measured.json");
     // A host without SPI: what is missing, and what to do.
     if run(&["list"]).ok().text().contains("spidev:/dev/") {
@@ -144,26 +137,23 @@ fn what_is_wrong_is_told_before_anything_is_measured() {
 
 #[test]
 fn a_part_that_fails_is_missing_and_the_others_are_there() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let options = ["--flash", "--quick", "--out", text(dir.path())];
+    let dir = Dir::new();
+    let options = ["--flash", "--quick", "--out", &dir.whole()];
     let ran = run(&[&["measure", "--board", "sim:imx8mp,fault=no-chip"], &options[..]].concat());
     let told = ran.fails(1, "no chip answers 9F");
     assert!(told.text().contains("missing: messages: "), "{told:?}");
-    let text = fs::read_to_string(dir.path().join("measured.json")).expect("the file");
+    let text = fs::read_to_string(dir.path("measured.json")).expect("the file");
     let all: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(costs(&all).len(), 11);
 }
 
 #[test]
 fn the_page_opens_in_a_browser_with_predicted_beside_measured() {
-    let Some(browser) = browser() else {
-        println!("SKIPPED: no browser is installed (Debian: apt-get install chromium)");
-        return;
-    };
-    let dir = tempfile::tempdir().expect("a directory");
-    let out = dir.path().join("out");
+    let Some(browser) = browser() else { return };
+    let dir = Dir::new();
+    let out = dir.path("out");
     measured("sim:rpi3", &["--flash"], &out);
-    let (dom, console) = opened(browser, &out.join("measured.html"), &dir.path().join("profile"));
+    let (dom, console) = opened(browser, &format!("{out}/measured.html"), &dir.path("profile"));
     assert!(console.is_empty(), "{console:?}");
     for group in ["registers", "threads", "messages"] {
         let chart = chart(&dom, &format!("measured-idle-{group}"));
@@ -176,33 +166,33 @@ fn the_page_opens_in_a_browser_with_predicted_beside_measured() {
 }
 
 /// One that works for a long time.
-fn slow(out: &Path) -> std::process::Command {
-    barewire(&["measure", "--board", "sim:imx8mp", "--speed-hz", "100k", "--out", text(out)])
+fn slow(out: &str) -> std::process::Command {
+    barewire(&["measure", "--board", "sim:imx8mp", "--speed-hz", "100k", "--out", out])
 }
 
 #[test]
 fn stopped_in_the_middle_it_writes_what_it_has_and_says_what_is_missing() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let ran = interrupted(slow(dir.path()), 400).fails(130, "stopped as asked");
+    let dir = Dir::new();
+    let ran = interrupted(slow(&dir.whole()), 400).fails(130, "stopped as asked");
     assert!(ran.stderr.contains("lacks selftest"), "{ran:?}");
-    let text = fs::read_to_string(dir.path().join("measured.json")).expect("the file");
+    let text = fs::read_to_string(dir.path("measured.json")).expect("the file");
     let all: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&all["complete"], &all["selftest"]), (&json!(false), &Value::Null));
     assert!(!costs(&all).is_empty());
-    let page = fs::read_to_string(dir.path().join("measured.html")).expect("the page");
+    let page = fs::read_to_string(dir.path("measured.html")).expect("the page");
     assert!(page.contains("Stopped in the middle"));
 }
 
 #[test]
 fn killed_in_the_middle_it_leaves_no_half_of_a_result() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = Dir::new();
     let mut child =
-        slow(dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+        slow(&dir.whole()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
     works_for(&child.id().to_string(), 300);
     assert!(child.try_wait().expect("a state").is_none(), "it was still at work");
     child.kill().expect("killed");
     child.wait().expect("ended");
     for name in ["measured.json", "measured.html"] {
-        assert!(!dir.path().join(name).exists(), "{name}");
+        assert!(!Path::new(&dir.path(name)).exists(), "{name}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::command::{Ran, run};
+use super::command::{Ran, array, has_fields, run};
 
 const CHIP: [&str; 2] = ["--chip", "mcp2518fd"];
 
@@ -21,10 +21,6 @@ fn write(assignments: &[&str]) -> Value {
     regs("write", &[&["--json"], assignments].concat()).ok().json()
 }
 
-fn array<'v>(value: &'v Value, name: &str) -> &'v Vec<Value> {
-    value[name].as_array().unwrap_or_else(|| panic!("no {name} in {value}"))
-}
-
 #[test]
 fn registers_are_read_by_name_address_and_field() {
     let line = read(&["c1con", "0xe00", "C1CON.REQOP", "C1FIFOCON31"]);
@@ -38,11 +34,8 @@ fn registers_are_read_by_name_address_and_field() {
         ("C1CON", 0, "04980760"),
         ("C1FIFOCON31", 0x1c4, "00600400"),
     ]) {
-        assert_eq!(
-            [&register["name"], &register["address"], &register["value"]],
-            [&json!(name), &json!(address), &json!(value)]
-        );
-        assert_eq!(register["reset"], json!(value));
+        let expected = json!({"name": name, "address": address, "value": value, "reset": value});
+        has_fields(register, &expected);
     }
     let ready = &array(&registers[1], "fields")[1];
     let expected = json!({"name": "OSCRDY", "lsb": 10, "width": 1, "value": 1, "access": "ro", "volatile": false});
@@ -66,13 +59,9 @@ fn fields_and_registers_are_written_and_read_back() {
         write(&["C1CON.DNCNT=0x12", "c1nbtcfg=0x3e0f0e", "C1CON.DNCNT=18", "C1MASK7.MSID=5"]);
     assert_eq!(line["verified"], json!(true));
     let writes = array(&line, "writes");
-    let [field, whole, again, element] = &writes[..] else { panic!("{line}") };
-    assert_eq!(
-        [&field["to"], &field["name"], &field["before"], &field["written"], &field["read"]],
-        ["C1CON.DNCNT", "C1CON", "04980760", "04980772", "04980772"]
-            .map(|text| json!(text))
-            .each_ref()
-    );
+    let [field, whole, again, element] = writes else { panic!("{line}") };
+    has_fields(field, &json!({"to": "C1CON.DNCNT", "name": "C1CON", "before": "04980760"}));
+    has_fields(field, &json!({"written": "04980772", "read": "04980772"}));
     assert_eq!(whole["before"], Value::Null, "written without being read");
     assert_eq!([&whole["written"], &whole["read"]], [&json!("003e0f0e"); 2]);
     assert_eq!([&again["written"], &again["before"]], [&Value::Null, &json!("04980772")]);
@@ -127,10 +116,7 @@ fn a_dump_is_all_registers_in_few_exchanges() {
     assert_eq!(line["statistics"]["bytes"], json!(193 * 4 + 8 * 2));
     let named =
         |name: &str| registers.iter().find(|it| it["name"] == name).expect(name)["value"].clone();
-    assert_eq!(
-        [named("C1VEC"), named("C1FIFOCON9")],
-        ["40400040", "00600400"].map(|text| json!(text))
-    );
+    assert_eq!([named("C1VEC"), named("C1FIFOCON9")], ["40400040", "00600400"]);
     assert_eq!(regs("dump", &["--chip", "mcp2517fd", "--cs", "2"]).code, Some(2), "one chip");
     let elder = ["regs", "dump", "--bus", "sim:imx8mp", "--chip", "mcp2517fd", "--cs", "2"];
     let elder = run(&[&elder[..], &["--json"]].concat()).ok().json();
@@ -142,10 +128,8 @@ fn a_dump_is_all_registers_in_few_exchanges() {
 #[test]
 fn a_dump_for_people_leaves_out_what_is_unused() {
     let text = regs("dump", &["--quiet"]).ok().text();
-    assert!(
-        text.starts_with("MCP2518FD on sim:imx8mp, simulated, chip select 2, at 16 MHz\n"),
-        "{text}"
-    );
+    let head = "MCP2518FD on sim:imx8mp, simulated, chip select 2, at 16 MHz\n";
+    assert!(text.starts_with(head), "{text}");
     assert!(text.contains("\n  0xe00  OSC         00000460  OSCRDY CLKODIV=3\n"), "{text}");
     assert!(!text.contains("C1FIFO") && !text.contains("C1FLT"), "{text}");
     assert!(text.contains("165 registers of unused FIFOs or filters left out"), "{text}");
@@ -180,11 +164,7 @@ fn wrong_names_values_and_accesses_are_refused_before_the_bus_is_opened() {
     ] {
         regs("read", &["--bus", "spidev:/dev/spidev99.9", register]).fails(2, part);
     }
-    let near = run(&["regs", "read", "--chip", "mcp2518", "OSC"]);
-    assert!(
-        near.code == Some(2) && near.stderr.contains("did you mean \"mcp2518fd\"?"),
-        "{near:?}"
-    );
+    run(&["regs", "read", "--chip", "mcp2518", "OSC"]).misused("did you mean \"mcp2518fd\"?");
     assert_eq!(regs("dump", &["--raw", "--json"]).code, Some(2));
     assert_eq!(regs("read", &[]).code, Some(2));
 }

@@ -1,9 +1,8 @@
 //! `barewire run --as`: which board programs are told, whatever is mapped.
 
-use std::fs;
 use std::process::Command;
 
-use super::command::{Ran, run, text};
+use super::command::{Dir, Ran, run, text};
 use super::qemu::qemu;
 use super::run::{client, served};
 
@@ -74,10 +73,9 @@ fn the_board_that_was_asked_for_outweighs_the_mapped_ones() {
     ) + "chip \"pinctrl-bcm2711\" with 58 lines\nline 2 told \"GPIO2\" taken\nline 24 told \"GPIO24\" taken\n\
          line 27 told \"GPIO27\" taken\nline 32 told \"\" EBUSY\nline 53 told \"\" EBUSY\nline 57 told \"\" EBUSY\n\
          line 58 untold \"\" EINVAL\n";
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let own = dir.path().join("mine.toml");
-    fs::write(&own, "like = \"rpi5\"\n[[cs]]\nprogram = 5\n").expect("written");
-    let own = format!("sim:{}", own.display());
+    let dir = Dir::new();
+    let own = dir.file("mine.toml", "like = \"rpi5\"\n[[cs]]\nprogram = 5\n");
+    let own = format!("sim:{own}");
     for mapped in ["sim:rpi3", "sim:rpi5,no-cs", "sim:imx8mp", &own] {
         let (spi, gpio) = ("/dev/spidev7.1=sim:beaglebone", format!("/dev/gpiochip7={mapped}"));
         let options = ["--map", spi, "--map-gpio", &gpio, "--as", "pi4", "--verbose"];

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::command::{Ran, text};
+use super::command::{Ran, text, vcd_code};
 use super::run::served;
 
 const NODE: &str = "/dev/spidev7.0";
@@ -21,8 +21,7 @@ fn write(blocks: u32) -> String {
 
 /// How often SCK rises in a recording.
 fn clocks(vcd: &str) -> usize {
-    let line = vcd.lines().find(|line| line.ends_with(" sck $end")).expect("SCK is recorded");
-    let code = line.split(' ').nth(3).expect("its code");
+    let code = vcd_code(vcd, "sck");
     vcd.lines().filter(|line| line.strip_prefix('1') == Some(code)).count()
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::command::text;
+use super::command::{text, vcd_code};
 use super::run::{client, served};
 
 /// `SPI_NO_CS`, and no flag.
@@ -13,13 +13,7 @@ const OWN: &str = "0";
 /// The levels of a signal in a recording, each for the rises of SCK under it: `(level, clocks)`.
 fn clocks_at_levels(vcd: &Path, signal: &str) -> Vec<(bool, usize)> {
     let vcd = fs::read_to_string(vcd).expect("recorded");
-    let code = |name: &str| {
-        let line = vcd.lines().find(|line| line.ends_with(&format!(" {name} $end")));
-        line.and_then(|line| line.split(' ').nth(3))
-            .unwrap_or_else(|| panic!("no {name}"))
-            .to_owned()
-    };
-    let (signal, sck) = (code(signal), code("sck"));
+    let (signal, sck) = (vcd_code(&vcd, signal), vcd_code(&vcd, "sck"));
     let (mut levels, mut high) = (Vec::<(bool, usize)>::new(), false);
     for line in vcd.lines() {
         let Some((value @ ("0" | "1"), name)) = line.split_at_checked(1) else { continue };

@@ -6,51 +6,29 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::command::{Ran, barewire, interrupted, run, text};
-use super::lab::{browser, opened};
+use super::command::{Dir, Has, Ran, array, barewire, example, interrupted, run};
+use super::lab::{browser, number, opened};
 
 /// A directory, and in it the recording of a command.
-fn recorded(arguments: &[&str]) -> (tempfile::TempDir, String, Ran) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let vcd = text(&dir.path().join("wire.vcd"));
+fn recorded(arguments: &[&str]) -> (Dir, String, Ran) {
+    let dir = Dir::new();
+    let vcd = dir.path("wire.vcd");
     let ran = run(&[arguments, &["--vcd", &vcd]].concat()).ok();
     (dir, vcd, ran)
 }
 
-/// The lines of JSON: messages, and the report.
-fn lines(ran: &Ran) -> (Vec<Value>, Value) {
-    let text = ran.text();
-    let mut lines: Vec<Value> =
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let report = lines.pop().expect("a report");
-    (lines, report)
-}
-
 #[test]
 fn a_recorded_message_has_the_times_that_were_asked_for() {
-    let settings = [
-        "--speed-hz",
-        "10M",
-        "--cs-setup-ns",
-        "5000",
-        "--cs-hold-ns",
-        "3000",
-        "--cs-inactive-ns",
-        "9000",
-    ];
-    let xfer =
-        ["xfer", "--bus", "sim:imx8mp", "--json", "--mode", "3", "--cs-change", "9f000000", "0500"];
-    let (_dir, vcd, ran) = recorded(&[&xfer[..], &settings].concat());
+    let xfer = "xfer --bus sim:imx8mp --json --mode 3 --cs-change 9f000000 0500 --speed-hz 10M \
+                --cs-setup-ns 5000 --cs-hold-ns 3000 --cs-inactive-ns 9000";
+    let (_dir, vcd, ran) = recorded(&xfer.split_whitespace().collect::<Vec<_>>());
     let truth = ran.json();
     let (messages, report) =
-        lines(&run(&["scope", &vcd, "--messages", "--json", "--sck", "10M"]).ok());
-    for (message, transfer) in
-        messages.iter().zip(truth["transfers"].as_array().expect("transfers"))
-    {
+        run(&["scope", &vcd, "--messages", "--json", "--sck", "10M"]).ok().json_lines();
+    for (message, transfer) in messages.iter().zip(array(&truth, "transfers")) {
         assert_eq!([&message["mosi"], &message["miso"]], [&transfer["tx"], &transfer["rx"]]);
     }
     assert_eq!((messages.len(), &report["wires"]["mode"]), (2, &json!(3)));
-    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
     let (sck, asked) = (number(&messages[0]["sck_hz"]), number(&truth["effective_speed_hz"]));
     assert!((sck / asked - 1.0).abs() < 0.005, "{sck} {asked}");
     // Delays are never shorter than the hardware makes them, and software adds to them.
@@ -68,31 +46,26 @@ fn a_recorded_message_has_the_times_that_were_asked_for() {
 fn chips_commands_have_names() {
     let (_dir, vcd, _) = recorded(&["flash", "id", "--bus", "sim:imx8mp", "-q"]);
     let (messages, report) =
-        lines(&run(&["scope", &vcd, "--chip", "cs0=nor", "--messages", "--json"]).ok());
+        run(&["scope", &vcd, "--chip", "cs0=nor", "--messages", "--json"]).ok().json_lines();
     let id = messages.iter().find(|message| message["kind"] == "RDID, 3 bytes").expect("is read");
     assert_eq!(id["detail"], "ef4019");
-    let kinds = report["kinds"].as_array().expect("kinds");
+    let kinds = array(&report, "kinds");
     assert!(kinds.iter().any(|kind| kind["kind"] == "RDSFDP, 8 bytes"), "{report}");
     let table = run(&["scope", &vcd, "--chip", "nor"]).ok().text();
     assert!(table.contains("\ncs0  RDID, 3 bytes: 1 message, 4 words, "), "{table}");
     let csv = run(&["scope", &vcd, "--chip", "nor", "--messages", "--csv"]).ok().text();
-    assert!(
-        csv.starts_with("message,select,start_ns,")
-            && csv.contains(",\"RDID, 3 bytes\",ef4019,9f000000,ffef4019\n"),
-        "{csv}"
-    );
+    assert!(csv.starts_with("message,select,start_ns,"), "{csv}");
+    csv.has(&[",\"RDID, 3 bytes\",ef4019,9f000000,ffef4019\n"]);
     assert_eq!(csv.lines().count(), 1 + messages.len());
     let csv = run(&["scope", &vcd, "--csv"]).ok().text();
-    assert!(
-        csv.starts_with("select,kind,messages,cut,words,bus_use,figure,count,p50,p99,max\ncs0,"),
-        "{csv}"
-    );
+    let head = "select,kind,messages,cut,words,bus_use,figure,count,p50,p99,max\ncs0,";
+    assert!(csv.starts_with(head), "{csv}");
 }
 
 /// The capture of the page and of the repository's examples is what the simulator records.
 #[test]
 fn the_example_is_a_recording() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/adc.vcd");
+    let example = example("adc.vcd");
     let (_dir, vcd, _) =
         recorded(&["adc", "read", "--bus", "sim:rpi3", "--channel", "0,1,2", "-q"]);
     let recording = fs::read_to_string(&vcd).expect("it was made");
@@ -101,11 +74,11 @@ fn the_example_is_a_recording() {
     }
     assert_eq!(fs::read_to_string(&example).expect("an example"), recording);
     let (messages, _) =
-        lines(&run(&["scope", &vcd, "--chip", "mcp3008", "--messages", "--json"]).ok());
+        run(&["scope", &vcd, "--chip", "mcp3008", "--messages", "--json"]).ok().json_lines();
     let codes: Vec<_> = messages.iter().map(|message| &message["detail"]).collect();
     let read =
         run(&["adc", "read", "--bus", "sim:rpi3", "--channel", "0,1,2", "--json"]).ok().json();
-    let expected = read["readings"].as_array().expect("readings").iter();
+    let expected = array(&read, "readings").iter();
     let expected: Vec<_> =
         expected.map(|reading| Value::from(reading["code"].to_string())).collect();
     assert_eq!(codes, expected.iter().collect::<Vec<_>>());
@@ -113,8 +86,8 @@ fn the_example_is_a_recording() {
 
 #[test]
 fn what_is_no_capture_is_refused_by_name() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = text(&dir.path().join("notes.txt"));
+    let dir = Dir::new();
+    let path = dir.path("notes.txt");
     run(&["scope", &path]).fails(1, "notes.txt: No such file");
     for (content, said) in [
         ("", "notes.txt: it is empty"),
@@ -124,8 +97,7 @@ fn what_is_no_capture_is_refused_by_name() {
         fs::write(&path, content).expect("written");
         run(&["scope", &path]).fails(1, said);
     }
-    run(&["scope", &text(dir.path())])
-        .fails(1, "a directory without files of Saleae's binary export");
+    run(&["scope", &dir.whole()]).fails(1, "a directory without files of Saleae's binary export");
     run(&["scope", &path, "--glitch", "20"]).misused("a time has a unit");
     run(&["scope", &path, "--chip", "nand"]).misused("nand");
     run(&["scope", &path, "--json", "--csv"]).misused("cannot be used with");
@@ -152,17 +124,13 @@ fn bytes(messages: u64, slow: u64) -> String {
 #[test]
 fn ctrl_c_prints_what_was_read() {
     let vcd = bytes(150_000, u64::MAX);
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = text(&dir.path().join("long.vcd"));
-    fs::write(&path, vcd).expect("written");
+    let dir = Dir::new();
+    let path = dir.file("long.vcd", vcd);
     let ran = interrupted(barewire(&["scope", &path]), 300);
     let ran = ran.fails(130, "stopped as asked, after ");
     assert!(ran.stderr.contains(" bytes"), "{ran:?}");
     let whole = run(&["scope", &path, "--json"]).ok().json();
-    assert_eq!(
-        (&whole["messages"], &whole["kinds"][0]["words"]),
-        (&json!(150_000), &json!(150_000))
-    );
+    assert_eq!([&whole["messages"], &whole["kinds"][0]["words"]], [150_000; 2]);
 }
 
 #[test]
@@ -174,10 +142,7 @@ fn a_message_is_drawn_by_its_number() {
         command.current_dir(&root).env("LC_ALL", locale).output().expect("it starts").into()
     };
     let drawn = draw("2", "C.UTF-8").ok().text();
-    assert!(
-        drawn.contains("single-ended 2 528") && drawn.contains("          a0          "),
-        "{drawn}"
-    );
+    drawn.has(&["single-ended 2 528", "          a0          "]);
     let plain = draw("2", "C").ok().text();
     assert!(plain.is_ascii() && plain.contains("          a0          "), "{plain}");
     draw("3", "C").fails(1, "adc.vcd has 3 messages: --draw takes 0 to 2");
@@ -187,9 +152,7 @@ fn a_message_is_drawn_by_its_number() {
 /// Conversions at two clocks: what is slower is found with its size, and nothing in equal captures.
 #[test]
 fn a_slower_clock_is_found_with_its_size() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let [three, fast, slow] =
-        ["adc.vcd", "adc-3.6MHz.vcd", "adc-2MHz.vcd"].map(|name| text(&examples.join(name)));
+    let [three, fast, slow] = ["adc.vcd", "adc-3.6MHz.vcd", "adc-2MHz.vcd"].map(example);
     for (speed, example) in [("3.6M", &fast), ("2M", &slow)] {
         let stream =
             ["adc", "stream", "--bus", "sim:rpi3", "--samples", "16", "-q", "--speed-hz", speed];
@@ -204,7 +167,7 @@ fn a_slower_clock_is_found_with_its_size() {
     let report = run(&[&diff[..], &["--json"]].concat()).ok().json();
     let kind = &report["kinds"][0];
     assert_eq!((&kind["kind"], &kind["messages"]), (&json!("single-ended 0"), &json!([17, 17])));
-    let figures = kind["figures"].as_array().expect("figures");
+    let figures = array(kind, "figures");
     let found = |name: &str| {
         figures.iter().find(|figure| figure["figure"] == name).unwrap_or_else(|| panic!("{name}"))
     };
@@ -212,33 +175,21 @@ fn a_slower_clock_is_found_with_its_size() {
     // The simulator divides 400 MHz by 112 and by 200.
     assert_eq!([&clock["a"], &clock["b"]], [&json!(3_571_429.0), &json!(2e6)]);
     let (low, high) = (clock["low"].as_f64(), clock["high"].as_f64());
-    assert!(
-        clock["found"] == "changed" && low < Some(-1_571_429.0) && high > Some(-1_571_429.0),
-        "{clock}"
-    );
+    assert_eq!(clock["found"], "changed");
+    assert!(low < Some(-1_571_429.0) && high > Some(-1_571_429.0), "{clock}");
     // By hand, from `--messages`: of 16 pauses ten are 592 ns before, and ten are 601 ns after.
     assert_eq!(found("cs_inactive_ns")["difference"], 9.0);
     assert_eq!((&report["changed"], &report["intervals"]), (&json!(6), &json!(6)));
     let table = run(&diff).ok().text();
-    assert!(
-        table.contains("-1.571 MHz, -44.0 % (") && table.ends_with("6 of 6 figures differ\n"),
-        "{table}"
-    );
+    table.has(&["-1.571 MHz, -44.0 % (", "6 of 6 figures differ\n"]);
     run(&[&diff[..], &["--exit-code"]].concat()).fails(1, "6 of 6 figures differ");
     let same = run(&["diff", &fast, &fast, "--exit-code"]).ok().text();
     assert!(same.ends_with("no difference seen in 6 figures\n"), "{same}");
     let few = run(&["diff", &three, &fast, "--chip", "mcp3008"]).ok().text();
-    assert!(
-        few.contains("single-ended 0: 1 and 17 messages, too few to tell, of 8 needed"),
-        "{few}"
-    );
-    assert!(
-        few.ends_with(
-            "only in A\n  cs0  single-ended 1: 1 message\n  cs0  single-ended 2: 1 message\n\n\
-                           no figure has values enough to compare; 2 kinds are only in A\n"
-        ),
-        "{few}"
-    );
+    few.has(&["single-ended 0: 1 and 17 messages, too few to tell, of 8 needed"]);
+    let end = "only in A\n  cs0  single-ended 1: 1 message\n  cs0  single-ended 2: 1 message\n\n\
+               no figure has values enough to compare; 2 kinds are only in A\n";
+    assert!(few.ends_with(end), "{few}");
     run(&["diff", &fast, "--exit-code"]).misused("<B>");
     run(&["diff", &fast, "nowhere.vcd"]).fails(1, "nowhere.vcd: No such file");
 }
@@ -246,9 +197,9 @@ fn a_slower_clock_is_found_with_its_size() {
 #[test]
 fn a_message_is_an_svg() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = Dir::new();
     let example = "examples/adc.vcd";
-    let (svg, html) = (text(&dir.path().join("one.svg")), text(&dir.path().join("one.html")));
+    let (svg, html) = (dir.path("one.svg"), dir.path("one.html"));
     let draw = ["scope", example, "--chip", "mcp3008", "--draw", "1", "-o"];
     let mut command = barewire(&[&draw[..], &[&svg]].concat());
     let ran = Ran::from(command.current_dir(&root).output().expect("it starts")).ok();
@@ -261,16 +212,15 @@ fn a_message_is_an_svg() {
     }
     assert_eq!(fs::read_to_string(&pages).expect("it is there"), drawn);
     assert_eq!(drawn.matches("<polyline").count(), 4, "{drawn}");
-    for part in [
+    let parts = [
         "message 1: cs0 single-ended 1 518",
         ">90<",
         ">06<",
         ">clocked 7.14 us<",
         ">lead 205 ns<",
         ">2 us<",
-    ] {
-        assert!(drawn.contains(part), "{part}: {drawn}");
-    }
+    ];
+    drawn.has(&parts);
     // Of three bytes: 48 edges of SCK, each drawn as two points.
     let sck = drawn.split("<polyline").nth(2).expect("SCK");
     let points =
@@ -285,25 +235,19 @@ fn a_message_is_an_svg() {
 #[test]
 fn the_page_opens_in_a_browser_and_zooms() {
     const SLOW: u64 = 3_333;
-    let dir = tempfile::tempdir().expect("a directory");
-    let (vcd, page) = (text(&dir.path().join("many.vcd")), dir.path().join("scope.html"));
+    let dir = Dir::new();
+    let (vcd, page) = (dir.path("many.vcd"), dir.path("scope.html"));
     fs::write(&vcd, bytes(6_000, SLOW)).expect("written");
-    let table = run(&["scope", &vcd, "-o", &text(&page)]).ok().text();
+    let table = run(&["scope", &vcd, "-o", &page]).ok().text();
     assert!(table.contains("6,000 messages"), "{table}");
     let html = fs::read_to_string(&page).expect("it was written");
     for part in ["src=", "url(", "@import", "<link rel=\"stylesheet", "http://127", "https:"] {
         assert!(!html.contains(part), "{part}: the page needs something else");
     }
-    assert!(
-        html.contains("prefers-color-scheme:dark")
-            && html.contains(table.lines().last().expect("a line"))
-    );
-    assert!(html.contains("a point is the slowest of 2 messages"));
-    assert!(html.contains("the first 8, the 24 that lasted longest"));
-    let Some(browser) = browser() else {
-        println!("SKIPPED: no browser is installed (Debian: apt-get install chromium)");
-        return;
-    };
+    let last = table.lines().last().expect("a line");
+    html.has(&["prefers-color-scheme:dark", last, "a point is the slowest of 2 messages"]);
+    html.has(&["the first 8, the 24 that lasted longest"]);
+    let Some(browser) = browser() else { return };
     // What a user does: the wheel over the middle, three times, then a click on the slow message's point.
     let user = format!(
         "<script>const box = document.getElementById('wave'), seen = document.body.dataset;\
@@ -316,9 +260,8 @@ fn the_page_opens_in_a_browser_and_zooms() {
          points.find(point => point.textContent.startsWith('message {SLOW}:')).dispatchEvent(new Event('click', {{bubbles: true}}));\
          seen.nth = box.dataset.nth;</script></body>"
     );
-    let used = dir.path().join("used.html");
-    fs::write(&used, html.replace("</body>", &user)).expect("written");
-    let (dom, console) = opened(browser, &used, &dir.path().join("profile"));
+    let used = dir.file("used.html", html.replace("</body>", &user));
+    let (dom, console) = opened(browser, &used, &dir.path("profile"));
     assert!(console.is_empty(), "{console:?}");
     let body = dom.split("<body").nth(1).and_then(|rest| rest.split('>').next()).expect("a body");
     let seen = |name: &str| {

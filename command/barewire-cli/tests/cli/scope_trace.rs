@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::command::{run, text};
-use super::lab::TRACE;
+use super::command::{Dir, Has, array, example, has_fields, kernels_trace, run};
+use super::lab::{TRACE, number};
 
 /// The example's three messages, as perf script has them 100 s later: in nanoseconds its first clock, its last, and the bytes.
 const SENT: [(u64, u64, &str); 3] =
@@ -36,28 +35,21 @@ fn queued(sent: &[(u64, u64, &str)], queue_ns: impl Fn(u64) -> u64) -> String {
 
 #[test]
 fn a_trace_is_told_from_a_capture_and_has_the_times_of_its_events() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = text(&dir.path().join("trace.txt"));
-    fs::write(&path, TRACE).expect("written");
+    let dir = Dir::new();
+    let path = dir.file("trace.txt", TRACE);
     let table = run(&["scope", &path]).ok().text();
-    for part in [
+    table.has(&[
         "a kernel's trace, 60.0 us, times in 1.00 us\n",
         "  note: line 8: it is no line of a tracer\n",
         "\nspi0.0  1 byte: 2 messages, 10.0 % of the time\n",
         "  submit to start              4.00 us     8.00 us     8.00 us\n",
-    ] {
-        assert!(table.contains(part), "{part:?} is not in {table}");
-    }
-    let all = run(&["scope", &path, "--messages", "--json"]).ok().text();
-    let all: Vec<Value> =
-        all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(
-        (all.len(), &all[1]["submit_ns"], &all[1]["tx"]),
-        (3, &json!(1_000_030_000), &json!(["03"]))
-    );
-    let kind = &all[2]["kinds"][0];
+    ]);
+    let (all, report) = run(&["scope", &path, "--messages", "--json"]).ok().json_lines();
+    assert_eq!(all.len(), 2);
+    has_fields(&all[1], &json!({"submit_ns": 1_000_030_000, "tx": ["03"]}));
+    let kind = &report["kinds"][0];
     assert_eq!(kind["done_to_submit_ns"], json!({"count": 1, "p50": 4e3, "p99": 4e3, "max": 4e3}));
-    assert_eq!((&kind["done_to_waiter_ns"], &all[2]["meaning"]), (&Value::Null, &json!([])));
+    assert_eq!((&kind["done_to_waiter_ns"], &report["meaning"]), (&Value::Null, &json!([])));
     let csv = run(&["scope", &path, "--csv"]).ok().text();
     assert!(csv.contains("\nspi0.0,1,2,0.100000,submit_to_start_ns,2,4000,8000,8000\n"), "{csv}");
     run(&["scope", &path, "--mode", "0"]).misused("--mode is for captures");
@@ -67,21 +59,17 @@ fn a_trace_is_told_from_a_capture_and_has_the_times_of_its_events() {
 
 #[test]
 fn a_capture_and_its_trace_are_one() {
-    let example = text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/adc.vcd"));
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = text(&dir.path().join("trace.txt"));
-    fs::write(&path, traced(&SENT)).expect("written");
-    let of_page = example.replace("adc.vcd", "adc-trace.txt");
+    let capture = example("adc.vcd");
+    let dir = Dir::new();
+    let path = dir.file("trace.txt", traced(&SENT));
+    let of_page = capture.replace("adc.vcd", "adc-trace.txt");
     assert_eq!(fs::read_to_string(of_page).expect("an example"), traced(&SENT));
-    let both = ["scope", &example, "--trace", &path];
-    let all = run(&[&both[..], &["--messages", "--json"]].concat()).ok().text();
-    let all: Vec<Value> =
-        all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
-    let clock = &all[3]["clock"];
+    let both = ["scope", &capture, "--trace", &path];
+    let (all, report) = run(&[&both[..], &["--messages", "--json"]].concat()).ok().json_lines();
+    let clock = &report["clock"];
     let (offset, residual) = (number(&clock["offset_ns"]), number(&clock["residual_ns"]));
     assert!((offset + 100e9).abs() <= residual && residual < 300.0, "{clock}");
-    for (line, (first, last, _)) in all[..3].iter().zip(SENT) {
+    for (line, (first, last, _)) in all.iter().zip(SENT) {
         assert_eq!((&line["device"], &line["select"]), (&json!("spi0.0"), &json!("cs0")));
         let close = |name: &str, truth: f64| {
             assert!((number(&line[name]) - truth).abs() <= residual, "{name}: {line}, {truth}");
@@ -94,32 +82,25 @@ fn a_capture_and_its_trace_are_one() {
     }
     assert_eq!((&all[0]["gap_ns"], number(&all[1]["gap_ns"])), (&Value::Null, 1_037.0));
     let table = run(&both).ok().text();
-    for part in
-        ["joined with", "  spi0.0 is cs0\n", "\nWhat it means\n  cs0  clock-after-word (likely)"]
-    {
-        assert!(table.contains(part), "{part:?} is not in {table}");
-    }
+    table.has(&[
+        "joined with",
+        "  spi0.0 is cs0\n",
+        "\nWhat it means\n  cs0  clock-after-word (likely)",
+    ]);
     let csv = run(&[&both[..], &["--messages", "--csv"]].concat()).ok().text();
-    assert!(
-        csv.lines().nth(1).is_some_and(|line| line.starts_with("0,spi0.0,cs0,3,889,")),
-        "{csv}"
-    );
+    csv.has(&["\n0,spi0.0,cs0,3,889,"]);
     // A chip's names, as of the capture alone.
     let named = [&both[..], &["--chip", "mcp3008"]].concat();
-    let all = run(&[&named[..], &["--messages", "--json"]].concat()).ok().text();
-    let all: Vec<Value> =
-        all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let (all, report) = run(&[&named[..], &["--messages", "--json"]].concat()).ok().json_lines();
     assert_eq!([&all[1]["kind"], &all[1]["detail"]], ["single-ended 1", "518"]);
-    let kinds = all[3]["kinds"].as_array().expect("kinds").iter();
+    let kinds = array(&report, "kinds").iter();
     let kinds: Vec<_> = kinds.map(|kind| json!([kind["kind"], kind["messages"]])).collect();
     assert_eq!(kinds, [0, 1, 2].map(|nth| json!([format!("single-ended {nth}"), 1])));
     let table = run(&[&named[..], &["--messages"]].concat()).ok().text();
-    for part in [
+    table.has(&[
         "  wire  6.72 us, 84.9 %  single-ended 2 528\n",
         "\nspi0.0  3 bytes (single-ended 2): 1 message; wire",
-    ] {
-        assert!(table.contains(part), "{part:?} is not in {table}");
-    }
+    ]);
     let csv = run(&[&named[..], &["--csv"]].concat()).ok().text();
     assert!(csv.contains(",wire_ns,1,6720,6720,6720,single-ended 2\n"), "{csv}");
     let csv = run(&[&named[..], &["--csv", "--messages"]].concat()).ok().text();
@@ -128,17 +109,17 @@ fn a_capture_and_its_trace_are_one() {
         .expect("written");
     run(&both).fails(1, "the wire has messages of 3 bytes, the trace selections of 4 bytes");
     run(&["scope", &path, "--trace", &path]).fails(1, "a kernel's trace");
-    run(&["scope", &example, "--trace", &example]).fails(1, "no kernel's trace");
+    run(&["scope", &capture, "--trace", &capture]).fails(1, "no kernel's trace");
 }
 
 #[test]
 fn a_longer_queue_is_found_with_its_size_and_nothing_in_equal_traces() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = Dir::new();
     let sent: Vec<_> = (0..24_u64)
         .map(|nth| (nth * 20_000 + 2_000, nth * 20_000 + 9_140 + nth % 4 * 10, "01-80-00"))
         .collect();
     let file = |name: &str, queue_ns: &dyn Fn(u64) -> u64| {
-        let path = text(&dir.path().join(name));
+        let path = dir.path(name);
         fs::write(&path, queued(&sent, queue_ns)).expect("written");
         path
     };
@@ -150,37 +131,27 @@ fn a_longer_queue_is_found_with_its_size_and_nothing_in_equal_traces() {
     assert!(equal.ends_with("no difference seen in 6 figures\n"), "{equal}");
     let report = run(&["diff", &a, &b, "--json"]).ok().json();
     let side = &report["a"];
-    assert_eq!(
-        [&side["format"], &side["messages"], &side["tick_ns"], &side["mode"]],
-        [&json!("trace"), &json!(24), &json!(1.0), &Value::Null]
-    );
+    has_fields(side, &json!({"format": "trace", "messages": 24, "tick_ns": 1.0, "mode": null}));
     let kind = &report["kinds"][0];
     assert_eq!([&kind["select"], &kind["kind"]], ["spi0.0", "3 bytes"]);
     // Messages are submitted 350 ns earlier, and so end later behind that, and the client pauses less.
-    let changed: Vec<_> = kind["figures"]
-        .as_array()
-        .expect("figures")
-        .iter()
-        .filter(|figure| figure["found"] == "changed")
-        .map(|figure| (figure["figure"].as_str().expect("a name"), &figure["difference"]))
-        .collect();
-    let [more, less] = [json!(350.0), json!(-350.0)];
-    assert_eq!(
-        changed,
-        [("submit_to_start_ns", &more), ("submit_to_done_ns", &more), ("done_to_submit_ns", &less)]
-    );
+    let changed = array(kind, "figures").iter().filter(|figure| figure["found"] == "changed");
+    let changed =
+        changed.map(|one| (one["figure"].as_str().expect("a name"), one["difference"].clone()));
+    let expected = json!({
+        "submit_to_start_ns": 350.0, "submit_to_done_ns": 350.0, "done_to_submit_ns": -350.0,
+    });
+    assert_eq!(changed.collect::<Value>(), expected);
     let table = run(&["diff", &a, &b]).ok().text();
-    for part in [
+    table.has(&[
         "b.txt: a kernel's trace, 468 us, 24 messages; a tick is 1 ns\n",
         "\nspi0.0  3 bytes: 24 and 24 messages\n                                     A           B\n",
         "\n  submit to start               308 ns      658 ns  +350 ns, +113.6 % (+",
         "\n3 of 6 figures differ\n",
-    ] {
-        assert!(table.contains(part), "{part:?} is not in {table}");
-    }
+    ]);
     run(&["diff", &a, &b, "--exit-code"]).fails(1, "3 of 6 figures differ");
     run(&["diff", &a, &b, "--clk", "SCK"]).misused("--clk is for captures");
-    let capture = text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/adc.vcd"));
+    let capture = example("adc.vcd");
     for mixed in [[&a, &capture], [&capture, &a]] {
         run(&["diff", mixed[0], mixed[1]]).fails(1, "a.txt is a kernel's trace and ");
     }
@@ -188,13 +159,8 @@ fn a_longer_queue_is_found_with_its_size_and_nothing_in_equal_traces() {
 
 #[test]
 fn a_trace_that_a_kernel_wrote_is_read_whole() {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/imx8mp_linux61_dd.txt");
-    if !path.exists() {
-        println!("SKIPPED: a kernel's trace: it is not beside this repository");
-        return;
-    }
-    let report = run(&["scope", &text(&path), "--json"]).ok().json();
+    let Some(path) = kernels_trace() else { return };
+    let report = run(&["scope", &path, "--json"]).ok().json();
     assert_eq!((&report["messages"], &report["notes"]), (&json!(25), &json!([])));
     assert_eq!(report["kinds"][1]["transfers"], json!([1, 4, 1_024]));
 }

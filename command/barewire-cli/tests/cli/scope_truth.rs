@@ -19,7 +19,8 @@ use barewire_sim::model::echo::Echo;
 use barewire_sim::random::SplitMix64;
 use serde_json::{Value, json};
 
-use super::command::{run, text};
+use super::command::{Dir, run};
+use super::lab::number;
 
 /// What the trace's clock has when the capture begins.
 const OFFSET_NS: f64 = 5_000_000_123_456.0;
@@ -42,7 +43,7 @@ impl Clock {
 }
 
 /// What one chip select encloses, as the file has it, in nanoseconds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Selected {
     from: f64,
     first_edge: f64,
@@ -68,13 +69,7 @@ fn selections(vcd: &str, select: &str) -> Vec<Selected> {
             let name = names[&line[1..]];
             let was = level.insert(name, high);
             if name == select && (was, high) == (Some(1), 0) {
-                open = Some(Selected {
-                    from: now,
-                    first_edge: 0.0,
-                    last_edge: 0.0,
-                    to: 0.0,
-                    mosi: Vec::new(),
-                });
+                open = Some(Selected { from: now, ..Selected::default() });
             } else if name == select && high == 1 {
                 let Some(mut one) = open.take() else { continue };
                 let byte = |bits: &[usize]| bits.iter().fold(0, |byte, bit| byte << 1 | *bit as u8);
@@ -152,15 +147,12 @@ fn judge(
     (clock_ns, alike): (f64, bool),
     clock: Clock,
 ) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let [capture, trace] = ["wire.vcd", "trace.txt"].map(|name| text(&dir.path().join(name)));
+    let dir = Dir::new();
+    let [capture, trace] = ["wire.vcd", "trace.txt"].map(|name| dir.path(name));
     fs::write(&capture, vcd).expect("written");
     fs::write(&trace, traced(messages, clock)).expect("written");
-    let all = run(&["scope", &capture, "--trace", &trace, "--messages", "--json"]).ok().text();
-    let mut lines: Vec<Value> =
-        all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let report = lines.pop().expect("a report");
-    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
+    let (lines, report) =
+        run(&["scope", &capture, "--trace", &trace, "--messages", "--json"]).ok().json_lines();
     assert_eq!(report["selects"], json!({"spi1.0": "cs0"}));
     let notes: Vec<_> = report["notes"].as_array().expect("notes").iter().collect();
     // The pages of a flash chip are written in one rhythm: that is said, and the rest is no less right.
@@ -236,8 +228,8 @@ const CLOCKS: [Clock; 3] = [
 /// A flash chip of a simulated i.MX 8M Plus is written, with a kernel that is made up around each message.
 #[test]
 fn a_simulated_capture_is_joined_with_the_trace_that_belongs_to_it() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let [path, image] = ["wire.vcd", "image"].map(|name| text(&dir.path().join(name)));
+    let dir = Dir::new();
+    let [path, image] = ["wire.vcd", "image"].map(|name| dir.path(name));
     let mut random = SplitMix64::new(5);
     let mut below = |limit: u64| (random.next_u64() % limit) as f64;
     fs::write(&image, (0..2_048).map(|_| below(256) as u8).collect::<Vec<_>>()).expect("written");
@@ -342,14 +334,9 @@ fn the_labs_messages_are_joined_with_their_own_trace() {
         assert_eq!(wire.len(), record.wire().len());
         let begun = record.wire()[0].selected_at as f64 / 1e3 - wire[0].from;
         for (one, seen) in wire.iter().zip(record.wire()) {
-            assert!(
-                (one.from + begun - seen.selected_at as f64 / 1e3).abs() <= 1.0,
-                "{one:?} {seen:?}"
-            );
-            assert!(
-                (one.to + begun - seen.deselected_at as f64 / 1e3).abs() <= 1.0,
-                "{one:?} {seen:?}"
-            );
+            for (ns, at) in [(one.from, seen.selected_at), (one.to, seen.deselected_at)] {
+                assert!((ns + begun - at as f64 / 1e3).abs() <= 1.0, "{one:?} {seen:?}");
+            }
         }
         for message in &mut messages {
             let transfers = message.transfers.iter_mut().flat_map(|(begin, end, ..)| [begin, end]);

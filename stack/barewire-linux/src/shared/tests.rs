@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
@@ -53,10 +55,7 @@ fn a_lock_is_made_with_the_devices_rights_and_found_again() {
     let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
     assert_eq!((mode(lock.path()), mode(&place.device())), (0o660, 0o660));
     place.open().expect("found");
-    let names: Vec<_> = fs::read_dir(place.directory.path())
-        .expect("there")
-        .map(|entry| entry.expect("read").file_name())
-        .collect();
+    let names: Vec<_> = fs::read_dir(place.directory.path()).expect("there").collect();
     assert_eq!(names.len(), 2, "nothing temporary is left: {names:?}");
 
     let only_owner = Place::new();
@@ -175,6 +174,28 @@ impl Controller for Probe {
     }
 }
 
+/// A thread ends with the lock: to the kernel it is like a process that does.
+fn dies_with(lock: &SharedLock) {
+    let end = || std::mem::forget(lock.mutex().acquire().expect("free"));
+    // To its very end, which a scope alone does not wait for.
+    thread::scope(|scope| scope.spawn(end).join().expect("it ends"));
+}
+
+/// Another thread holds the lock until `release` is called, or dropped, in `meanwhile`.
+fn held_meanwhile(lock: &SharedLock, meanwhile: impl FnOnce(mpsc::Sender<()>)) {
+    thread::scope(|scope| {
+        let ((acquired, acquiring), (release, released)) = (mpsc::channel(), mpsc::channel());
+        scope.spawn(move || {
+            let held = lock.mutex().acquire().expect("free");
+            acquired.send(()).expect("the test waits");
+            let _ = released.recv();
+            drop(held);
+        });
+        acquiring.recv().expect("acquired");
+        meanwhile(release);
+    });
+}
+
 fn one_message<C: Controller>(bus: &Bus<C>) {
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
     assert_eq!(device.sync(&mut [Transfer::write(&[1, 2])]), Ok(2));
@@ -209,20 +230,13 @@ fn an_owner_that_died_is_told_once_and_counted_by_all() {
         .on_recovered(|recovered| LOG.lock().expect("whole").push(recovered.to_string()));
     let (recoveries, bus) = (shared.recoveries(), Bus::new(shared));
     one_message(&bus);
-    // To the kernel, a thread that ends with the lock is like a process that does.
-    let lock = open();
-    thread::scope(|scope| {
-        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
-    });
+    dies_with(&open());
     one_message(&bus);
     one_message(&bus);
     assert_eq!((recoveries.times(), recoveries.total()), (1, 1));
     assert_eq!(*LOG.lock().expect("whole"), ["the bus was recovered 1 times, 1 times in all"]);
-    assert_eq!(
-        bus.into_inner().inner().reclaims,
-        2,
-        "one for the first message, one for the dead owner"
-    );
+    // One for the first message, one for the dead owner.
+    assert_eq!(bus.into_inner().inner().reclaims, 2);
     let later = ProcessShared::new(open(), Null::new()).recoveries();
     assert_eq!((later.times(), later.total()), (0, 1));
 }
@@ -233,10 +247,7 @@ fn a_panic_while_reclaiming_makes_the_next_reclaim_again() {
     let open = || place.open().expect("opens");
     let mut other = Bus::new(ProcessShared::new(open(), Probe::default()));
     one_message(&other);
-    let lock = open();
-    thread::scope(|scope| {
-        scope.spawn(|| std::mem::forget(lock.mutex().acquire().expect("free")));
-    });
+    dies_with(&open());
     let one = Bus::new(ProcessShared::new(open(), Probe { panics: true, ..Probe::default() }));
     let panicked = thread::scope(|scope| scope.spawn(|| one_message(&one)).join());
     assert!(panicked.is_err());
@@ -251,7 +262,7 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
     let open = || place.open().expect("opens");
     let lock = open();
     // Held by a thread that does not exist: it ended without the kernel's knowing.
-    words(&lock)[0].store(0x3fff_fff0, std::sync::atomic::Ordering::Relaxed);
+    words(&lock)[0].store(0x3fff_fff0, Relaxed);
     let bus = Bus::new(ProcessShared::new(open(), Null::new()));
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens without the lock");
     let error = device.sync(&mut [Transfer::write(&[1])]).expect_err("no lock");
@@ -271,18 +282,7 @@ fn a_lock_in_disorder_is_an_error_and_clocks_nothing() {
 fn bringing_up_waits_as_its_opener_says() {
     let place = Place::new();
     let open = || place.open().expect("opens");
-    let lock = open();
-    thread::scope(|scope| {
-        let (acquired, acquiring) = mpsc::channel();
-        let (release, released) = mpsc::channel::<()>();
-        let lock = &lock;
-        scope.spawn(move || {
-            let held = lock.mutex().acquire().expect("free");
-            acquired.send(()).expect("the test waits");
-            let _ = released.recv();
-            drop(held);
-        });
-        acquiring.recv().expect("acquired");
+    held_meanwhile(&open(), |release| {
         let stop = &mut |holder: Holder| {
             assert_ne!(holder.thread, 0);
             ControlFlow::Break(())
@@ -305,10 +305,10 @@ fn bringing_up_waits_as_its_opener_says() {
 fn try_calls_do_not_wait_for_another_process_and_count_nothing() {
     let place = Place::new();
     let open = || place.open().expect("opens");
-    let asked = std::sync::atomic::AtomicU32::new(0);
+    let asked = AtomicU32::new(0);
     let asked: &'static _ = Box::leak(Box::new(asked));
     let patient = open().on_wait(|_| {
-        asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        asked.fetch_add(1, Relaxed);
         ControlFlow::Continue(())
     });
     let bus = Bus::new(ProcessShared::new(patient, Null::new()));
@@ -316,24 +316,15 @@ fn try_calls_do_not_wait_for_another_process_and_count_nothing() {
     let device = bus.device(&Settings::new(0, 1_000)).expect("opens");
     let mut prepared = device.prepare([1]).expect("planned");
     let lock = open();
-    thread::scope(|scope| {
-        let ((acquired, acquiring), (release, released)) = (mpsc::channel(), mpsc::channel());
-        let lock = &lock;
-        scope.spawn(move || {
-            let held = lock.mutex().acquire().expect("free");
-            acquired.send(()).expect("the test waits");
-            let () = released.recv().expect("told to release");
-            drop(held);
-        });
-        acquiring.recv().expect("acquired");
+    held_meanwhile(&lock, |release| {
         let busy = Err(MessageError { error: Error::Busy, transfer_index: 0, actual_length: 0 });
         assert_eq!(device.try_sync(&mut [Transfer::write(&[1])]), busy);
         assert_eq!(prepared.try_run().map(drop), busy.map(drop));
         assert_eq!(bus.statistics(), Default::default(), "nothing was on the wire");
-        assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 0, "nothing waited");
+        assert_eq!(asked.load(Relaxed), 0, "nothing waited");
         // The next call that may wait waits, and calls the function that it was given.
         let releases = thread::spawn(move || {
-            while asked.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+            while asked.load(Relaxed) == 0 {
                 thread::yield_now();
             }
             release.send(()).expect("it waits");
@@ -343,16 +334,9 @@ fn try_calls_do_not_wait_for_another_process_and_count_nothing() {
     });
     assert_eq!(device.try_sync(&mut [Transfer::write(&[1])]), Ok(1));
     // If that holder has ended too, there is no process to wait for.
-    thread::scope(|scope| {
-        let end = || std::mem::forget(lock.mutex().acquire().expect("free"));
-        // To its very end, which the scope alone does not wait for.
-        scope.spawn(end).join().expect("it ends");
-    });
+    dies_with(&lock);
     assert_eq!(prepared.try_run().map(|_| ()), Ok(()));
-    assert_eq!(
-        (bus.statistics().messages, lock.deaths().load(std::sync::atomic::Ordering::Relaxed)),
-        (3, 1)
-    );
+    assert_eq!((bus.statistics().messages, lock.deaths().load(Relaxed)), (3, 1));
 }
 
 #[test]
@@ -418,14 +402,13 @@ fn one_that_is_alone_is_seen_by_all_and_sees_all() {
 }
 
 /// The kernel's word of a lock, and the number of the namespace.
-fn words(lock: &SharedLock) -> [&std::sync::atomic::AtomicU32; 2] {
+fn words(lock: &SharedLock) -> [&AtomicU32; 2] {
     let words = lock.mutex().words().words();
     [&words[lock.mutex().word_index()], &words[ORIGIN_AT]]
 }
 
 #[test]
 fn another_namespace_or_boot_is_refused_while_it_is_there_and_leaves_nothing() {
-    use std::sync::atomic::Ordering::Relaxed;
     let refused = |at: usize| {
         let place = Place::new();
         let theirs = place.open().expect("made");
@@ -458,7 +441,6 @@ fn another_namespace_or_boot_is_refused_while_it_is_there_and_leaves_nothing() {
 /// lives, in this boot as in the next.
 #[test]
 fn a_held_lock_s_file_that_outlives_its_boot_has_a_dead_holder() {
-    use std::sync::atomic::Ordering::Relaxed;
     let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
     let holders = [thread, 0x8000_0000 | thread, thread + 1, 1, 0x4000_0000];
     for (boot, holder) in [(false, thread)].into_iter().chain(holders.map(|it| (true, it))) {
@@ -492,7 +474,7 @@ fn a_child_in_another_namespace_is_refused() {
     let place = Place::new();
     let lock = place.open().expect("made");
     assert_eq!(lock.is_of_this_process(), Ok(()));
-    words(&lock)[1].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    words(&lock)[1].fetch_add(1, Relaxed);
     assert_eq!(lock.is_of_this_process(), Err(Errno::XDEV));
 }
 

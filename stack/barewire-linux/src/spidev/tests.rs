@@ -85,6 +85,11 @@ type Tested = Spidev<Recorder, Clock>;
 /// The structs of each `SPI_IOC_MESSAGE`.
 type Messages = Vec<Vec<[u8; TRANSFER_SIZE]>>;
 
+/// A bus on a kernel that takes everything.
+fn bus() -> Bus<Tested> {
+    Bus::new(spidev(Recorder::default()))
+}
+
 fn spidev(recorder: Recorder) -> Tested {
     let clock = recorder.clock.clone();
     Spidev::new(recorder, clock, "/dev/spidev0.0", 4096).expect("the mode is read")
@@ -92,6 +97,16 @@ fn spidev(recorder: Recorder) -> Tested {
 
 fn settings() -> Settings {
     Settings::new(0, 1_000_000)
+}
+
+/// The messages that were sent to the kernel on a bus.
+fn messages_on(bus: Bus<Tested>) -> Messages {
+    let calls = bus.into_inner().ioctl.calls.into_iter();
+    let messages = calls.filter_map(|call| match call {
+        Call::Message(transfers) => Some(transfers),
+        Call::Set(_) => None,
+    });
+    messages.collect()
 }
 
 /// Runs one message on a new bus, and returns its result and the recorded messages.
@@ -103,12 +118,7 @@ fn run_on(
     let last_error = spidev.last_error();
     let bus = Bus::new(spidev);
     let ran = bus.device(&settings).expect("settings").sync(message);
-    let calls = bus.into_inner().ioctl.calls;
-    let messages = calls.into_iter().filter_map(|call| match call {
-        Call::Message(transfers) => Some(transfers),
-        Call::Set(_) => None,
-    });
-    (ran, messages.collect(), last_error.take())
+    (ran, messages_on(bus), last_error.take())
 }
 
 /// As `run_on`, for messages that must succeed.
@@ -153,7 +163,7 @@ fn delays(message: &[[u8; TRANSFER_SIZE]]) -> Vec<u16> {
 
 #[test]
 fn settings_are_applied_before_the_first_message_and_when_they_change() {
-    let bus = Bus::new(spidev(Recorder::default()));
+    let bus = bus();
     let slow = bus.device(&settings()).expect("settings");
     let other = Settings { speed_hz: 2_000_000, ..settings() }.with_mode(MODE_3 | Mode::CS_HIGH);
     let other = bus.device(&other).expect("settings");
@@ -196,7 +206,7 @@ fn wires_stay_as_the_device_tree_has_them_and_leftovers_go() {
 
 #[test]
 fn a_device_without_a_chip_select_says_so_to_the_kernel() {
-    let bus = Bus::new(spidev(Recorder::default()));
+    let bus = bus();
     let device = bus.device(&settings().with_mode(Mode::NO_CS)).expect("settings");
     device.sync(&mut [Transfer::write(&[1])]).expect("runs");
     let first = bus.into_inner().ioctl.calls.remove(0);
@@ -259,7 +269,7 @@ fn delays_are_rounded_up_to_microseconds_and_reported() {
         word_delay_ns: 999,
         ..settings()
     };
-    let bus = Bus::new(spidev(Recorder::default()));
+    let bus = bus();
     let effective = *bus.device(&asked).expect("settings").effective();
     let expected = Effective {
         speed_hz: 1_000_000,
@@ -326,15 +336,10 @@ fn transaction(
     settings: Settings,
     operations: &mut [Operation<'_, u8>],
 ) -> (Result<(), MessageError>, Messages) {
-    let bus = Bus::new(spidev(Recorder::default()));
+    let bus = bus();
     let mut device = HalDevice::new(bus.device(&settings).expect("settings")).with_room::<40>();
     let ran = device.transaction(operations);
-    let calls = bus.into_inner().ioctl.calls.into_iter();
-    let messages = calls.filter_map(|call| match call {
-        Call::Message(transfers) => Some(transfers),
-        Call::Set(_) => None,
-    });
-    (ran, messages.collect())
+    (ran, messages_on(bus))
 }
 
 #[test]
@@ -366,8 +371,7 @@ fn a_delay_of_embedded_hal_beyond_the_field_is_several() {
 
 #[test]
 fn a_transaction_of_embedded_hal_that_is_too_long_is_told_of_bufsiz() {
-    let limits =
-        *Bus::new(spidev(Recorder::default())).device(&settings()).expect("settings").limits();
+    let limits = *bus().device(&settings()).expect("settings").limits();
     assert_eq!((limits.max_delay_ns, limits.max_message_bytes), (65_535_000, 4_096));
     let (ran, messages) = transaction(settings(), &mut [Operation::Write(&[0; 4_096])]);
     assert_eq!((ran, messages.len()), (Ok(()), 1));
@@ -384,7 +388,7 @@ fn a_transaction_of_embedded_hal_that_is_too_long_is_told_of_bufsiz() {
 fn the_suite_tells_a_message_too_long_from_one_too_short() {
     use barewire_conformance::{Clock, Options, What, run};
     let suite = |step_ns: u64, delays: bool| {
-        let bus = Bus::new(spidev(Recorder::default()));
+        let bus = bus();
         let device = bus.device(&settings()).expect("settings");
         let mut now_ns = 0;
         let mut clock = || {
@@ -480,7 +484,7 @@ fn cs_stays_inactive_as_long_as_asked_between_messages() {
 
 #[test]
 fn no_time_is_read_where_none_was_asked() {
-    let bus = Bus::new(spidev(Recorder::default()));
+    let bus = bus();
     let device = bus.device(&settings()).expect("settings");
     device.sync(&mut [Transfer::write(&[1])]).expect("runs");
     assert_eq!(bus.into_inner().ioctl.clock.0.get(), 0);
@@ -653,7 +657,7 @@ fn settings_are_applied_anew_after_an_error() {
 
 #[test]
 fn a_prepared_message_is_split_as_it_was_planned() {
-    let bus = Bus::new(spidev(Recorder::default()));
+    let bus = bus();
     let device = bus.device(&settings()).expect("settings");
     let block = [0; 3000];
     let mut message = [Transfer::write(&block).with_cs_change(), Transfer::write(&block)];
@@ -662,9 +666,7 @@ fn a_prepared_message_is_split_as_it_was_planned() {
     assert_eq!(prepared.run(), Ok(6000));
     let mut access = device.prepare([0x9f, 0, 0]).expect("planned");
     assert_eq!(access.run(), Ok(&[0; 3]));
-    let calls = bus.into_inner().ioctl.calls;
-    let messages = calls.iter().filter(|call| matches!(call, Call::Message(_)));
-    assert_eq!(messages.count(), 5);
+    assert_eq!(messages_on(bus).len(), 5);
 }
 
 #[test]

@@ -4,11 +4,10 @@
 
 use barewire::bus::Bus;
 use barewire::spi::{Error, Settings, Transfer};
-use barewire_linux::bus_text::parse_mem;
+use barewire_linux::map::MapError;
 use barewire_linux::map::clock::ClockState;
-use barewire_linux::map::{MapError, Mapped};
 
-use crate::fake::{Registers, Tree, alone};
+use crate::fake::{Registers, Tree, open_alone};
 
 const SPI0: u64 = 0xf000_4000;
 /// In the middle of a page that it shares with the other banks.
@@ -54,26 +53,22 @@ fn sama5d36() -> Tree {
 #[test]
 fn its_clock_is_the_kernels_count_of_the_pmcs() {
     let off = sama5d36().clock("spi0_clk", "0\n", "132000000\n");
-    let error = open(&off, PIN_OF_BANK).expect_err("off").to_string();
+    let error = open_alone(&off, PIN_OF_BANK).expect_err("off").to_string();
     assert!(error.contains("(clk_enable_count of spi0_clk is 0)"), "{error}");
     let half = sama5d36().clock("spi0_clk", "1\n", "66000000\n");
-    let error = open(&half, PIN_OF_BANK).expect_err("half").to_string();
+    let error = open_alone(&half, PIN_OF_BANK).expect_err("half").to_string();
     assert!(error.contains("is 66000000 Hz") && error.contains("reference-hz=66M,"), "{error}");
     // Another peripheral's number is no SPI controller's.
     let path = "/sys/bus/platform/devices/f0004000.spi/of_node/clocks";
-    let error = open(&sama5d36().cells(path, &[7, 2, 23]), PIN_OF_BANK).expect_err("unknown");
+    let error = open_alone(&sama5d36().cells(path, &[7, 2, 23]), PIN_OF_BANK).expect_err("unknown");
     assert!(matches!(error, MapError::Clock { state: ClockState::Unknown, .. }), "{error:?}");
-}
-
-fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
 }
 
 #[test]
 fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     let tree = sama5d36();
     let memory = Registers::of(&tree, "/dev/mem");
-    let mapped = open(&tree, PIN_OF_BANK).expect("mapped");
+    let mapped = open_alone(&tree, PIN_OF_BANK).expect("mapped");
     assert_eq!(mapped.clock().to_string(), "clk_enable_count of spi0_clk is 1");
     assert_eq!(memory.nonzero(&[SPI0, PIO_PAGE]), [], "mapped, not touched");
 
@@ -96,7 +91,7 @@ fn a_pipe_of_one_word_waits_for_no_read() {
     let memory = Registers::of(&tree, "/dev/mem");
     for (pipe, mr) in [("wait-data-read", MR_IDLE), ("one-word", 0x11), ("two-words", 0x11)] {
         let text = format!("{PIN_OF_BANK},pipe={pipe}");
-        drop(open(&tree, &text).expect("mapped").start());
+        drop(open_alone(&tree, &text).expect("mapped").start());
         assert_eq!(memory.get(SPI0 + MR), mr, "{pipe}");
     }
 }
@@ -105,7 +100,7 @@ fn a_pipe_of_one_word_waits_for_no_read() {
 fn a_message_runs_on_the_mapped_registers() {
     let tree = sama5d36();
     let memory = Registers::of(&tree, "/dev/mem");
-    let bus = Bus::new(open(&tree, PIN_OF_BANK).expect("mapped").start());
+    let bus = Bus::new(open_alone(&tree, PIN_OF_BANK).expect("mapped").start());
     let device = bus.device(&Settings::new(0, 44_000_000)).expect("settings");
     assert_eq!(device.effective().speed_hz, 44_000_000);
     let timed_out = device.sync(&mut [Transfer::write(&[0x9f])]).expect_err("no word");
@@ -121,11 +116,4 @@ fn a_message_runs_on_the_mapped_registers() {
     assert_eq!(memory.get(SPI0 + MR), MR_IDLE | 0xe << 16, "a line that nobody hears");
     assert_eq!(memory.get(SPI0 + CSR0), 0x030a, "132 MHz by 3, CSAAT, mode 0");
     assert_eq!((memory.get(PIOD + CODR), memory.get(PIOD + SODR)), (PD13, PD13));
-}
-
-#[test]
-fn a_bound_controller_is_refused() {
-    let tree = Tree::new().platform("f0004000.spi", Some("atmel_spi"));
-    let error = open(&tree, PIN_OF_BANK).expect_err("bound");
-    assert!(matches!(error, MapError::Bound { .. }), "{error:?}");
 }

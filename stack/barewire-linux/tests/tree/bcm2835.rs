@@ -10,7 +10,7 @@ use barewire_linux::map::clock::ClockState;
 use barewire_linux::map::{MapError, Mapped};
 use barewire_linux::shared::ProcessShared;
 
-use crate::fake::{Registers, Tree, alone};
+use crate::fake::{Registers, Tree, open_alone};
 
 const SPI0: u64 = 0x3f20_4000;
 const GPIO: u64 = 0x3f20_0000;
@@ -45,17 +45,13 @@ fn pi3() -> Tree {
     tree
 }
 
-fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
-}
-
 #[test]
 fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     let tree = pi3();
     let memory = Registers::of(&tree, "/dev/mem");
     memory.set(SPI0 + DLEN, 7);
     let before = memory.nonzero(&[SPI0, GPIO]);
-    let mut mapped = open(&tree, CE0_BY_GPIO).expect("mapped");
+    let mut mapped = open_alone(&tree, CE0_BY_GPIO).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Always);
     assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
     assert_eq!(mapped.mapped_len(), 2 * rustix::param::page_size(), "a page for each block");
@@ -77,7 +73,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
 fn a_message_runs_on_the_mapped_registers() {
     let tree = pi3();
     let memory = Registers::of(&tree, "/dev/mem");
-    let bus = Bus::new(open(&tree, CE0_BY_GPIO).expect("mapped").start());
+    let bus = Bus::new(open_alone(&tree, CE0_BY_GPIO).expect("mapped").start());
     let device = bus.device(&Settings::new(0, 1_000_000)).expect("settings");
     assert_eq!(device.effective().speed_hz, 1_000_000);
     // No byte is ever received, because the registers are a file.
@@ -93,7 +89,7 @@ fn a_message_runs_on_the_mapped_registers() {
 fn ce0_and_ce1_need_no_gpio_block() {
     let tree = pi3();
     let text = "0x3f204000,controller=bcm2835,reference-hz=400M,cs=native0+native1";
-    let mapped = open(&tree, text).expect("mapped");
+    let mapped = open_alone(&tree, text).expect("mapped");
     assert_eq!(mapped.mapped_len(), rustix::param::page_size());
     let bus = Bus::new(mapped.start());
     for line in [0, 1] {
@@ -108,7 +104,7 @@ fn pins_that_left_with_the_kernels_driver_are_told() {
     let tree = pi3();
     let memory = Registers::of(&tree, "/dev/mem");
     memory.set(GPIO + GPFSEL1, 0);
-    let mut mapped = open(&tree, CE0_BY_GPIO).expect("mapped");
+    let mut mapped = open_alone(&tree, CE0_BY_GPIO).expect("mapped");
     let warnings = mapped.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("pinctrl set 9-11 a0"), "{warnings:?}");
     assert_eq!(memory.get(GPIO + GPFSEL1), 0, "told, not changed");
@@ -118,19 +114,19 @@ fn pins_that_left_with_the_kernels_driver_are_told() {
 fn a_controller_is_not_taken_for_another() {
     let tree = pi3();
     let text = "0x3f204000,reference-hz=400M,cs=gpio@0x3f200000.8";
-    let error = open(&tree, text).expect_err("no ECSPI");
+    let error = open_alone(&tree, text).expect_err("no ECSPI");
     assert!(matches!(error, MapError::OtherBlock { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("3f204000.spi") && text.ends_with("write controller=bcm2835"), "{text}");
     // Where the device tree says nothing, the user is believed.
     let tree = Tree::new().sparse("/dev/mem", SPI0 + 0x1000).platform("3f204000.spi", None);
-    assert!(open(&tree, CE0_BY_GPIO).is_ok());
+    assert!(open_alone(&tree, CE0_BY_GPIO).is_ok());
 }
 
 #[test]
 fn a_bound_controller_is_refused_with_its_own_driver() {
     let tree = Tree::new().platform("3f204000.spi", Some("spi-bcm2835"));
-    let text = open(&tree, CE0_BY_GPIO).expect_err("bound").to_string();
+    let text = open_alone(&tree, CE0_BY_GPIO).expect_err("bound").to_string();
     let command = "`echo 3f204000.spi > /sys/bus/platform/drivers/spi-bcm2835/unbind`";
     assert!(text.contains(command), "{text}");
 }

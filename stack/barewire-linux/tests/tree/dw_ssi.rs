@@ -5,11 +5,9 @@
 
 use barewire::bus::Bus;
 use barewire::spi::{Error, Settings, Transfer};
-use barewire_linux::bus_text::parse_mem;
 use barewire_linux::map::clock::ClockState;
-use barewire_linux::map::{MapError, Mapped};
 
-use crate::fake::{Registers, Tree, alone};
+use crate::fake::{Registers, Tree, open_alone};
 
 const SPI0: u64 = 0x1f_0005_0000;
 const GPIO: u64 = 0x1f_000d_0000;
@@ -45,15 +43,11 @@ fn pi5() -> Tree {
     tree
 }
 
-fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
-}
-
 #[test]
 fn nothing_is_touched_until_the_start_and_then_as_the_manuals_say() {
     let tree = pi5();
     let memory = Registers::of(&tree, "/dev/mem");
-    let mut mapped = open(&tree, CE0_BY_GPIO).expect("mapped");
+    let mut mapped = open_alone(&tree, CE0_BY_GPIO).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Always);
     assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
     assert_eq!((memory.get(SPI0 + IMR), memory.get(GPIO + RIO_OUT_SET)), (0x3f, 0), "not touched");
@@ -70,7 +64,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manuals_say() {
 fn a_message_runs_on_the_mapped_registers() {
     let tree = pi5();
     let memory = Registers::of(&tree, "/dev/mem");
-    let bus = Bus::new(open(&tree, CE0_BY_GPIO).expect("mapped").start());
+    let bus = Bus::new(open_alone(&tree, CE0_BY_GPIO).expect("mapped").start());
     let device = bus.device(&Settings::new(0, 1_000_000)).expect("settings");
     assert_eq!(device.effective().speed_hz, 1_000_000);
     // No word ever comes: a file clocks none.
@@ -81,12 +75,4 @@ fn a_message_runs_on_the_mapped_registers() {
     assert_eq!(memory.get(SPI0 + BAUDR), 200, "200 MHz by 200");
     assert_eq!(memory.get(GPIO + RIO_OUT_CLR), 1 << 8, "selected");
     assert_eq!((memory.get(SPI0 + SSIENR), memory.get(SPI0 + SER)), (0, 0), "and reset");
-}
-
-#[test]
-fn a_controller_is_not_taken_for_another() {
-    let tree = pi5();
-    let text = CE0_BY_GPIO.replace("dw-ssi", "atmel");
-    let error = open(&tree, &text).expect_err("no SPI of Atmel's");
-    assert!(matches!(error, MapError::OtherBlock { .. }), "{error:?}");
 }

@@ -21,73 +21,39 @@ struct Case {
 
 const CASES: [Case; Block::ALL.len()] = [
     // INTREG; CONREG.
-    Case {
-        controller: "ecspi",
-        registers_len: 0x40,
-        bank_len: 0x20,
-        armed: 0x10,
-        at_rest: (0x08, 0x0070_00f1),
-    },
+    case("ecspi", [0x40, 0x20], 0x10, (0x08, 0x0070_00f1)),
     // CS; CS.
-    Case {
-        controller: "bcm2835",
-        registers_len: 0x18,
-        bank_len: 0xb4,
-        armed: 0x00,
-        at_rest: (0x00, 0x0001_0030),
-    },
+    case("bcm2835", [0x18, 0xb4], 0x00, (0x00, 0x0001_0030)),
     // SSPIMSC; SSPICR.
-    Case {
-        controller: "pl022",
-        registers_len: 0x1000,
-        bank_len: 0x1000,
-        armed: 0x14,
-        at_rest: (0x20, 3),
-    },
+    case("pl022", [0x1000, 0x1000], 0x14, (0x20, 3)),
     // SPI_IER; SPI_MR.
-    Case {
-        controller: "atmel",
-        registers_len: 0x100,
-        bank_len: 0x100,
-        armed: 0x14,
-        at_rest: (0x04, 0x31),
-    },
+    case("atmel", [0x100, 0x100], 0x14, (0x04, 0x31)),
     // IMR; SSIENR.
-    Case {
-        controller: "dw-ssi",
-        registers_len: 0x100,
-        bank_len: 0x3_0000,
-        armed: 0x2c,
-        at_rest: (0x08, 0),
-    },
+    case("dw-ssi", [0x100, 0x3_0000], 0x2c, (0x08, 0)),
     // ie; delay0.
-    Case {
-        controller: "sifive",
-        registers_len: 0x78,
-        bank_len: 0x44,
-        armed: 0x70,
-        at_rest: (0x28, 0x0001_0001),
-    },
+    case("sifive", [0x78, 0x44], 0x70, (0x28, 0x0001_0001)),
     // IRQENABLE; MODULCTRL.
-    Case {
-        controller: "mcspi",
-        registers_len: 0x1a4,
-        bank_len: 0x198,
-        armed: 0x11c,
-        at_rest: (0x128, 1),
-    },
+    case("mcspi", [0x1a4, 0x198], 0x11c, (0x128, 1)),
     // Intrpt_en_reg0; Config_reg0: a controller that selects no line, at a quarter of the clock.
-    Case {
-        controller: "cadence",
-        registers_len: 0x30,
-        bank_len: 0x20c,
-        armed: 0x08,
-        at_rest: (0x00, 0x7c09),
-    },
+    case("cadence", [0x30, 0x20c], 0x08, (0x00, 0x7c09)),
 ];
 
+const fn case(
+    controller: &'static str,
+    [registers_len, bank_len]: [u64; 2],
+    armed: u64,
+    at_rest: (u64, u32),
+) -> Case {
+    Case { controller, registers_len, bank_len, armed, at_rest }
+}
+
 impl Case {
-    /// A UIO device with the controller and its bank, of these lengths.
+    /// A UIO device with the controller and its bank, of the manual's lengths.
+    fn whole(&self) -> Tree {
+        self.tree(self.registers_len, self.bank_len)
+    }
+
+    /// The same with other lengths.
     fn tree(&self, registers_len: u64, bank_len: u64) -> Tree {
         let page = rustix::param::page_size() as u64;
         let bank = bank_len;
@@ -130,32 +96,23 @@ fn every_block_has_a_case() {
 fn windows_that_are_too_short_are_refused() {
     for case in &CASES {
         let &Case { controller, registers_len, bank_len, .. } = case;
-        let tree = case.tree(registers_len, bank_len);
-        assert!(case.open(&tree, "").is_ok(), "{controller}");
-        let tree = case.tree(registers_len - 4, bank_len);
-        let error = case.open(&tree, "").expect_err(controller);
-        let short = MapError::Range {
-            address: 0x1000_0000,
-            len: registers_len as u32,
-            available: Some(registers_len - 4),
-        };
-        assert_eq!(error, short, "{controller}");
-        let tree = case.tree(registers_len, bank_len - 4);
-        let error = case.open(&tree, "").expect_err(controller);
-        let short = MapError::Range {
-            address: 0x2000_0000,
-            len: bank_len as u32,
-            available: Some(bank_len - 4),
-        };
-        assert_eq!(error, short, "{controller}: its bank");
+        assert!(case.open(&case.whole(), "").is_ok(), "{controller}");
+        for (tree, address, len) in [
+            (case.tree(registers_len - 4, bank_len), 0x1000_0000, registers_len),
+            (case.tree(registers_len, bank_len - 4), 0x2000_0000, bank_len),
+        ] {
+            let error = case.open(&tree, "").expect_err(controller);
+            let short = MapError::Range { address, len: len as u32, available: Some(len - 4) };
+            assert_eq!(error, short, "{controller}");
+        }
     }
 }
 
 #[test]
 fn a_controller_is_at_rest_once_started_and_once_reclaimed() {
     for case in &CASES {
-        let &Case { controller, registers_len, bank_len, at_rest: (at, value), .. } = case;
-        let tree = case.tree(registers_len, bank_len);
+        let &Case { controller, at_rest: (at, value), .. } = case;
+        let tree = case.whole();
         let registers = Registers::of(&tree, "/dev/uio0");
         let mut started = case.started(&tree, "");
         assert_eq!(registers.get(at), value, "{controller}");
@@ -170,8 +127,8 @@ fn a_controller_is_at_rest_once_started_and_once_reclaimed() {
 #[test]
 fn a_limit_to_polling_takes_the_interrupt_to_every_controllers_registers() {
     for case in &CASES {
-        let &Case { controller, registers_len, bank_len, armed, .. } = case;
-        let tree = case.tree(registers_len, bank_len);
+        let &Case { controller, armed, .. } = case;
+        let tree = case.whole();
         let registers = Registers::of(&tree, "/dev/uio0");
         let begin = |options| {
             let mut started = case.started(&tree, options);
@@ -197,14 +154,15 @@ fn a_limit_to_polling_takes_the_interrupt_to_every_controllers_registers() {
 #[test]
 fn a_kernel_driver_is_an_obstacle_to_every_controller() {
     for case in &CASES {
-        let &Case { controller, registers_len, bank_len, .. } = case;
-        let tree = case.tree(registers_len, bank_len).platform("10000000.spi", Some("theirs"));
+        let controller = case.controller;
+        let tree = case.whole().platform("10000000.spi", Some("theirs"));
         let error = case.open(&tree, "").expect_err(controller);
         assert!(matches!(error, MapError::Bound { .. }), "{controller}: {error:?}");
-        let tree = case
-            .tree(registers_len, bank_len)
-            .platform("10000000.spi", Some("uio_pdrv_genirq"))
-            .compatible("platform", "10000000.spi", "generic-uio\0");
+        let tree = case.whole().platform("10000000.spi", Some("uio_pdrv_genirq")).compatible(
+            "platform",
+            "10000000.spi",
+            "generic-uio\0",
+        );
         assert!(case.open(&tree, "").is_ok(), "{controller}");
     }
 }

@@ -4,11 +4,10 @@
 
 use barewire::bus::Bus;
 use barewire::spi::{Error, Settings, Transfer};
-use barewire_linux::bus_text::parse_mem;
+use barewire_linux::map::MapError;
 use barewire_linux::map::clock::ClockState;
-use barewire_linux::map::{MapError, Mapped};
 
-use crate::fake::{Registers, Tree, alone};
+use crate::fake::{Registers, Tree, open_alone};
 
 const SSP: u64 = 0xfff0_0000;
 const GPIO: u64 = 0xfff3_0000;
@@ -48,7 +47,7 @@ fn highbank() -> Tree {
 
 #[test]
 fn its_clock_is_what_its_node_says() {
-    let error = open(&highbank(), &PIN_OF_BANK.replace("150M", "100M")).expect_err("150 MHz");
+    let error = open_alone(&highbank(), &PIN_OF_BANK.replace("150M", "100M")).expect_err("150 MHz");
     let text = error.to_string();
     assert!(text.contains("is 150000000 Hz (the kernel's clock pclk), not 100000000 Hz"), "{text}");
     // The function's clock is gated by a clock of its own, the bus's is fixed.
@@ -59,17 +58,17 @@ fn its_clock_is_what_its_node_says() {
             .cells("/proc/device-tree/clocks/sspgate@5/#clock-cells", &[0])
             .clock("sspgate", count, "150000000\n")
     };
-    let error = open(&gated("0\n"), PIN_OF_BANK).expect_err("off").to_string();
+    let error = open_alone(&gated("0\n"), PIN_OF_BANK).expect_err("off").to_string();
     assert!(error.contains("(clk_enable_count of sspgate is 0)"), "{error}");
-    let mapped = open(&gated("1\n"), PIN_OF_BANK).expect("on");
+    let mapped = open_alone(&gated("1\n"), PIN_OF_BANK).expect("on");
     assert_eq!(mapped.clock().to_string(), "clk_enable_count of sspgate is 1");
     // Highbank never gates the clock, so the node's `clocks` do not matter.
     let soc = gated("0\n").file("/proc/device-tree/compatible", "calxeda,highbank\0");
-    assert_eq!(open(&soc, PIN_OF_BANK).expect("ungated").clock(), ClockState::Always);
+    assert_eq!(open_alone(&soc, PIN_OF_BANK).expect("ungated").clock(), ClockState::Always);
     // debugfs is not mounted.
     let root = gated("1\n");
     std::fs::remove_dir_all(root.root().path("/sys/kernel/debug")).expect("gone");
-    let error = open(&root, PIN_OF_BANK).expect_err("unknown");
+    let error = open_alone(&root, PIN_OF_BANK).expect_err("unknown");
     assert!(matches!(error, MapError::Clock { state: ClockState::Unknown, .. }), "{error:?}");
 }
 
@@ -80,14 +79,10 @@ fn a_primecells_range_is_its_resource() {
         "\t00000000fff00000\t00000000fff00fff\t0000000000000200\n",
     );
     let inside = PIN_OF_BANK.replace("0xfff00000", "0xfff00800");
-    let error = open(&tree, &inside).expect_err("inside").to_string();
+    let error = open_alone(&tree, &inside).expect_err("inside").to_string();
     assert!(error.contains("inside fff00000.spi (0xfff00000 to 0xfff00fff)"), "{error}");
     assert!(error.ends_with(&format!("write mem:{PIN_OF_BANK},exclusive")), "{error}");
-    assert!(open(&tree, PIN_OF_BANK).is_ok());
-}
-
-fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
+    assert!(open_alone(&tree, PIN_OF_BANK).is_ok());
 }
 
 #[test]
@@ -98,7 +93,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     memory.set(SSP + SSPCR1, 2);
     memory.set(GPIO + GPIODIR, 1);
     let before = memory.nonzero(&[SSP, GPIO]);
-    let mut mapped = open(&tree, PIN_OF_BANK).expect("mapped");
+    let mut mapped = open_alone(&tree, PIN_OF_BANK).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Always, "a fixed clock");
     assert!(mapped.warnings().is_empty(), "{:?}", mapped.warnings());
     assert_eq!(mapped.mapped_len(), 2 * 0x1000_usize.next_multiple_of(rustix::param::page_size()));
@@ -114,7 +109,7 @@ fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
 fn a_message_runs_on_the_mapped_registers() {
     let tree = highbank();
     let memory = Registers::of(&tree, "/dev/mem");
-    let bus = Bus::new(open(&tree, PIN_OF_BANK).expect("mapped").start());
+    let bus = Bus::new(open_alone(&tree, PIN_OF_BANK).expect("mapped").start());
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("settings");
     assert_eq!(device.effective().speed_hz, 18_750_000, "150 MHz by 2 and 4");
     let timed_out = device.sync(&mut [Transfer::write(&[0x9f])]).expect_err("no word");
@@ -137,7 +132,7 @@ fn a_message_runs_on_the_mapped_registers() {
 fn its_own_line_needs_no_bank() {
     let tree = highbank();
     let text = "0xfff00000,controller=pl022,reference-hz=150M,cs=native0";
-    let mapped = open(&tree, text).expect("mapped");
+    let mapped = open_alone(&tree, text).expect("mapped");
     let bus = Bus::new(mapped.start());
     assert!(bus.device(&Settings::new(0, 1_000_000)).is_ok());
     assert_eq!(Registers::of(&tree, "/dev/mem").nonzero(&[GPIO]), []);
@@ -146,18 +141,18 @@ fn its_own_line_needs_no_bank() {
 #[test]
 fn a_primecell_has_its_driver_on_its_own_bus() {
     let tree = Tree::new().amba("fff00000.spi", Some("ssp-pl022"));
-    let text = open(&tree, PIN_OF_BANK).expect_err("bound").to_string();
+    let text = open_alone(&tree, PIN_OF_BANK).expect_err("bound").to_string();
     let command = "`echo fff00000.spi > /sys/bus/amba/drivers/ssp-pl022/unbind`";
     assert!(text.contains(command), "{text}");
     // Its node's name in old trees.
     let tree = Tree::new().amba("fff00000.ssp", Some("ssp-pl022"));
-    assert!(matches!(open(&tree, PIN_OF_BANK), Err(MapError::Bound { .. })));
+    assert!(matches!(open_alone(&tree, PIN_OF_BANK), Err(MapError::Bound { .. })));
 
     let tree = highbank();
     let text = "0xfff10000,controller=pl022,reference-hz=150M,cs=native0";
-    let text = open(&tree, text).expect_err("a watchdog").to_string();
+    let text = open_alone(&tree, text).expect_err("a watchdog").to_string();
     assert!(text.contains("fff10000.watchdog, which is no SPI controller"), "{text}");
     let text = "0xfff00000,controller=atmel,reference-hz=150M,cs=native0";
-    let error = open(&tree, text).expect_err("another block");
+    let error = open_alone(&tree, text).expect_err("another block");
     assert!(matches!(error, MapError::OtherBlock { .. }), "{error:?}");
 }

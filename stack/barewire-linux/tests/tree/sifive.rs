@@ -5,11 +5,9 @@
 
 use barewire::bus::Bus;
 use barewire::spi::{Error, Settings, Transfer};
-use barewire_linux::bus_text::parse_mem;
 use barewire_linux::map::clock::ClockState;
-use barewire_linux::map::{MapError, Mapped};
 
-use crate::fake::{Registers, Tree, alone};
+use crate::fake::{Registers, Tree, open_alone};
 
 const SPI0: u64 = 0x1004_0000;
 const GPIO: u64 = 0x1006_0000;
@@ -48,15 +46,11 @@ fn unleashed() -> Tree {
     tree
 }
 
-fn open(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
-    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
-}
-
 #[test]
 fn nothing_is_touched_until_the_start_and_then_as_the_manual_says() {
     let tree = unleashed();
     let memory = Registers::of(&tree, "/dev/mem");
-    let mapped = open(&tree, PIN_11).expect("mapped");
+    let mapped = open_alone(&tree, PIN_11).expect("mapped");
     assert_eq!(mapped.clock(), ClockState::Always);
     assert_eq!((memory.get(SPI0 + IE), memory.get(GPIO + OUTPUT_EN)), (3, 1), "not touched");
     let started = mapped.start();
@@ -72,7 +66,7 @@ fn a_message_runs_on_the_mapped_registers() {
     let memory = Registers::of(&tree, "/dev/mem");
     // A file clocks nothing: each read takes this byte.
     memory.set(SPI0 + RXDATA, 0xa5);
-    let bus = Bus::new(open(&tree, NATIVE).expect("mapped").start());
+    let bus = Bus::new(open_alone(&tree, NATIVE).expect("mapped").start());
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("settings");
     assert_eq!(device.effective().speed_hz, 19_230_769, "500 MHz by 26");
     let mut received = [0; 3];
@@ -87,16 +81,9 @@ fn a_byte_that_never_comes_is_a_timeout_and_the_line_is_released() {
     let tree = unleashed();
     let memory = Registers::of(&tree, "/dev/mem");
     memory.set(SPI0 + RXDATA, 1 << 31);
-    let bus = Bus::new(open(&tree, NATIVE).expect("mapped").start());
+    let bus = Bus::new(open_alone(&tree, NATIVE).expect("mapped").start());
     let device = bus.device(&Settings::new(0, 20_000_000)).expect("settings");
     let timed_out = device.sync(&mut [Transfer::write(&[0x9f])]).expect_err("no byte");
     assert!(matches!(timed_out.error, Error::Timeout { .. }), "{timed_out}");
     assert_eq!([IE, CSMODE].map(|at| memory.get(SPI0 + at)), [0, 0]);
-}
-
-#[test]
-fn a_controller_is_not_taken_for_another() {
-    let tree = unleashed();
-    let error = open(&tree, &NATIVE.replace("sifive", "pl022")).expect_err("no PL022");
-    assert!(matches!(error, MapError::OtherBlock { .. }), "{error:?}");
 }

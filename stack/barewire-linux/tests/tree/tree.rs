@@ -5,12 +5,18 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::PathBuf;
 
 use barewire_linux::Root;
-use barewire_linux::map::MapSpec;
+use barewire_linux::bus_text::parse_mem;
+use barewire_linux::map::{MapError, MapSpec, Mapped};
 use tempfile::TempDir;
 
 /// The same bus for one process alone: it can be started without a lock.
 pub(crate) fn alone(spec: MapSpec) -> MapSpec {
     MapSpec { exclusive: true, ..spec }
+}
+
+/// Opens the bus `mem:text` of `tree` for this process alone.
+pub(crate) fn open_alone(tree: &Tree, text: &str) -> Result<Mapped, MapError> {
+    Mapped::open(&tree.root(), &alone(parse_mem(text).expect("reads")))
 }
 
 /// A tree, removed when dropped.

@@ -39,8 +39,23 @@ impl Rig {
         rig
     }
 
+    /// With TA set in a block whose DONE has to be written.
+    fn needing_done() -> Self {
+        let mut rig = Self::new();
+        rig.block = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
+        rig.write(CLK, CDIV);
+        rig.write(CS, TA);
+        rig
+    }
+
     fn stat(&mut self, bit: u32) -> bool {
         self.read(CS) & bit != 0
+    }
+
+    /// A byte from its write to DONE.
+    fn send(&mut self, byte: u32) {
+        self.write(FIFO, byte);
+        self.until(|rig| rig.stat(DONE));
     }
 
     fn read_all(&mut self) -> Vec<u8> {
@@ -55,10 +70,7 @@ impl Rig {
 #[test]
 fn reset_values() {
     let mut rig = Rig::new();
-    let values = [(CS, 0x0004_1000), (CLK, 0), (DLEN, 0), (LTOH, 1), (DC, 0x3020_1020)];
-    for (offset, value) in values {
-        assert_eq!(rig.read(offset), value, "{offset:#x}");
-    }
+    rig.reads(&[(CS, 0x0004_1000), (CLK, 0), (DLEN, 0), (LTOH, 1), (DC, 0x3020_1020)]);
     assert!(!rig.block.interrupt() && rig.block.due() == Ps::MAX);
     assert!(rig.rules().is_empty());
 }
@@ -66,13 +78,8 @@ fn reset_values() {
 #[test]
 fn registers_keep_their_writable_bits() {
     let mut rig = Rig::new();
-    for (offset, kept) in
-        [(CS, 0x03e0_ffcf | DONE | TXD), (CLK, 0xffff), (DLEN, 0xffff), (LTOH, 0xf), (DC, u32::MAX)]
-    {
-        rig.write(offset, u32::MAX);
-        assert_eq!(rig.read(offset), kept, "{offset:#x}");
-        rig.write(offset, 0);
-    }
+    rig.keeps(&[(CS, 0x03e0_ffcf | DONE | TXD), (CLK, 0xffff), (DLEN, 0xffff), (LTOH, 0xf)]);
+    rig.keeps(&[(DC, u32::MAX)]);
     assert_eq!(rig.read(CS), TXD, "the status is read-only, CLEAR reads as 0");
 }
 
@@ -202,17 +209,14 @@ fn tx_fifo_holds_64_bytes_with_the_one_on_the_wire() {
 #[test]
 fn a_write_is_a_byte() {
     let mut rig = Rig::on(TA);
-    rig.write(FIFO, 0x1234_5678);
-    rig.until(|rig| rig.stat(DONE));
+    rig.send(0x1234_5678);
     assert_eq!(rig.echoes[0].borrow().received(), [0x78]);
 }
 
 #[test]
 fn a_full_rx_fifo_stalls_the_clock_and_loses_nothing() {
     let mut rig = Rig::on(TA);
-    for byte in 0..64 {
-        rig.write(FIFO, byte);
-    }
+    rig.write_each(FIFO, 0..64);
     rig.now = BYTE;
     for byte in 64..67 {
         rig.until(|rig| rig.stat(TXD));
@@ -242,9 +246,7 @@ fn a_full_rx_fifo_stalls_the_clock_and_loses_nothing() {
 #[test]
 fn rxr_is_three_quarters_and_goes_with_ta() {
     let mut rig = Rig::on(TA);
-    for _ in 0..48 {
-        rig.write(FIFO, 0);
-    }
+    rig.write_each(FIFO, [0; 48]);
     assert_eq!(rig.until(|rig| rig.stat(RXR)), 47 * BYTE + 7 * PERIOD + HALF);
     rig.until(|rig| rig.stat(DONE));
     rig.write(CS, 0);
@@ -258,9 +260,7 @@ fn rxr_is_three_quarters_and_goes_with_ta() {
 #[test]
 fn clear_drops_what_it_names_before_the_frame_starts() {
     let mut rig = Rig::on(TA);
-    for byte in [1, 2, 3] {
-        rig.write(FIFO, byte);
-    }
+    rig.write_each(FIFO, [1, 2, 3]);
     rig.now = BYTE;
     rig.write(CS, TA | CLEAR_TX);
     assert!(rig.stat(RXD), "RX FIFO is left alone");
@@ -295,9 +295,7 @@ fn without_ta_bytes_are_lost() {
 #[test]
 fn what_was_not_sent_leads_the_next_transfer() {
     let mut rig = Rig::on(TA);
-    for byte in [1, 2, 3] {
-        rig.write(FIFO, byte);
-    }
+    rig.write_each(FIFO, [1, 2, 3]);
     // In the middle of the second byte, five bits sampled.
     rig.now = BYTE + 4 * PERIOD + HALF + 1;
     rig.write(CS, 0);
@@ -317,9 +315,7 @@ fn interrupts_follow_done_and_rxr() {
     assert!(!rig.block.interrupt());
     rig.write(CS, INTD | INTR | TA);
     assert!(rig.block.interrupt(), "DONE comes with TA: the manual's first interrupt");
-    for byte in 0..64 {
-        rig.write(FIFO, byte);
-    }
+    rig.write_each(FIFO, 0..64);
     assert!(!rig.block.interrupt());
     let at_rxr = rig.until(|rig| rig.read(CLK) != 0 && rig.block.interrupt());
     assert_eq!(at_rxr, 47 * BYTE + 7 * PERIOD + HALF);
@@ -328,9 +324,7 @@ fn interrupts_follow_done_and_rxr() {
     }
     assert!(!rig.block.interrupt());
     // TX FIFO has 16 bytes left: the recipe's 48 find room.
-    for byte in 64..112 {
-        rig.write(FIFO, byte);
-    }
+    rig.write_each(FIFO, 64..112);
     rig.until(|rig| rig.read(CLK) != 0 && rig.block.interrupt());
     assert!(rig.stat(RXR) && !rig.stat(DONE));
     assert_eq!(rig.now, 95 * BYTE + 7 * PERIOD + HALF);
@@ -368,8 +362,7 @@ fn native_ce_is_active_from_ta_to_ta() {
     rig.write(CS, TA);
     assert_eq!(rig.echoes[0].borrow().selections(), 1);
     for byte in [1, 2] {
-        rig.write(FIFO, byte);
-        rig.until(|rig| rig.stat(DONE));
+        rig.send(byte);
         rig.now += 10 * BYTE;
     }
     rig.write(CS, 0);
@@ -391,8 +384,7 @@ fn a_line_is_active_high_by_cspoln_or_cspol() {
         let mut rig = Rig::on(polarity);
         assert_eq!(rig.echoes[0].borrow().selections(), 1, "{polarity:#x}: low at rest");
         rig.write(CS, polarity | TA);
-        rig.write(FIFO, 0xff);
-        rig.until(|rig| rig.stat(DONE));
+        rig.send(0xff);
         assert_eq!(rig.echoes[0].borrow().received(), []);
         assert_eq!(rig.rules(), [Rule::ClockWithoutCs]);
     }
@@ -431,8 +423,7 @@ fn a_gpio_line_moved_within_a_byte_is_seen() {
     // Kept: from before the first byte to DONE.
     let mut rig = Rig::on(3 | TA);
     rig.drive(GPIO, false);
-    rig.write(FIFO, 0xc3);
-    rig.until(|rig| rig.stat(DONE));
+    rig.send(0xc3);
     rig.drive(GPIO, true);
     assert_eq!(rig.echoes[1].borrow().received(), [0xc3]);
     assert_eq!(rig.echoes[0].borrow().selections(), 0);
@@ -454,8 +445,7 @@ fn sclk_follows_cpol_without_ta() {
     rig.write(CS, CPOL | CPHA | 3);
     rig.drive(GPIO, false);
     rig.write(CS, CPOL | CPHA | 3 | TA);
-    rig.write(FIFO, 0x81);
-    rig.until(|rig| rig.stat(DONE));
+    rig.send(0x81);
     rig.drive(GPIO, true);
     rig.write(CS, 0);
     assert_eq!(rig.echoes[1].borrow().received(), [0x81]);
@@ -519,7 +509,7 @@ proptest! {
         }
         rig.until(|rig| rig.stat(DONE));
         rig.write(CS, mode << 2);
-        prop_assert_eq!(rig.echoes[0].borrow().received().to_vec(), bytes.clone());
+        prop_assert_eq!(rig.received(0), bytes.clone());
         prop_assert_eq!(&received[1..], &bytes[..bytes.len() - 1]);
         prop_assert_eq!(rig.wire.wire_use(rig.now).bits, 8 * bytes.len() as u64);
         prop_assert_eq!(rig.echoes[0].borrow().selections(), 1);
@@ -547,10 +537,7 @@ fn done_falls_with_a_byte_whether_it_was_written_or_not_as_in_the_manual() {
 
 #[test]
 fn done_that_is_needed_and_not_written_stays_set_in_the_next_transfer() {
-    let mut rig = Rig::on(TA);
-    rig.block = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
-    rig.write(CLK, CDIV);
-    rig.write(CS, TA);
+    let mut rig = Rig::needing_done();
     assert_eq!(one_byte(&mut rig, 1), (false, true), "no byte before it left DONE set");
     rig.write(CS, TA | DONE);
     assert_eq!(one_byte(&mut rig, 2), (false, true), "it was written");
@@ -568,10 +555,7 @@ fn done_that_is_needed_and_not_written_stays_set_in_the_next_transfer() {
 
 #[test]
 fn a_block_that_ran_dry_with_bytes_unread_is_in_the_middle_of_a_transfer() {
-    let mut rig = Rig::on(TA);
-    rig.block = Bcm2835Spi::new(CORE_HZ).with_done(Done::Needed);
-    rig.write(CLK, CDIV);
-    rig.write(CS, TA);
+    let mut rig = Rig::needing_done();
     rig.write(FIFO, 1);
     rig.now += BYTE;
     assert!(rig.stat(DONE));

@@ -74,9 +74,7 @@ fn reset_values_and_kept_bits() {
 #[test]
 fn a_byte_leaves_the_transmit_fifo_when_it_was_received() {
     let mut rig = Rig::on(MANUAL | 0xe << 10);
-    for byte in [0x9f, 0x01] {
-        rig.write(TXD, byte);
-    }
+    rig.write_each(TXD, [0x9f, 0x01]);
     rig.at(CAPTURED - 1);
     assert_eq!(rig.read(STATUS), 0);
     rig.write(TX_LEVEL, 2);

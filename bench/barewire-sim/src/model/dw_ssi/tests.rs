@@ -39,9 +39,7 @@ impl Rig {
     }
 
     fn enable(&mut self, ctrlr0: u32, ser: u32) {
-        for (offset, value) in [(CTRLR0, ctrlr0), (BAUDR, SCKDV), (SER, ser), (SSIENR, 1)] {
-            self.write(offset, value);
-        }
+        self.write_pairs(&[(CTRLR0, ctrlr0), (BAUDR, SCKDV), (SER, ser), (SSIENR, 1)]);
     }
 
     fn stat(&mut self, bit: u32) -> bool {
@@ -146,9 +144,7 @@ fn a_frame_and_its_times() {
 #[test]
 fn frames_follow_each_other_without_a_gap() {
     let mut rig = Rig::on(BYTES | SCPH | SCPOL, 1);
-    for word in [1, 2, 3, 4] {
-        rig.write(DR0, word);
-    }
+    rig.write_each(DR0, [1, 2, 3, 4]);
     assert_eq!(rig.idle(), PERIOD + HALF + 32 * PERIOD + HALF);
     assert_eq!(rig.read_all(), [0, 1, 2, 3]);
     assert_eq!(rig.echoes[0].borrow().received(), [1, 2, 3, 4]);
@@ -186,9 +182,7 @@ fn the_line_rises_when_the_transmit_fifo_runs_empty() {
 #[test]
 fn nothing_is_sent_while_no_line_is_enabled() {
     let mut rig = Rig::on(BYTES, 0);
-    for word in [1, 2] {
-        rig.write(DR0, word);
-    }
+    rig.write_each(DR0, [1, 2]);
     rig.now += 100 * PERIOD;
     assert_eq!((rig.read(TXFLR), rig.read(RXFLR)), (2, 0));
     let begun = rig.now;
@@ -260,9 +254,7 @@ fn a_word_for_a_disabled_block_is_lost() {
 #[test]
 fn fifos_have_limits() {
     let mut rig = Rig::on(BYTES, 0);
-    for word in 0..65 {
-        rig.write(DR35, word);
-    }
+    rig.write_each(DR35, 0..65);
     assert_eq!(rig.rules(), [Rule::TxFull]);
     assert!(!rig.stat(sr::TFNF));
     assert_eq!((rig.read(RISR), rig.read(TXOICR), rig.read(TXOICR)), (int::TXO, 1, 0));
@@ -308,9 +300,7 @@ fn interrupts_follow_the_levels_and_the_mask() {
 #[test]
 fn a_block_that_is_disabled_stops_and_forgets() {
     let mut rig = Rig::on(BYTES, 1);
-    for word in [1, 2, 3] {
-        rig.write(DR0, word);
-    }
+    rig.write_each(DR0, [1, 2, 3]);
     rig.until(|rig| rig.stat(sr::RFNE));
     rig.now += 5 * PERIOD;
     rig.write(SSIENR, 0);
@@ -326,9 +316,7 @@ fn a_block_that_is_disabled_stops_and_forgets() {
 fn no_clock_without_a_divisor_and_no_frame_of_another_format() {
     for (ctrlr0, baudr) in [(BYTES, 1), (BYTES | 1 << 4, 2), (BYTES | 1 << 8, 2), (2 << 16, 2)] {
         let mut rig = Rig::new();
-        for (offset, value) in [(CTRLR0, ctrlr0), (BAUDR, baudr), (SER, 1), (SSIENR, 1), (DR0, 1)] {
-            rig.write(offset, value);
-        }
+        rig.write_pairs(&[(CTRLR0, ctrlr0), (BAUDR, baudr), (SER, 1), (SSIENR, 1), (DR0, 1)]);
         assert_eq!(rig.block.due(), Ps::MAX, "{ctrlr0:#x} {baudr}");
     }
 }
@@ -367,14 +355,10 @@ pub(super) fn exchange(spi: &mut dyn ByHand, bits: u32, word: u32, cs: &mut dyn 
 fn icr_clears_all_that_was_lost() {
     let mut rig = Rig::on(BYTES, 0);
     rig.read(DR0);
-    for byte in 0..=Build::RP1.tx_words as u32 {
-        rig.write(DR0, byte);
-    }
+    rig.write_each(DR0, 0..=Build::RP1.tx_words as u32);
     rig.write(SER, 1);
     rig.idle();
-    for byte in 0..2 {
-        rig.write(DR0, byte);
-    }
+    rig.write_each(DR0, 0..2);
     rig.idle();
     let lost = int::TXO | int::RXU | int::RXO;
     assert_eq!(rig.read(RISR) & lost, lost);

@@ -51,9 +51,10 @@ fn reset_values() {
         if enabled {
             rig.write(CONREG, 1);
         }
-        for offset in [TXDATA, CONFIGREG, INTREG, DMAREG, PERIODREG, TESTREG, MSGDATA] {
-            assert_eq!(rig.read(offset), 0, "{offset:#x}");
-        }
+        rig.reads(
+            &[TXDATA, CONFIGREG, INTREG, DMAREG, PERIODREG, TESTREG, MSGDATA]
+                .map(|offset| (offset, 0)),
+        );
         assert_eq!(rig.read(STATREG), 3);
         assert_eq!(rig.read(CONREG), u32::from(enabled));
         assert!(rig.rules().is_empty());
@@ -93,9 +94,7 @@ fn a_disabled_block_ignores_and_forgets() {
     rig.until(|rig| rig.stat(TC));
     assert!(rig.stat(RR));
     rig.write(CONREG, burst(8));
-    for offset in [CONFIGREG, PERIODREG, TESTREG, RXDATA] {
-        assert_eq!(rig.read(offset), 0, "{offset:#x}");
-    }
+    rig.reads(&[CONFIGREG, PERIODREG, TESTREG, RXDATA].map(|offset| (offset, 0)));
     assert_eq!((rig.read(STATREG), rig.read(CONREG)), (3, burst(8)));
     rig.write(CONREG, ON | burst(8));
     assert_eq!(rig.read(TESTREG), 0, "FIFOs were flushed");
@@ -223,9 +222,7 @@ fn dividers() {
 #[test]
 fn one_burst_for_each_xch() {
     let mut rig = Rig::on(burst(8), 0);
-    for word in [1, 2, 3] {
-        rig.write(TXDATA, word);
-    }
+    rig.write_each(TXDATA, [1, 2, 3]);
     for (selections, left) in [(1, 2), (2, 1)] {
         rig.write(STATREG, TC);
         rig.write(CONREG, ON | burst(8) | XCH);
@@ -243,9 +240,7 @@ fn ss_ctl_repeats_bursts_until_txfifo_is_empty() {
     for (period, slow) in [(0, 0), (4, 0), (2, 1)] {
         let mut rig = Rig::on(burst(16), 0xf00);
         rig.write(PERIODREG, slow << 15 | period);
-        for word in [0x0102, 0x0304, 0x0506] {
-            rig.write(TXDATA, word);
-        }
+        rig.write_each(TXDATA, [0x0102, 0x0304, 0x0506]);
         rig.write(CONREG, ON | burst(16) | XCH);
         rig.now = 16 * PERIOD + HALF;
         assert!(rig.xch() && !rig.stat(TC), "TC comes with the end of all");

@@ -194,9 +194,7 @@ fn levels_interrupt_and_eow_halts() {
     rig.write(ctrl(0), 1);
     assert_eq!(rig.read(IRQSTATUS), irq::tx_empty(0));
     rig.write(IRQENABLE, irq::rx_full(0) | irq::EOW);
-    for byte in 0..8 {
-        rig.write(TX, byte);
-    }
+    rig.write_each(TX, 0..8);
     let received = |words: u64| CYCLE + words * 8 * PERIOD - HALF;
     rig.by(received(2) - 1);
     assert!(!rig.block.interrupt());
@@ -264,9 +262,7 @@ fn a_word_without_a_line_or_a_length_is_reported() {
         (BYTES | FORCE, MS, &[]),
     ] {
         let mut rig = Rig::on(0);
-        for (offset, value) in [(conf(0), conf_0), (MODULCTRL, modulctrl), (TX, 1)] {
-            rig.write(offset, value);
-        }
+        rig.write_pairs(&[(conf(0), conf_0), (MODULCTRL, modulctrl), (TX, 1)]);
         rig.by(20 * PERIOD);
         assert_eq!(rig.rules(), expected, "{conf_0:#x} {modulctrl}");
     }

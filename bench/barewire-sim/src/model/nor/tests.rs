@@ -94,6 +94,12 @@ impl Bench {
         }
     }
 
+    /// A command that changes the chip, from write enable to its end.
+    fn change(&mut self, sent: &[u8]) {
+        self.enabled(sent);
+        self.wait();
+    }
+
     fn complaint(&mut self) -> String {
         self.nor.take_complaint().unwrap_or_default()
     }
@@ -185,11 +191,9 @@ fn address_length_follows_the_mode_except_for_dedicated_opcodes() {
     b.send(&[0xb7]);
     assert_eq!(b.run(&[0x03, 0x01, 0x12, 0x34, 0x56], 1), [0x4b]);
     assert_eq!(b.run(&[0x13, 0x01, 0x12, 0x34, 0x56], 1), [0x4b]);
-    b.enabled(&[0x02, 0x01, 0x00, 0x00, 0x00, 0x77]);
-    b.wait();
+    b.change(&[0x02, 0x01, 0x00, 0x00, 0x00, 0x77]);
     assert_eq!(b.nor.content()[0x100_0000], 0x77);
-    b.enabled(&[0x20, 0x01, 0x00, 0x0f, 0xff]);
-    b.wait();
+    b.change(&[0x20, 0x01, 0x00, 0x0f, 0xff]);
     assert_eq!(b.nor.content()[0x100_0000], 0xff);
     b.send(&[0xe9]);
     assert_eq!(b.run(&[0x15], 1), [0x60]);
@@ -203,25 +207,21 @@ fn address_length_follows_the_mode_except_for_dedicated_opcodes() {
 #[test]
 fn page_program_wraps_within_its_page_and_only_clears_bits() {
     let mut b = Bench::winbond();
-    b.enabled(&[0x02, 0x00, 0x01, 0xfe, 1, 2, 3, 4]);
-    b.wait();
+    b.change(&[0x02, 0x00, 0x01, 0xfe, 1, 2, 3, 4]);
     assert_eq!(b.nor.content()[0x1fe..0x202], [1, 2, 0xff, 0xff]);
     assert_eq!(b.nor.content()[0x100..0x103], [3, 4, 0xff]);
-    b.enabled(&[0x02, 0x00, 0x01, 0xff, 0x06]);
-    b.wait();
+    b.change(&[0x02, 0x00, 0x01, 0xff, 0x06]);
     assert_eq!(b.nor.content()[0x1ff], 0x02);
     // 258 bytes: the last two overwrite the first two.
     let mut long = vec![0x12, 0, 0, 2, 0];
     long.extend([0x11, 0x22]);
     long.extend([0x33; 254]);
     long.extend([0x44, 0x55]);
-    b.enabled(&long);
-    b.wait();
+    b.change(&long);
     assert_eq!(b.nor.content()[0x200..0x203], [0x44, 0x55, 0x33]);
     assert_eq!(b.nor.content()[0x2ff..0x301], [0x33, 0xff]);
     // The last byte of the array.
-    b.enabled(&[0x12, 0x01, 0xff, 0xff, 0xff, 0x5a]);
-    b.wait();
+    b.change(&[0x12, 0x01, 0xff, 0xff, 0xff, 0x5a]);
     assert_eq!(b.nor.content()[0x1ff_ffff], 0x5a);
     b.quiet();
 }
@@ -302,16 +302,14 @@ fn erases_clear_their_aligned_block_and_no_more() {
     let mut b = Bench::winbond();
     for (opcode, size) in [(0x20, 0x1000), (0x52, 0x8000), (0xd8, 0x1_0000)] {
         b.nor.content[..0x4_0000].fill(0);
-        b.enabled(&[opcode, 0x01, 0x56, 0x78]);
-        b.wait();
+        b.change(&[opcode, 0x01, 0x56, 0x78]);
         let base = 0x1_5678 & !(size - 1);
         let content = b.nor.content();
         assert!(content[..base].iter().all(|&byte| byte == 0));
         assert!(content[base..base + size].iter().all(|&byte| byte == 0xff));
         assert!(content[base + size..0x4_0000].iter().all(|&byte| byte == 0));
     }
-    b.enabled(&[0xc7]);
-    b.wait();
+    b.change(&[0xc7]);
     assert!(b.nor.content().iter().all(|&byte| byte == 0xff));
     b.quiet();
 }
@@ -319,8 +317,7 @@ fn erases_clear_their_aligned_block_and_no_more() {
 #[test]
 fn protected_blocks_stay_and_wel_clears() {
     let mut b = Bench::winbond();
-    b.enabled(&[0x01, 0x04]); // BP0: the last 64 KiB.
-    b.wait();
+    b.change(&[0x01, 0x04]); // BP0: the last 64 KiB.
     assert_eq!(b.status(), 0x04);
     let touch = [
         &[0x12, 0x01, 0xff, 0x00, 0x00, 0][..],
@@ -333,14 +330,12 @@ fn protected_blocks_stay_and_wel_clears() {
         assert_eq!(b.status(), 0x04, "{command:02x?}");
     }
     assert!(b.nor.content().iter().all(|&byte| byte == 0xff));
-    b.enabled(&[0x12, 0x01, 0xfe, 0xff, 0xff, 0]);
-    b.wait();
+    b.change(&[0x12, 0x01, 0xfe, 0xff, 0xff, 0]);
     assert_eq!(b.nor.content()[0x1fe_ffff], 0);
     b.nor.power_cycle();
     assert_eq!(b.status(), 0x04);
     // Two bytes write CMP as well: all but the last block.
-    b.enabled(&[0x01, 0x04, 0x40]);
-    b.wait();
+    b.change(&[0x01, 0x04, 0x40]);
     assert_eq!(b.run(&[0x35], 1), [0x40]);
     b.enabled(&[0x12, 0x01, 0xff, 0x00, 0x00, 0]);
     assert_eq!(b.status() & BUSY, BUSY);
@@ -507,8 +502,7 @@ fn sst_aai_ends_by_itself_at_the_top_and_at_protection() {
         let mut b = Bench::sst();
         b.nor.set_status(status);
         let [_, high, middle, low] = (last - 2).to_be_bytes();
-        b.enabled(&[0xad, high, middle, low, 1, 2]);
-        b.wait();
+        b.change(&[0xad, high, middle, low, 1, 2]);
         assert_eq!(b.status(), status | WEL | 0x40);
         b.send(&[0xad, 3, 4]);
         b.wait();
@@ -524,8 +518,7 @@ fn power_loss_in_a_program_leaves_half_a_page_and_a_dead_chip() {
     let mut b = Bench::winbond();
     b.nor.set_faults(NorFaults { power_loss_in_program: Some(1), ..NorFaults::default() });
     let page = |at: u8| [&[0x02, 0, at, 0][..], &[0x11; 256]].concat();
-    b.enabled(&page(0));
-    b.wait();
+    b.change(&page(0));
     b.enabled(&page(1));
     assert_eq!(b.status(), 0xff);
     assert_eq!(b.run(&[0x9f], 3), [0xff; 3]);
@@ -534,8 +527,7 @@ fn power_loss_in_a_program_leaves_half_a_page_and_a_dead_chip() {
     assert!(b.nor.content()[0x180..0x200].iter().all(|&byte| byte == 0xff));
     b.nor.power_cycle();
     assert_eq!(b.status(), 0);
-    b.enabled(&page(1));
-    b.wait();
+    b.change(&page(1));
     assert!(b.nor.content()[..0x200].iter().all(|&byte| byte == 0x11));
     b.quiet();
 
@@ -609,18 +601,14 @@ fn each_change_is_kept_when_it_is_made_and_nothing_else() {
     assert_eq!(told().len(), 1, "while the chip is still busy");
     b.wait();
     // The last byte of a page, and the first of the next.
-    b.enabled(&[0x02, 0x00, 0x0f, 0xff, 0, 1]);
-    b.wait();
+    b.change(&[0x02, 0x00, 0x0f, 0xff, 0, 1]);
     let page = told();
     assert_eq!((page[0].0, page[0].1.len(), page[0].1[0], page[0].1[255]), (0xf00, 256, 1, 0));
     // Erasing an erased block, or programming ones, changes nothing.
-    b.enabled(&[0x20, 0x00, 0x50, 0x00]);
-    b.wait();
-    b.enabled(&[0x02, 0x00, 0x60, 0x00, 0xff]);
-    b.wait();
+    b.change(&[0x20, 0x00, 0x50, 0x00]);
+    b.change(&[0x02, 0x00, 0x60, 0x00, 0xff]);
     assert_eq!(told(), []);
-    b.enabled(&[0xc7]);
-    b.wait();
+    b.change(&[0xc7]);
     let erased = |at| (at, vec![0xff; GRANULE]);
     assert_eq!(told(), [erased(0), erased(0x1ff_f000)]);
 }

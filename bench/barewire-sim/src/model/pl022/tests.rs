@@ -113,9 +113,7 @@ fn a_single_frame_starts_and_ends_at_its_times() {
 fn sspfssout_pulses_between_words_with_sph_0_and_stays_low_with_sph_1() {
     for mode in 0..4 {
         let mut rig = Rig::on(mode, 16);
-        for word in [0x0102, 0x0304, 0x0506] {
-            rig.write(SSPDR, word);
-        }
+        rig.write_each(SSPDR, [0x0102, 0x0304, 0x0506]);
         rig.until(|rig| !rig.sr(sr::BSY));
         let used = rig.wire.wire_use(rig.now);
         if mode & 1 == 0 {

@@ -29,9 +29,7 @@ impl Rig {
     /// The flash interface off, the clock set, CSMODE `csmode`.
     fn on(csmode: u32) -> Self {
         let mut rig = Self::new();
-        for (offset, value) in [(FCTRL, 0), (SCKDIV, DIV), (CSMODE, csmode)] {
-            rig.write(offset, value);
-        }
+        rig.write_pairs(&[(FCTRL, 0), (SCKDIV, DIV), (CSMODE, csmode)]);
         rig
     }
 
@@ -222,9 +220,7 @@ fn a_line_that_is_named_no_more_is_released() {
 #[test]
 fn bytes_that_wait_when_hold_ends_are_selected_by_themselves() {
     let mut rig = Rig::on(HOLD);
-    for byte in 1..=3 {
-        rig.write(TXDATA, byte);
-    }
+    rig.write_each(TXDATA, 1..=3);
     rig.by(5 * PERIOD);
     rig.write(CSMODE, AUTO);
     rig.by(100 * PERIOD);
@@ -257,9 +253,7 @@ fn watermarks_interrupt_below_and_above() {
     assert!(!rig.block.interrupt(), "nothing is below 0");
     rig.write(TXMARK, 2);
     assert!(rig.block.interrupt());
-    for byte in 1..=3 {
-        rig.write(TXDATA, byte);
-    }
+    rig.write_each(TXDATA, 1..=3);
     assert!(!rig.block.interrupt(), "3 bytes are not below 2");
     rig.write(RXMARK, 1);
     rig.write(IE, RXWM);

@@ -13,7 +13,7 @@ fn extended(id: u32) -> ExtendedId {
 /// Frames on the wire, each with the same frame as software sees it.
 fn pairs() -> Vec<(CanFrame, Frame)> {
     let eight = [0x55, 0, 0xff, 1, 2, 3, 4, 5];
-    let mut pairs = vec![
+    vec![
         (CanFrame::new(0x7ff, &eight), frame(0x7ff, &eight)),
         (CanFrame::new(0, &[]), frame(0, &[])),
         (
@@ -22,10 +22,8 @@ fn pairs() -> Vec<(CanFrame, Frame)> {
         ),
         (CanFrame::new(0x5, &[9]).extended(), Frame::classic(extended(5), &[9]).unwrap()),
         (CanFrame::remote(0x101, 6), Frame::remote(standard(0x101), 6).unwrap()),
-    ];
-    pairs
-        .push((CanFrame::remote(0x1fff_ffff, 0), Frame::remote(extended(0x1fff_ffff), 0).unwrap()));
-    pairs
+        (CanFrame::remote(0x1fff_ffff, 0), Frame::remote(extended(0x1fff_ffff), 0).unwrap()),
+    ]
 }
 
 fn fd_pairs() -> Vec<(CanFrame, Frame)> {

@@ -26,7 +26,17 @@ impl Script {
     fn write(
         &mut self,
         title: &str,
+        config: Config,
+        act: impl FnOnce(&Rig, &Messages, &mut Recording<'_>),
+    ) {
+        self.write_on(&Rig::new(), title, config, act);
+    }
+
+    /// The same on another rig.
+    fn write_on(
+        &mut self,
         rig: &Rig,
+        title: &str,
         config: Config,
         act: impl FnOnce(&Rig, &Messages, &mut Recording<'_>),
     ) {
@@ -45,11 +55,20 @@ impl Script {
     fn joined(
         &mut self,
         title: &str,
-        rig: &Rig,
         config: Config,
         act: impl FnOnce(&Rig, &Messages, &mut Recording<'_>),
     ) {
-        self.write(title, rig, config, |rig, messages, driver| {
+        self.joined_on(&Rig::new(), title, config, act);
+    }
+
+    fn joined_on(
+        &mut self,
+        rig: &Rig,
+        title: &str,
+        config: Config,
+        act: impl FnOnce(&Rig, &Messages, &mut Recording<'_>),
+    ) {
+        self.write_on(rig, title, config, |rig, messages, driver| {
             driver.start().expect("joins");
             let _ = messages.text();
             act(rig, messages, driver);
@@ -99,22 +118,21 @@ fn long() -> Vec<u8> {
     (1..=64).collect()
 }
 
+/// A frame of CAN FD with the first bytes of [`long`].
+fn fd_frame(len: usize, brs: bool) -> Frame {
+    Frame::fd(standard(1), &long()[..len], brs).expect("a frame")
+}
+
 fn write_all(script: &mut Script) {
     let crc = Config { crc: true, ..classic() };
     let events = Config { transmit_events: true, ..classic() };
     let queue = Config { tx_order: TxOrder::Identifier, ..classic() };
-    script.write("set up: classic", &Rig::new(), classic(), joins);
-    script.write("set up: CAN FD", &Rig::new(), fd(), joins);
-    script.write(
-        "set up: CAN FD, no rate of the data",
-        &Rig::new(),
-        Config { data: None, ..fd() },
-        joins,
-    );
-    script.write("set up: with CRC", &Rig::new(), crc, joins);
+    script.write("set up: classic", classic(), joins);
+    script.write("set up: CAN FD", fd(), joins);
+    script.write("set up: CAN FD, no rate of the data", Config { data: None, ..fd() }, joins);
+    script.write("set up: with CRC", crc, joins);
     script.write(
         "set up: events, by identifier, all objects, no invalid frames",
-        &Rig::new(),
         Config {
             tx_objects: 32,
             rx_objects: 1,
@@ -124,24 +142,19 @@ fn write_all(script: &mut Script) {
         },
         joins,
     );
-    script.write(
-        "set up: 12 bytes",
-        &Rig::new(),
-        Config { payload: Payload::Bytes12, ..fd() },
-        joins,
-    );
-    script.write(
-        "set up: the elder part",
+    script.write("set up: 12 bytes", Config { payload: Payload::Bytes12, ..fd() }, joins);
+    script.write_on(
         &Rig::with(|options| options.part = PartKind::Mcp2517Fd),
+        "set up: the elder part",
         classic(),
         |_, _, driver| assert_eq!(driver.part(), Part::Mcp2517fd),
     );
 
-    script.joined("a frame comes", &Rig::new(), classic(), |rig, messages, driver| {
+    script.joined("a frame comes", classic(), |rig, messages, driver| {
         rig.send([CanFrame::new(0x123, &[1, 2, 3])]);
         serve(rig, messages, driver, 2 * MS);
     });
-    script.joined("frames of every kind come", &Rig::new(), fd(), |rig, messages, driver| {
+    script.joined("frames of every kind come", fd(), |rig, messages, driver| {
         rig.send([
             CanFrame::fd(0x7ff, &long(), true),
             CanFrame::new(0x1234_5678, &[8; 8]),
@@ -152,7 +165,6 @@ fn write_all(script: &mut Script) {
     });
     script.joined(
         "more frames than there are objects come",
-        &Rig::new(),
         Config { rx_objects: 3, ..classic() },
         |rig, messages, driver| {
             rig.send((0..5).map(|index| CanFrame::new(0x50, &[index])));
@@ -161,85 +173,61 @@ fn write_all(script: &mut Script) {
             serve(rig, messages, driver, 2 * MS);
         },
     );
-    script.joined(
-        "with CRC a frame comes and one goes",
-        &Rig::new(),
-        crc,
-        |rig, messages, driver| {
-            rig.send([CanFrame::new(0x123, &[1, 2, 3])]);
-            serve(rig, messages, driver, 2 * MS);
-            transmit(messages, driver, &frame(1, &[8, 9]));
-        },
-    );
-    script.joined(
-        "frames go, more than there are places",
-        &Rig::new(),
-        classic(),
-        |rig, messages, driver| {
-            transmit(
-                messages,
-                driver,
-                &Frame::classic(extended(0x18ff_1234), &[0xaa, 0xbb]).expect("a frame"),
-            );
-            transmit(messages, driver, &Frame::remote(standard(0x7ff), 8).expect("a frame"));
-            for index in 0..7 {
-                transmit(messages, driver, &frame(1, &[index]));
-            }
-            rig.pass(MS);
-            transmit(messages, driver, &frame(2, &[]));
-            rig.pass(20 * MS);
-            transmit(messages, driver, &frame(3, &[]));
-            transmit(messages, driver, &frame(4, &[]));
-        },
-    );
-    script.joined("frames of CAN FD go", &Rig::new(), fd(), |rig, messages, driver| {
+    script.joined("with CRC a frame comes and one goes", crc, |rig, messages, driver| {
+        rig.send([CanFrame::new(0x123, &[1, 2, 3])]);
+        serve(rig, messages, driver, 2 * MS);
+        transmit(messages, driver, &frame(1, &[8, 9]));
+    });
+    script.joined("frames go, more than there are places", classic(), |rig, messages, driver| {
+        transmit(
+            messages,
+            driver,
+            &Frame::classic(extended(0x18ff_1234), &[0xaa, 0xbb]).expect("a frame"),
+        );
+        transmit(messages, driver, &Frame::remote(standard(0x7ff), 8).expect("a frame"));
+        for index in 0..7 {
+            transmit(messages, driver, &frame(1, &[index]));
+        }
+        rig.pass(MS);
+        transmit(messages, driver, &frame(2, &[]));
+        rig.pass(20 * MS);
+        transmit(messages, driver, &frame(3, &[]));
+        transmit(messages, driver, &frame(4, &[]));
+    });
+    script.joined("frames of CAN FD go", fd(), |rig, messages, driver| {
         for (len, brs) in [(64, true), (12, false), (0, false)] {
-            transmit(
-                messages,
-                driver,
-                &Frame::fd(standard(1), &long()[..len], brs).expect("a frame"),
-            );
+            transmit(messages, driver, &fd_frame(len, brs));
         }
         rig.pass(MS);
     });
-    script.joined(
-        "frames that do not fit are refused",
-        &Rig::new(),
-        classic(),
-        |_, messages, driver| {
-            for len in [2, 12] {
-                transmit(
-                    messages,
-                    driver,
-                    &Frame::fd(standard(1), &long()[..len], false).expect("a frame"),
-                );
-            }
-        },
-    );
+    script.joined("frames that do not fit are refused", classic(), |_, messages, driver| {
+        for len in [2, 12] {
+            transmit(messages, driver, &fd_frame(len, false));
+        }
+    });
     script.joined(
         "a switch needs a rate to switch to",
-        &Rig::new(),
         Config { data: None, ..fd() },
         |_, messages, driver| {
             for brs in [true, false] {
-                transmit(messages, driver, &Frame::fd(standard(1), &[], brs).expect("a frame"));
+                transmit(messages, driver, &fd_frame(0, brs));
             }
         },
     );
-    script.joined("frames go by identifier", &Rig::new(), queue, |_, messages, driver| {
+    script.joined("frames go by identifier", queue, |_, messages, driver| {
         transmit(messages, driver, &frame(5, &[]));
         transmit(messages, driver, &frame(4, &[]));
     });
-    script.joined("what went is confirmed", &Rig::new(), events, |rig, messages, driver| {
+    script.joined("what went is confirmed", events, |rig, messages, driver| {
         for index in 0..2 {
             transmit(messages, driver, &frame(0x99, &[index]));
         }
         rig.send([CanFrame::new(1, &[7])]);
         serve(rig, messages, driver, 3 * MS);
     });
-    script.joined(
-        "nobody acknowledges",
+    script.joined_on(
         &Rig::alone(|_| {}),
+        "nobody acknowledges",
         classic(),
         |rig, messages, driver| {
             transmit(messages, driver, &frame(0x70, &[1]));
@@ -247,58 +235,43 @@ fn write_all(script: &mut Script) {
             serve(rig, messages, driver, MS);
         },
     );
-    script.joined(
-        "bus-off, and a frame after it",
-        &Rig::new(),
-        classic(),
-        |rig, messages, driver| {
-            rig.can.inject(Fault::ErrorFlags { first: 0, every: 1, bit: 22 });
-            transmit(messages, driver, &frame(0x60, &[1]));
-            serve(rig, messages, driver, 100 * MS);
-            messages.note(&format!("{:?}", driver.error_counters()));
-            transmit(messages, driver, &frame(0x61, &[1]));
-        },
-    );
-    script.joined(
-        "filters, a stop, a start and a restart",
-        &Rig::new(),
-        classic(),
-        |_, messages, driver| {
-            let filter = |driver: &mut Recording<'_>, index, filter| {
-                messages.note(&format!("filter {index}: {:?}", driver.set_filter(index, filter)));
-            };
-            filter(driver, 1, Some(Filter::exactly(extended(0x18ff_1234))));
-            filter(driver, 31, Some(Filter::masked(standard(0x100), 0xffff_fff0)));
-            filter(driver, 4, Some(Filter::masked(extended(0), 0x0004_0001)));
-            filter(driver, 0, None);
-            filter(driver, 32, None);
-            messages.note(&format!("stop: {:?}", driver.stop()));
-            while service(messages, driver) {}
-            messages.note(&format!("start: {:?}", driver.start()));
-            messages.note(&format!("restart: {:?}", driver.restart()));
-        },
-    );
+    script.joined("bus-off, and a frame after it", classic(), |rig, messages, driver| {
+        rig.can.inject(Fault::ErrorFlags { first: 0, every: 1, bit: 22 });
+        transmit(messages, driver, &frame(0x60, &[1]));
+        serve(rig, messages, driver, 100 * MS);
+        messages.note(&format!("{:?}", driver.error_counters()));
+        transmit(messages, driver, &frame(0x61, &[1]));
+    });
+    script.joined("filters, a stop, a start and a restart", classic(), |_, messages, driver| {
+        let filter = |driver: &mut Recording<'_>, index, filter| {
+            messages.note(&format!("filter {index}: {:?}", driver.set_filter(index, filter)));
+        };
+        filter(driver, 1, Some(Filter::exactly(extended(0x18ff_1234))));
+        filter(driver, 31, Some(Filter::masked(standard(0x100), 0xffff_fff0)));
+        filter(driver, 4, Some(Filter::masked(extended(0), 0x0004_0001)));
+        filter(driver, 0, None);
+        filter(driver, 32, None);
+        messages.note(&format!("stop: {:?}", driver.stop()));
+        while service(messages, driver) {}
+        messages.note(&format!("start: {:?}", driver.start()));
+        messages.note(&format!("restart: {:?}", driver.restart()));
+    });
 
     // The cost of a failed access: each access that a frame and an overflow need fails in turn.
     for place in 0.. {
         let title = format!("message {place} of a service fails");
         let mut ended = false;
-        script.joined(
-            &title,
-            &Rig::new(),
-            Config { rx_objects: 2, ..events },
-            |rig, messages, driver| {
-                transmit(messages, driver, &frame(0x99, &[1]));
-                rig.send((0..3).map(|index| CanFrame::new(0x50, &[index])));
-                rig.pass(5 * MS);
-                let _ = messages.text();
-                messages.fail_after(place, false);
-                for _ in 0..8 {
-                    service(messages, driver);
-                }
-                ended = messages.let_through();
-            },
-        );
+        script.joined(&title, Config { rx_objects: 2, ..events }, |rig, messages, driver| {
+            transmit(messages, driver, &frame(0x99, &[1]));
+            rig.send((0..3).map(|index| CanFrame::new(0x50, &[index])));
+            rig.pass(5 * MS);
+            let _ = messages.text();
+            messages.fail_after(place, false);
+            for _ in 0..8 {
+                service(messages, driver);
+            }
+            ended = messages.let_through();
+        });
         if ended {
             break;
         }
@@ -309,13 +282,13 @@ fn write_all(script: &mut Script) {
     ] {
         let rig = Rig::new();
         rig.set_faults(faults);
-        script.write(title, &rig, classic(), joins);
+        script.write_on(&rig, title, classic(), joins);
     }
     let rig = Rig::with(|options| {
         (options.oscillator_hz, options.pll, options.starts_cold) = (4_000_000, true, true);
     });
     let oscillator = Oscillator { pll: true, ..Oscillator::new(4_000_000) };
-    script.write("an SPI clock too fast", &rig, Config { oscillator, ..classic() }, joins);
+    script.write_on(&rig, "an SPI clock too fast", Config { oscillator, ..classic() }, joins);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 
 use barewire::chip::spi_nor::SpiNor;
 use barewire::spi::Settings;
+use barewire_sim::BoardOptions;
 use barewire_sim::engine::Thread;
 
 use super::*;
@@ -110,7 +111,7 @@ fn check(touch: &Touch, stroke: &Stroke, now: Ps) {
 }
 
 fn run(load: Load) -> Measurement {
-    let board = board();
+    let board = crate::board("imx8mp");
     let other = board.beside(board.spec(), BoardOptions::default());
     let flash_board = if matches!(load, Load::TwoBuses { .. }) { &other } else { &board };
     let (chip, line) = board.attach_touch(None).expect("the board has one");
@@ -212,7 +213,7 @@ fn clocks_ps(chunk: usize) -> Ps {
 /// The cost of waiting for the bus instead of finding it idle: to sleep, to be woken, and a switch to
 /// the holder and back.
 fn hand_over_ps() -> Ps {
-    let costs = board().profile().thread_costs();
+    let costs = crate::board("imx8mp").profile().thread_costs();
     costs.futex_call_ps + costs.wake_call_ps + 2 * costs.context_switch_ps
 }
 

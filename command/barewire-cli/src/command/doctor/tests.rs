@@ -138,6 +138,22 @@ fn commands(report: &Report) -> Vec<&str> {
     steps.flat_map(|step| step.commands.iter().map(String::as_str)).collect()
 }
 
+/// Asserts that the report's text has all of `parts`.
+#[track_caller]
+fn says(report: &Report, parts: &[&str]) {
+    let text = report.text();
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+/// The overlay for the first controller of a tree.
+fn overlay_of(tree: &Tree) -> Result<String, String> {
+    let survey = tree.survey();
+    overlay::text(&tree.root(), &survey.machine, &survey.controllers[0])
+        .map_err(|error| error.to_string())
+}
+
 fn way<'r>(report: &'r Report, kind: &str) -> &'r Way {
     let mut ways = report.controllers.iter().flat_map(|controller| &controller.ways);
     ways.find(|way| way.kind == kind).expect("the way is told")
@@ -156,17 +172,16 @@ fn a_flash_that_nothing_uses_is_lent_to_spidev() {
         ]
     );
     let spidev = way(&report, "spidev");
-    assert_eq!(
-        spidev.steps[0].undo.last().map(String::as_str),
-        Some("echo spi0.0 > /sys/bus/spi/drivers/spi-nor/bind")
-    );
+    let undo = spidev.steps[0].undo.last().expect("a way back");
+    assert_eq!(undo, "echo spi0.0 > /sys/bus/spi/drivers/spi-nor/bind");
     assert_eq!(spidev.tries, ["barewire flash id --bus spidev:/dev/spidev0.0"]);
-    let text = report.text();
-    assert!(
-        text.contains("80 MHz (ecspi1_root_clk); switched off by its driver while it is idle"),
-        "{text}"
+    says(&report, &["80 MHz (ecspi1_root_clk); switched off by its driver while it is idle"]);
+    says(
+        &report,
+        &[
+            "line 9 of the GPIO chip at 0x30240000 (/dev/gpiochip4): jedec,spi-nor (spi0.0), driver spi-nor, mtd0",
+        ],
     );
-    assert!(text.contains("line 9 of the GPIO chip at 0x30240000 (/dev/gpiochip4): jedec,spi-nor (spi0.0), driver spi-nor, mtd0"), "{text}");
 }
 
 #[test]
@@ -216,10 +231,8 @@ fn kernels_without_uio_or_that_stop_its_clock_say_so() {
     assert!(obstacle(module(with_spidev(imx8mp("6.1.0")), "6.1.0")).contains("6.3 and later"));
     let report = module(with_spidev(imx8mp("6.12.0")), "6.12.0").report();
     assert!(way(&report, "uio").is_reachable());
-    assert!(
-        commands(&report)
-            .contains(&"barewire doctor --overlay 30820000.spi > barewire-uio-30820000.dtso")
-    );
+    let overlay = "barewire doctor --overlay 30820000.spi > barewire-uio-30820000.dtso";
+    assert!(commands(&report).contains(&overlay));
 }
 
 /// The tree that the shipped overlay makes, except that the controller's node names the clock it
@@ -259,8 +272,7 @@ fn a_uio_device_that_keeps_its_clock_is_ready() {
     let bus = "uio:uio0,reference-hz=80M,cs=gpio@0x30240000:9";
     assert_eq!(report.ready, [bus]);
     assert_eq!(way(&report, "uio").tries, [format!("barewire flash id --bus {bus}")]);
-    let text = report.text();
-    assert!(text.contains("on while the UIO device is open"), "{text}");
+    says(&report, &["on while the UIO device is open"]);
     // On another bus, and on one that keeps another controller's clock.
     for gated in [uio("simple-bus\0", &[2, 189]), uio("simple-pm-bus\0", &[2, 190])] {
         let gated = gated.report();
@@ -277,13 +289,10 @@ fn a_user_who_sees_no_counts_is_told_that_the_bus_keeps_another_clock() {
         .expect("hidden");
     let report = tree.report();
     assert!(report.ready.is_empty());
-    let text = report.text();
-    assert!(text.contains("keeps other clocks on than those of the controller's node"), "{text}");
+    says(&report, &["keeps other clocks on than those of the controller's node"]);
     // With this overlay loaded, a second one would be written against a changed tree, so it is
     // refused.
-    let survey = tree.survey();
-    let again = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]);
-    assert!(again.is_err_and(|error| error.to_string().contains("start without the overlay")));
+    assert!(overlay_of(&tree).is_err_and(|error| error.contains("start without the overlay")));
 }
 
 #[test]
@@ -295,20 +304,13 @@ fn a_bus_as_written_is_compared() {
     assert_eq!(ask("uio:/dev/uio0,reference-hz=80M,cs=native0").ready.len(), 1);
     let wrong = ask("uio:uio0,reference-hz=24M,cs=gpio@0x30240000:9");
     assert!(wrong.ready.is_empty());
-    let text = wrong.text();
-    assert!(
-        text.contains("reference-hz is 24000000 Hz, the clock ecspi1_root_clk has 80000000 Hz"),
-        "{text}"
-    );
-    assert!(text.contains("write uio:uio0,reference-hz=80M"), "{text}");
+    says(&wrong, &["reference-hz is 24000000 Hz, the clock ecspi1_root_clk has 80000000 Hz"]);
+    says(&wrong, &["write uio:uio0,reference-hz=80M"]);
     let error =
         |bus: &str| Report::of_bus(&tree.survey(), None, bus).map(|_| ()).expect_err("refused");
     assert!(error("uio:uio7,reference-hz=80M,cs=native0").to_string().contains("no controller"));
     assert_eq!(error("usb:0").code(), 2);
-    assert_eq!(
-        Report::of_bus(&tree.survey(), None, "sim:rpi3").expect("a bus").ready,
-        ["sim:rpi3"]
-    );
+    assert_eq!(ask("sim:rpi3").ready, ["sim:rpi3"]);
 }
 
 #[test]
@@ -327,14 +329,9 @@ fn a_raspberry_pi_is_taken_with_its_pins_and_given_back() {
     assert!(mem.steps.iter().all(|step| !step.undo.is_empty()), "each has its undo");
     let manual = "mem:0x7e204000,controller=bcm2835,reference-hz=400M,cs=native0";
     let report = Report::of_bus(&tree.survey(), None, manual).expect("a bus of this machine");
-    let text = report.text();
-    assert!(
-        text.contains(
-            "0x7e204000 is how the manual's bus numbers it; the processor sees it at 0x3f204000"
-        ),
-        "{text}"
-    );
-    assert!(text.contains(&format!("write {bus}")), "{text}");
+    let numbers =
+        "0x7e204000 is how the manual's bus numbers it; the processor sees it at 0x3f204000";
+    says(&report, &[numbers, &format!("write {bus}")]);
 }
 
 #[test]
@@ -345,11 +342,8 @@ fn claims_of_others_ask_for_iomem_last() {
     );
     let report = tree.report();
     let last = way(&report, "mem").steps.last().expect("steps");
-    assert!(
-        last.why.contains("iomem=relaxed") && last.why.contains("whole machine"),
-        "{}",
-        last.why
-    );
+    let why = &last.why;
+    assert!(why.contains("iomem=relaxed") && why.contains("whole machine"), "{why}");
     let relaxed = tree.file("proc/cmdline", "quiet iomem=relaxed").report();
     assert!(!way(&relaxed, "mem").steps.iter().any(|step| step.why.contains("iomem")));
 }
@@ -365,8 +359,7 @@ fn an_overlay_has_the_numbers_of_the_running_tree() {
         .cells(&format!("{node}/spi@30820000/clocks"), &[2, 189, 2, 189])
         .cells(&format!("{node}/spi@30820000/interrupts"), &[0, 31, 4])
         .cells(&format!("{node}/spi@30820000/cs-gpios"), &[0x56, 9, 1]);
-    let survey = tree.survey();
-    let text = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]).expect("text");
+    let text = overlay_of(&tree).expect("text");
     for line in [
         "target-path = \"/soc@0/bus@30800000/spi@30820000\";",
         "target-path = \"/soc@0/bus@30800000\";",
@@ -378,16 +371,11 @@ fn an_overlay_has_the_numbers_of_the_running_tree() {
     }
     assert!(!text.contains("pinctrl"), "the node has no pinctrl");
     let tree = raspberry_pi();
-    let survey = tree.survey();
-    let text = overlay::text(&tree.root(), &survey.machine, &survey.controllers[0]).expect("text");
-    assert!(
-        text.contains("\"generic-uio\", \"barewire,bcm2835\"") && !text.contains("simple-pm-bus"),
-        "{text}"
-    );
-    assert!(
-        by_name(&survey, "nothing.spi")
-            .is_err_and(|error| error.to_string().contains("3f204000.spi"))
-    );
+    let text = overlay_of(&tree).expect("text");
+    assert!(text.contains("\"generic-uio\", \"barewire,bcm2835\""), "{text}");
+    assert!(!text.contains("simple-pm-bus"), "{text}");
+    let error = by_name(&tree.survey(), "nothing.spi").map(drop).expect_err("there is none");
+    assert!(error.to_string().contains("3f204000.spi"));
 }
 
 #[test]
@@ -399,14 +387,11 @@ fn delays_of_the_machine_are_told_with_their_undo() {
         .file(&format!("{cpu}/cpu0/cpuidle/state1/latency"), "700\n")
         .file(&format!("{cpu}/cpu0/cpuidle/state1/disable"), "0\n")
         .report();
-    let text = report.text();
-    assert!(
-        text.contains(
-            "undo: echo ondemand > /sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
-        ),
-        "{text}"
+    says(
+        &report,
+        &["undo: echo ondemand > /sys/devices/system/cpu/cpufreq/policy0/scaling_governor"],
     );
-    assert!(text.contains("cpu-sleep wakes after up to 700 µs"), "{text}");
+    says(&report, &["cpu-sleep wakes after up to 700 µs"]);
     let all = report.findings.iter().flat_map(|finding| &finding.steps);
     assert!(all.clone().count() >= 2 && all.into_iter().all(|step| !step.undo.is_empty()));
 }
@@ -415,9 +400,7 @@ fn delays_of_the_machine_are_told_with_their_undo() {
 fn a_machine_without_controllers_is_told_what_always_works() {
     let dir = tempfile::tempdir().expect("a directory");
     let report = Report::of(&Survey::of(&Root::at(dir.path())), None);
-    let text = report.text();
-    assert!(text.contains("No SPI controller is in the device tree"), "{text}");
-    assert!(text.contains("--bus sim:imx8mp"), "{text}");
+    says(&report, &["No SPI controller is in the device tree", "--bus sim:imx8mp"]);
 }
 
 #[test]
@@ -453,16 +436,14 @@ fn a_neighbour_on_the_page_is_named() {
 #[test]
 fn a_controller_without_a_driver_is_told_with_its_way_back() {
     let report = imx8mp("6.1.0").report();
-    let text = report.text();
-    for part in [
+    let parts = [
         "30820000.spi: at 0x30820000 (ecspi), no kernel driver\n",
         "- driver        none has it: nothing keeps its clock on; the GPIO lines of its chip selects are free",
         "$ barewire restore\n",
         "! clock         80 MHz (ecspi1_root_clk); off (clk_enable_count of ecspi1_root_clk is 0)",
-    ] {
-        assert!(text.contains(part), "{part} in {text}");
-    }
-    assert!(report.ready.is_empty() && report.after_steps.is_empty(), "{text}");
+    ];
+    says(&report, &parts);
+    assert!(report.ready.is_empty() && report.after_steps.is_empty(), "{}", report.text());
 }
 
 /// Runs a program of the device-tree compiler in a directory; `None` if it is not installed.

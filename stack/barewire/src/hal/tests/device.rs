@@ -14,7 +14,7 @@ use embedded_hal_async::spi::{SpiBus as AsyncSpiBus, SpiDevice as AsyncSpiDevice
 use proptest::prelude::*;
 
 use super::Event::{Deselect, Exchange, Recover, Select, Ticks};
-use super::{Event, Recorder, block_on};
+use super::{Event, Log, Recorder, block_on};
 use crate::bus::{Bus, OwnedDevice};
 use crate::controller::Controller;
 use crate::controller::null::Null;
@@ -24,19 +24,23 @@ use crate::time::ticks_at_least;
 
 const SETTINGS: Settings = Settings::new(0, 1_000_000);
 
+/// A bus with a timer of 8 MHz, and the calls of its wire.
+fn recorded() -> (Bus<Recorder>, Log) {
+    let (recorder, log) = Recorder::new(8_000_000);
+    (Bus::new(recorder), log)
+}
+
 /// Runs a transaction with a timer of 8 MHz, blocking and async, and returns its result and the
 /// calls of the wire.
 fn told(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>, Vec<Event>) {
-    let (recorder, log) = Recorder::new(8_000_000);
-    let bus = Bus::new(recorder);
+    let (bus, log) = recorded();
     let mut device = HalDevice::new(bus.device(&SETTINGS).expect("opens"));
     let ran = SpiDevice::transaction(&mut device, operations);
     (ran, log.take())
 }
 
 fn told_async(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>, Vec<Event>) {
-    let (recorder, log) = Recorder::new(8_000_000);
-    let bus = Bus::new(recorder);
+    let (bus, log) = recorded();
     let mut device = HalDevice::new(bus.device(&SETTINGS).expect("opens"));
     let (ran, polls) = block_on(AsyncSpiDevice::transaction(&mut device, operations));
     assert_eq!(polls, 1, "the bus is free");
@@ -45,8 +49,8 @@ fn told_async(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>
 
 /// As `told`, on a device that keeps its bus, through either half.
 fn told_owned(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>, Vec<Event>) {
-    let (recorder, log) = Recorder::new(8_000_000);
-    let device = OwnedDevice::new(Rc::new(Bus::new(recorder)), &SETTINGS).expect("opens");
+    let (bus, log) = recorded();
+    let device = OwnedDevice::new(Rc::new(bus), &SETTINGS).expect("opens");
     let ran = Blocking(device).transaction(operations);
     (ran, log.take())
 }
@@ -54,8 +58,8 @@ fn told_owned(operations: &mut [Operation<'_, u8>]) -> (Result<(), MessageError>
 fn told_owned_async(
     operations: &mut [Operation<'_, u8>],
 ) -> (Result<(), MessageError>, Vec<Event>) {
-    let (recorder, log) = Recorder::new(8_000_000);
-    let device = OwnedDevice::new(Rc::new(Bus::new(recorder)), &SETTINGS).expect("opens");
+    let (bus, log) = recorded();
+    let device = OwnedDevice::new(Rc::new(bus), &SETTINGS).expect("opens");
     let mut half = Async(device);
     let (ran, polls) = block_on(half.transaction(operations));
     assert_eq!(polls, 1, "the bus is free");
@@ -217,8 +221,7 @@ fn a_transaction_without_bytes_selects_and_deselects() {
 
 #[test]
 fn more_operations_than_room_are_refused_before_anything_is_clocked() {
-    let (recorder, log) = Recorder::new(8_000_000);
-    let bus = Bus::new(recorder);
+    let (bus, log) = recorded();
     let mut device = HalDevice::new(bus.device(&SETTINGS).expect("opens")).with_room::<3>();
     let mut rx = [0; 3];
     let full =
@@ -292,8 +295,7 @@ fn words_have_8_bits_whatever_the_device_s_are() {
 
 #[test]
 fn a_future_that_is_dropped_clocked_nothing() {
-    let (recorder, log) = Recorder::new(8_000_000);
-    let bus = Bus::new(recorder);
+    let (bus, log) = recorded();
     let mut device = HalDevice::new(bus.device(&SETTINGS).expect("opens"));
     drop(Box::pin(AsyncSpiDevice::write(&mut device, &[1])));
     let mut cx = Context::from_waker(Waker::noop());
@@ -347,8 +349,7 @@ fn a_transaction_s_future_may_go_to_another_thread() {
 
 #[test]
 fn a_bus_is_held_and_its_calls_are_messages() {
-    let (recorder, log) = Recorder::new(8_000_000);
-    let bus = Bus::new(recorder);
+    let (bus, log) = recorded();
     let erased: &Bus<dyn Controller> = &bus;
     let other = erased.device(&SETTINGS).expect("opens");
     let lock = erased.lock();

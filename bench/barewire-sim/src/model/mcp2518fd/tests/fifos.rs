@@ -52,9 +52,7 @@ fn a_frame_received_is_an_object() {
 
 #[test]
 fn frames_of_can_fd_have_64_bytes() {
-    let mut bench = Bench::new(Options::default());
-    bench.bus.add_listener();
-    bench.configure(1, 1);
+    let mut bench = Bench::configured(Options::default(), 1, 1);
     bench.write32(0x05c, 7 << 29 | 3 << 24 | 1);
     bench.write32(0x068, 7 << 29 | 1 << 24 | 3 << 21 | 1 << 7);
     bench.mode(NORMAL);
@@ -96,9 +94,7 @@ fn a_fifo_wraps_and_overflows() {
 
 #[test]
 fn filters_choose_the_fifo() {
-    let mut bench = Bench::new(Options::default());
-    bench.bus.add_listener();
-    bench.configure(4, 4);
+    let mut bench = Bench::configured(Options::default(), 4, 4);
     // FIFO 3 for frames, filter 0 to it: identifiers 0x120 to 0x12f; filter 5 to FIFO 1: extended ones.
     bench.write32(0x074, 3 << 24);
     bench.write(0x1d0, &[0x00]);
@@ -130,9 +126,7 @@ fn filters_choose_the_fifo() {
 
 #[test]
 fn data_bits_are_compared_where_dncnt_says() {
-    let mut bench = Bench::new(Options::default());
-    bench.bus.add_listener();
-    bench.configure(4, 4);
+    let mut bench = Bench::configured(Options::default(), 4, 4);
     bench.write(0x000, &[0x60 | 8]);
     bench.write(0x1d0, &[0x00]);
     // Data bit 7 of byte 0 is EID0: 0x81 has EID0 and EID7.
@@ -165,9 +159,8 @@ fn messages_are_sent_and_told_in_the_event_fifo() {
     assert_eq!(event[..2], [0x123, 2 | 0x12_3456 << 9]);
     assert_eq!(bench.read32(0x044), 0);
     // Both parts: sequence numbers of 23 and of 7 bits.
-    let mut bench = Bench::new(Options { part: PartKind::Mcp2517Fd, ..Options::default() });
-    bench.bus.add_listener();
-    bench.configure(4, 2);
+    let mut bench =
+        Bench::configured(Options { part: PartKind::Mcp2517Fd, ..Options::default() }, 4, 2);
     bench.mode(NORMAL);
     bench.put(2, 0x123, 2 | 0x12_3456 << 9, &[1, 2]);
     bench.write(0x069, &[3]);
@@ -250,9 +243,7 @@ fn what_waits_is_aborted_and_what_is_on_the_bus_is_not() {
 
 #[test]
 fn a_remote_frame_fetches_an_answer() {
-    let mut bench = Bench::new(Options::default());
-    bench.bus.add_listener();
-    bench.configure(4, 4);
+    let mut bench = Bench::configured(Options::default(), 4, 4);
     bench.write(0x068, &[0xc0]);
     bench.write(0x1d0, &[0]);
     bench.write(0x1d0, &[0x82]);
@@ -268,9 +259,7 @@ fn a_remote_frame_fetches_an_answer() {
 
 #[test]
 fn objects_beyond_ram_are_told() {
-    let mut bench = Bench::new(Options::default());
-    bench.bus.add_listener();
-    bench.configure(4, 4);
+    let mut bench = Bench::configured(Options::default(), 4, 4);
     // 32 objects of 76 bytes: RAM has room for 25 after the events and the queue.
     bench.write32(0x05c, 7 << 29 | 31 << 24 | 1 << 5 | 1);
     bench.mode(NORMAL);
@@ -292,9 +281,7 @@ fn longer_data_than_an_object_is_cut_and_told() {
 #[test]
 fn the_index_erratum_names_an_object_too_many_for_a_while() {
     let errata = Errata { fifoci_wrong_for_ps: 50_000_000, ..Errata::default() };
-    let mut bench = Bench::new(Options { errata, ..Options::default() });
-    bench.bus.add_listener();
-    bench.configure(4, 4);
+    let mut bench = Bench::configured(Options { errata, ..Options::default() }, 4, 4);
     bench.mode(NORMAL);
     bench.others_send([CanFrame::new(0x077, &[1])]);
     let received = bench.at + 500_000_000;

@@ -45,10 +45,16 @@ impl Bench {
     /// received frames, and one filter accepts all frames for it. FIFO 2 holds `tx` messages. All
     /// have 8 bytes. The queue and the event FIFO hold 4 each.
     fn running(rx: u32, tx: u32) -> Self {
-        let mut bench = Self::new(Options::default());
+        let mut bench = Self::configured(Options::default(), rx, tx);
+        bench.mode(NORMAL);
+        bench
+    }
+
+    /// Beside a listener, still in Configuration mode.
+    fn configured(options: Options, rx: u32, tx: u32) -> Self {
+        let mut bench = Self::new(options);
         bench.bus.add_listener();
         bench.configure(rx, tx);
-        bench.mode(NORMAL);
         bench
     }
 

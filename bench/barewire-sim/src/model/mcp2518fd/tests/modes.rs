@@ -8,9 +8,7 @@ fn opmod(bench: &mut Bench) -> u32 {
 
 #[test]
 fn normal_mode_comes_after_eleven_recessive_bits() {
-    let mut bench = Bench::new(Options::default());
-    bench.bus.add_listener();
-    bench.configure(4, 4);
+    let mut bench = Bench::configured(Options::default(), 4, 4);
     bench.write(0x003, &[NORMAL]);
     // The byte's end, half a microsecond before CS rose and one before now.
     let requested = bench.at - 1_000_000;
@@ -27,9 +25,7 @@ fn normal_mode_comes_after_eleven_recessive_bits() {
 
 #[test]
 fn a_busy_bus_delays_normal_mode_until_a_frame_is_over() {
-    let mut bench = Bench::new(Options::default());
-    bench.bus.add_listener();
-    bench.configure(4, 4);
+    let mut bench = Bench::configured(Options::default(), 4, 4);
     bench.others_send([CanFrame::new(0x077, &[0x55; 8])]);
     bench.pass(50 * BIT);
     bench.write(0x003, &[NORMAL]);
@@ -64,9 +60,7 @@ fn configuration_mode_comes_when_the_frame_has_passed() {
 #[test]
 fn every_mode_is_reached_and_left() {
     for mode in [NORMAL, LOOPBACK, 3, 5, 6, 7] {
-        let mut bench = Bench::new(Options::default());
-        bench.bus.add_listener();
-        bench.configure(4, 4);
+        let mut bench = Bench::configured(Options::default(), 4, 4);
         bench.mode(mode);
         bench.mode(CONFIGURATION);
         assert!(bench.complaints().is_empty(), "{mode}");
@@ -120,9 +114,7 @@ fn listening_sends_nothing_and_acknowledges_nothing() {
 
 #[test]
 fn can_2_mode_sends_classic_frames_and_destroys_others() {
-    let mut bench = Bench::new(Options::default());
-    bench.bus.add_listener();
-    bench.configure(4, 4);
+    let mut bench = Bench::configured(Options::default(), 4, 4);
     bench.mode(6);
     // FDF and BRS.
     bench.put(2, 0x123, 3 | 1 << 7 | 1 << 6, &[1, 2, 3]);

@@ -15,8 +15,7 @@ fn zeroed(part: Part) -> Bench {
 /// Erases by `command` and returns the range that became blank.
 fn erased(b: &mut Bench, command: &[u8]) -> std::ops::Range<usize> {
     b.nor.content.fill(0);
-    b.enabled(command);
-    b.wait();
+    b.change(command);
     let blank = |byte: &u8| *byte == 0xff;
     let Some(first) = b.nor.content().iter().position(blank) else {
         return 0..0;
@@ -119,15 +118,13 @@ fn s25fs_s_has_4_kib_sectors_at_the_end_that_its_registers_say() {
     assert_eq!(erased(&mut b, &four(0xdc, 0)), 0x8000..0x4_0000);
     assert_eq!(erased(&mut b, &four(0xdc, 0x3ff_ffff)), 0x3fc_0000..0x400_0000);
     // TBPARM: at the top. It is bit 2 of configuration register 1, by 71h at 2.
-    b.enabled(&[0x71, 0, 0, 2, 0x04]);
-    b.wait();
+    b.change(&[0x71, 0, 0, 2, 0x04]);
     assert_eq!(b.run(&[0x65, 0, 0, 2, 0], 2), [0x04, 0x04]);
     assert_eq!(erased(&mut b, &four(0x21, 0x3ff_8000)), 0x3ff_8000..0x3ff_9000);
     assert_eq!(erased(&mut b, &four(0xdc, 0x3ff_8000)), 0x3fc_0000..0x3ff_8000);
     assert_eq!(erased(&mut b, &four(0xdc, 0)), 0..0x4_0000);
     // Configuration register 3, bit 3: none.
-    b.enabled(&[0x71, 0x80, 0, 4, 0x08]);
-    b.wait();
+    b.change(&[0x71, 0x80, 0, 4, 0x08]);
     assert_eq!(b.run(&[0x65, 0x80, 0, 4, 0], 1), [0x08]);
     assert_eq!(erased(&mut b, &four(0xdc, 0x3ff_8000)), 0x3fc_0000..0x400_0000);
     assert_eq!(erased(&mut b, &four(0x21, 0x3ff_8000)), 0..0);
@@ -143,8 +140,7 @@ fn s25fs_s_tells_512_bytes_a_page_and_wraps_at_256() {
     // Word 11, bits 7:4: 2 to the ninth.
     assert_eq!(b.run(&[0x5a, 0, 0x11, 0x48, 0], 1)[0] >> 4, 9);
     let data: Vec<u8> = [0x11; 256].into_iter().chain(0..=255).collect();
-    b.enabled(&[&[0x12, 0, 0, 0, 0][..], &data].concat());
-    b.wait();
+    b.change(&[&[0x12, 0, 0, 0, 0][..], &data].concat());
     assert_eq!(b.nor.content()[..256], data[256..]);
     assert!(b.nor.content()[256..512].iter().all(|&byte| byte == 0xff));
     b.quiet();
@@ -202,8 +198,7 @@ fn is25wp256_leaves_four_byte_mode_by_29h_or_its_bank_register_and_not_by_e9h() 
     b.enabled(&[0x01, 0x3c, 0]);
     assert!(b.complaint().contains("2 data bytes"));
     assert_eq!(b.status(), WEL);
-    b.enabled(&[0x01, 0x60]);
-    b.wait();
+    b.change(&[0x01, 0x60]);
     // BP3 is bit 5: 2 to the seventh blocks. QE, bit 6, protects nothing.
     assert_eq!((b.status(), b.nor.protected()), (0x60, 24 * MIB..32 * MIB));
     b.quiet();
@@ -259,8 +254,7 @@ fn micron_needs_wel_for_its_mode_and_70h_after_each_change() {
     b.wait();
     assert_eq!((b.run(&[0x70], 1), b.nor.content()[1]), (vec![0x80], 0));
     // A protected target: bits 4 or 5 with 1, WEL stays, until 50h. BP3 is bit 6, TB bit 5.
-    b.enabled(&[0x01, 0x60]);
-    b.wait();
+    b.change(&[0x01, 0x60]);
     assert_eq!(b.nor.protected(), 0..8 * MIB);
     b.enabled(&[0x02, 0, 0, 2, 0]);
     assert_eq!((b.run(&[0x70], 1), b.status()), (vec![0x92], 0x60 | WEL));
@@ -275,8 +269,7 @@ fn micron_needs_wel_for_its_mode_and_70h_after_each_change() {
 fn micron_powers_up_in_four_byte_mode_if_its_register_says_so() {
     let mut b = Bench::new(Part::mt25qu256a());
     assert_eq!(b.run(&[0xb5], 2), [0xff, 0xff]);
-    b.enabled(&[0xb1, 0xfe, 0xff]);
-    b.wait();
+    b.change(&[0xb1, 0xfe, 0xff]);
     assert_eq!((b.run(&[0xb5], 2), b.nor.four_byte_mode()), (vec![0xfe, 0xff], false));
     b.nor.power_cycle();
     assert!(b.nor.four_byte_mode());
@@ -319,8 +312,7 @@ fn the_second_register_is_written_as_each_part_has_it() {
             continue;
         };
         b.wait();
-        b.enabled(&[0x01, 0x00]);
-        b.wait();
+        b.change(&[0x01, 0x00]);
         assert_eq!(b.run(&[read], 1), [after], "{name}");
         assert_eq!(b.nor.status_registers()[..2], [0, after]);
     }

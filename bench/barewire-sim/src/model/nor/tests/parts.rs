@@ -173,8 +173,7 @@ fn s25fl512s_programs_pages_of_512_and_erases_256_kib() {
 #[test]
 fn s25fl512s_stays_busy_after_a_protected_target_until_clsr() {
     let mut b = spansion();
-    b.enabled(&[0x01, 0x1c]); // Everything.
-    b.wait();
+    b.change(&[0x01, 0x1c]); // Everything.
     assert_eq!(b.status(), 0x1c);
     let rows = [
         (&[0x12, 0, 0, 0, 0, 0][..], 0x40),
@@ -207,8 +206,7 @@ fn s25fl512s_stays_busy_after_a_protected_target_until_clsr() {
     b.now += b.nor.part().times.reset.typical_ps;
     assert_eq!(b.status(), 0x1c);
     // Unprotected it starts, and CLSR during it has no effect.
-    b.enabled(&[0x01, 0]);
-    b.wait();
+    b.change(&[0x01, 0]);
     b.enabled(&[0x12, 0, 0, 0, 0, 0]);
     b.send(&[0x30]);
     assert_eq!(b.status(), BUSY | WEL);
@@ -220,22 +218,18 @@ fn s25fl512s_stays_busy_after_a_protected_target_until_clsr() {
 #[test]
 fn s25fl512s_configuration_is_wrr_s_second_byte_and_tbprot_stays() {
     let mut b = spansion();
-    b.enabled(&[0x01, 0x04, 0xff]);
-    b.wait();
+    b.change(&[0x01, 0x04, 0xff]);
     assert_eq!((b.status(), b.run(&[0x35], 1)[0]), (0x04, 0x22));
     // A WRSR with one byte does not change it.
-    b.enabled(&[0x01, 0x04]);
-    b.wait();
+    b.change(&[0x01, 0x04]);
     assert_eq!(b.run(&[0x35], 1), [0x22]);
-    b.enabled(&[0x01, 0x04, 0x00]);
-    b.wait();
+    b.change(&[0x01, 0x04, 0x00]);
     assert_eq!(b.run(&[0x35], 1), [0x20]);
     // From the bottom: the first 64th.
     b.enabled(&[0x12, 0, 0x0f, 0xff, 0xff, 0]);
     assert_eq!(b.status() & 0x40, 0x40);
     b.send(&[0x30]);
-    b.enabled(&[0x12, 0, 0x10, 0, 0, 0]);
-    b.wait();
+    b.change(&[0x12, 0, 0x10, 0, 0, 0]);
     assert_eq!(b.nor.content()[0xf_ffff..=0x10_0000], [0xff, 0]);
     b.quiet();
 }

@@ -71,9 +71,7 @@ fn a_controller_that_the_module_gives_is_ready() {
     assert_eq!(report.ready, ["barewire:0"]);
     let kinds: Vec<_> = report.controllers[0].ways.iter().map(|way| way.kind).collect();
     assert_eq!(kinds, ["barewire"], "no way leads past the module");
-    let text = report.text();
-    assert!(text.contains("on while a program has it open"), "{text}");
-    assert!(text.contains("barewire gives /dev/barewire0 to programs"), "{text}");
+    says(&report, &["on while a program has it open", "barewire gives /dev/barewire0 to programs"]);
     let one = |bus| Report::of_bus(&tree.survey(), None, bus).map(|report| report.ready);
     assert_eq!(one("barewire:/dev/barewire0,shared").expect("found"), ["barewire:0"]);
     let error = one("barewire:1").expect_err("none").to_string();
@@ -85,9 +83,8 @@ fn a_node_that_this_user_may_not_open_comes_with_its_rule() {
     // It does not exist, so it cannot be opened.
     let report = given().report();
     let way = way(&report, "barewire");
-    assert!(
-        !way.ready && way.steps[0].commands[1].contains("SUBSYSTEM==\"barewire\", GROUP=\"spi\"")
-    );
+    assert!(!way.ready);
+    assert!(way.steps[0].commands[1].contains("SUBSYSTEM==\"barewire\", GROUP=\"spi\""));
 }
 
 #[test]
@@ -97,8 +94,6 @@ fn a_page_with_another_blocks_registers_is_given_to_no_program() {
         .directory("sys/bus/platform/devices/30820800.timer/of_node");
     let report = tree.report();
     let obstacles = &way(&report, "barewire").obstacles;
-    assert!(
-        obstacles[0].contains("30820800.timer, so the module gives it to no program"),
-        "{obstacles:?}"
-    );
+    let held = "30820800.timer, so the module gives it to no program";
+    assert!(obstacles[0].contains(held), "{obstacles:?}");
 }
