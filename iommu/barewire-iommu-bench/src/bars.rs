@@ -93,14 +93,25 @@ pub fn bars(rows: &[Row], scaling: Option<&Scaling>, thread: &ThreadTable) -> Ve
             Bar::at_most(format!("invalidations of unmap 32M, {strategy}"), count as f64, limit)
         }));
     }
-    // With other work on the machine, two threads do not have two processors all the time.
-    bars.extend(scaling.map(|scaling| match scaling.ratio_while_running {
-        Some(ratio) => Bar::at_least("two threads, x one, while running", ratio, 1.7),
-        None => Bar::at_least("two threads, x one", scaling.ratio, 1.7),
-    }));
+    bars.extend(scaling.map(two_threads));
     let worst = (thread.worst_error() * 1e3).round() / 10.0;
     bars.push(Bar::at_most("the thread's unmaps, worst fit in percent", worst, 20.0));
     bars
+}
+
+/// What two threads on one table do. If two that share nothing get less than the limit, two processors were
+/// not there: then those are what is compared with.
+fn two_threads(scaling: &Scaling) -> Bar {
+    const LIMIT: f64 = 1.7;
+    // With other work on the machine, two threads do not have two processors all the time.
+    let running = scaling.ratio_while_running.zip(scaling.ratio_apart_while_running);
+    let (ratio, apart) = running.unwrap_or((scaling.ratio, scaling.ratio_apart));
+    if ratio < LIMIT && apart < LIMIT {
+        let share = (ratio / apart * 100.0).round() / 100.0;
+        return Bar::at_least("two threads, x two with a table each", share, LIMIT / 2.0);
+    }
+    let while_running = if running.is_some() { ", while running" } else { "" };
+    Bar::at_least(format!("two threads, x one{while_running}"), ratio, LIMIT)
 }
 
 /// Small buffers, and what a contiguous large one shares with them: each call does little.
@@ -135,4 +146,34 @@ fn small(rows: &[Row]) -> Vec<Bar> {
         }
     }
     bars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_threads_are_judged_by_two_that_share_nothing_where_the_machine_has_no_more() {
+        let scaling = |ratio, apart, running: bool| Scaling {
+            size: "2M",
+            one_per_s: 1.0,
+            two_per_s: 2.0,
+            ratio,
+            ratio_while_running: running.then_some(ratio),
+            ratio_apart: apart,
+            ratio_apart_while_running: running.then_some(apart),
+        };
+        let judged = |ratio, apart, running| {
+            let bar = two_threads(&scaling(ratio, apart, running));
+            (bar.what, bar.value, bar.met)
+        };
+        let one = "two threads, x one, while running";
+        assert_eq!(judged(2.0, 2.0, true), (one.into(), 2.0, true));
+        assert_eq!(judged(1.8, 1.2, true), (one.into(), 1.8, true));
+        assert_eq!(judged(1.2, 2.0, true), (one.into(), 1.2, false));
+        assert_eq!(judged(1.7, 1.7, false), ("two threads, x one".into(), 1.7, true));
+        let apart = "two threads, x two with a table each";
+        assert_eq!(judged(1.0, 1.02, true), (apart.into(), 0.98, true));
+        assert_eq!(judged(1.0, 1.5, true), (apart.into(), 0.67, false));
+    }
 }

@@ -22,7 +22,7 @@ use crate::subject::{
     WholeDomain,
 };
 
-/// The number of places of each contestant whose lists are shorter than a table. Its calls take a few
+/// The number of places of each contestant whose lists are no longer than a table. A call for a page takes a few
 /// nanoseconds, and half as much again in about one place of ten: where a load has the page offset of a store
 /// that is under way, a processor may make it wait, depending on more bits of both addresses (see
 /// [`BASE`](crate::subject::BASE)). No choice of addresses excludes that for a stack, a heap and tables, so that
@@ -110,7 +110,7 @@ impl Contest {
         maps: Vec<RowName>,
         unmaps: Vec<RowName>,
     ) {
-        let places = if self.job.size.bytes < TABLE_SPAN { PLACES } else { 1 };
+        let places = if self.job.size.bytes <= TABLE_SPAN { PLACES } else { 1 };
         self.contestants.push(Contestant {
             places: (0..places).map(|_| Box::new(make()) as Box<dyn Subject>).collect(),
             maps,
@@ -186,21 +186,22 @@ impl Contest {
     #[cfg(not(target_pointer_width = "64"))]
     fn peers(&mut self) {}
 
-    fn round(&mut self, clock_ns: f64) {
+    fn round(&mut self, clock: &Clock) {
         for contestant in &mut self.contestants {
             let place = contestant.map_ns.len() % contestant.places.len();
-            let (map_ns, unmap_ns) = time(&mut *contestant.places[place], &self.job, clock_ns);
+            let (map_ns, unmap_ns) = time(&mut *contestant.places[place], &self.job, clock);
             contestant.map_ns.push(map_ns);
             contestant.unmap_ns.push(unmap_ns);
         }
     }
 
     /// Whether the medians of the first and of the second half of the rounds are about the same.
-    fn is_settled(&self) -> bool {
-        self.contestants
-            .iter()
-            .flat_map(|one| [&one.map_ns, &one.unmap_ns])
-            .all(|ns| halves_agree(ns))
+    fn is_settled(&self, clock: &Clock) -> bool {
+        self.contestants.iter().all(|one| {
+            let (slots, batches) = batches(&*one.places[0], &self.job);
+            let tick_ns = clock.tick_ns / (slots * batches) as f64;
+            [&one.map_ns, &one.unmap_ns].into_iter().all(|ns| halves_agree(ns, tick_ns))
+        })
     }
 
     fn rows(&self) -> impl Iterator<Item = Row> {
@@ -314,10 +315,15 @@ fn invalidations(ours: &mut Barewire, job: &Job) -> u64 {
     ours.counts().invalidations()
 }
 
-/// The nanoseconds of one map and of one unmap (of all pieces, if there are several).
-fn time(subject: &mut dyn Subject, job: &Job, clock_ns: f64) -> (f64, f64) {
+/// The lists of a batch, and the batches of a round that count.
+fn batches(subject: &dyn Subject, job: &Job) -> (usize, usize) {
     let slow = subject.is_slow() && job.layout == Layout::Scattered && job.size.bytes >= TABLE_SPAN;
-    let (slots, batches) = if slow { (1, 1) } else { (job.slots(), BATCHES) };
+    if slow { (1, 1) } else { (job.slots(), BATCHES) }
+}
+
+/// The nanoseconds of one map and of one unmap (of all pieces, if there are several).
+fn time(subject: &mut dyn Subject, job: &Job, clock: &Clock) -> (f64, f64) {
+    let (slots, batches) = batches(subject, job);
     let (mut map_ns, mut unmap_ns) = (0.0, 0.0);
     for batch in 0..=batches {
         let begun = Instant::now();
@@ -327,8 +333,8 @@ fn time(subject: &mut dyn Subject, job: &Job, clock_ns: f64) -> (f64, f64) {
         let unmapped = Instant::now();
         subject.settle();
         if batch > 0 {
-            map_ns += mapped.duration_since(begun).as_nanos() as f64 - clock_ns;
-            unmap_ns += unmapped.duration_since(mapped).as_nanos() as f64 - clock_ns;
+            map_ns += mapped.duration_since(begun).as_nanos() as f64 - clock.read_ns;
+            unmap_ns += unmapped.duration_since(mapped).as_nanos() as f64 - clock.read_ns;
         }
     }
     let calls = (slots * batches) as f64;
@@ -336,27 +342,44 @@ fn time(subject: &mut dyn Subject, job: &Job, clock_ns: f64) -> (f64, f64) {
     ((map_ns / calls).max(0.01), (unmap_ns / calls).max(0.01))
 }
 
-/// The cost of reading the clock, which every batch includes once.
-fn clock_ns() -> f64 {
-    const READS: u32 = 1_000;
-    let passes = (0..20).map(|_| {
-        let begun = Instant::now();
-        for _ in 0..READS {
-            core::hint::black_box(Instant::now());
-        }
-        begun.elapsed().as_nanos() as f64 / f64::from(READS)
-    });
-    minimum(&passes.collect::<Vec<_>>())
+/// The clock that everything is timed by.
+struct Clock {
+    /// The cost of reading it, which every batch includes once.
+    read_ns: f64,
+    /// The least by which two times differ that are not equal.
+    tick_ns: f64,
 }
 
-/// Whether the medians of both halves differ by [`TOLERANCE`] at most. One value agrees with itself.
-fn halves_agree(ns: &[f64]) -> bool {
+impl Clock {
+    fn measure() -> Self {
+        const READS: u32 = 1_000;
+        let mut tick_ns = f64::MAX;
+        let passes = (0..20).map(|_| {
+            let begun = Instant::now();
+            let mut last = begun;
+            for _ in 0..READS {
+                let now = core::hint::black_box(Instant::now());
+                if now > last {
+                    tick_ns = tick_ns.min(now.duration_since(last).as_nanos() as f64);
+                }
+                last = now;
+            }
+            begun.elapsed().as_nanos() as f64 / f64::from(READS)
+        });
+        let read_ns = minimum(&passes.collect::<Vec<_>>());
+        Self { read_ns, tick_ns }
+    }
+}
+
+/// Whether the medians of both halves differ by [`TOLERANCE`] at most, or by no more than the clock tells apart.
+/// One value agrees with itself.
+fn halves_agree(ns: &[f64], tick_ns: f64) -> bool {
     let (first, second) = ns.split_at(ns.len() / 2);
     if first.is_empty() {
         return true;
     }
     let (first, second) = (median(first.to_vec()), median(second.to_vec()));
-    (first - second).abs() <= TOLERANCE * first.max(second)
+    (first - second).abs() <= (TOLERANCE * first.max(second)).max(tick_ns)
 }
 
 /// Measures everything. `progress` is called with the number of finished rounds, up to those that were
@@ -375,7 +398,7 @@ pub fn measure<B>(
     mut progress: impl FnMut(u32) -> ControlFlow<B>,
 ) -> ControlFlow<B, Measured> {
     let _lease = Lease::take();
-    let clock_ns = clock_ns();
+    let clock = Clock::measure();
     let mut contests: Vec<Contest> =
         [(Layout::Scattered, false), (Layout::Contiguous, false), (Layout::Scattered, true)]
             .into_iter()
@@ -387,12 +410,12 @@ pub fn measure<B>(
     let settled = loop {
         while rounds < wanted {
             for contest in &mut contests {
-                contest.round(clock_ns);
+                contest.round(&clock);
             }
             rounds += 1;
             progress(rounds.min(options.rounds))?;
         }
-        let settled = contests.iter().all(Contest::is_settled);
+        let settled = contests.iter().all(|contest| contest.is_settled(&clock));
         if settled || !may_go_on || wanted >= most {
             break settled;
         }
@@ -415,9 +438,11 @@ mod tests {
 
     #[test]
     fn medians_settle_when_both_halves_agree() {
-        assert!(halves_agree(&[5.0]));
-        assert!(halves_agree(&[100.0, 101.0, 900.0, 101.0, 99.0, 101.0]));
-        assert!(!halves_agree(&[100.0, 100.0, 100.0, 103.0, 103.0, 103.0]));
+        assert!(halves_agree(&[5.0], 0.0));
+        assert!(halves_agree(&[100.0, 101.0, 900.0, 101.0, 99.0, 101.0], 0.0));
+        let differ = [100.0, 100.0, 100.0, 103.0, 103.0, 103.0];
+        assert!(!halves_agree(&differ, 2.9));
+        assert!(halves_agree(&differ, 3.0), "the clock may tell no more");
     }
 
     #[cfg_attr(miri, ignore = "too many tables")]

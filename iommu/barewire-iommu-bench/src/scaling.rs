@@ -121,16 +121,23 @@ pub struct Scaling {
     pub ratio: f64,
     /// The same for calls per second with a processor, if Linux provides that time.
     pub ratio_while_running: Option<f64>,
+    /// `ratio` of two threads that share no table.
+    pub ratio_apart: f64,
+    /// `ratio_while_running` of two threads that share no table.
+    pub ratio_apart_while_running: Option<f64>,
 }
 
-/// A window of each thread alone, and one of both. The same threads on the same processors, since one
-/// processor may have less time than the other, for somebody else.
+/// Windows of the same threads on the same processors, since one processor may have less time than the other,
+/// for somebody else.
 #[derive(Clone, Debug)]
 pub struct Windows {
     /// The threads, each alone.
     pub alone: [ThreadWork; 2],
-    /// Both at once.
+    /// Both at once, on one table.
     pub both: [ThreadWork; 2],
+    /// Both at once, each on a table of its own: what the machine has for two threads. Where two processors are
+    /// threads of one core, as a virtual machine's may be for seconds, that is little more than for one.
+    pub apart: [ThreadWork; 2],
 }
 
 impl Scaling {
@@ -139,18 +146,25 @@ impl Scaling {
     /// # Panics
     /// If there are none.
     pub fn new(windows: &[Windows]) -> Self {
-        let sum = |ran: &[ThreadWork; 2]| ran[0].per_s() + ran[1].per_s();
-        let running =
-            |ran: &[ThreadWork; 2]| Some(ran[0].per_running_s()? + ran[1].per_running_s()?);
+        type Ran = [ThreadWork; 2];
+        let sum = |ran: &Ran| ran[0].per_s() + ran[1].per_s();
+        let running = |ran: &Ran| Some(ran[0].per_running_s()? + ran[1].per_running_s()?);
         let of = |value: &dyn Fn(&Windows) -> f64| median(windows.iter().map(value).collect());
-        let while_running =
-            windows.iter().map(|all| Some(2.0 * running(&all.both)? / running(&all.alone)?));
+        let ratio =
+            |two: fn(&Windows) -> &Ran| rounded(of(&|all| 2.0 * sum(two(all)) / sum(&all.alone)));
+        let while_running = |two: fn(&Windows) -> &Ran| {
+            let each =
+                windows.iter().map(|all| Some(2.0 * running(two(all))? / running(&all.alone)?));
+            each.collect::<Option<_>>().map(median).map(rounded)
+        };
         Self {
             size: SIZE,
             one_per_s: of(&|all| sum(&all.alone) / 2.0).round(),
             two_per_s: of(&|all| sum(&all.both)).round(),
-            ratio: rounded(of(&|all| 2.0 * sum(&all.both) / sum(&all.alone))),
-            ratio_while_running: while_running.collect::<Option<_>>().map(median).map(rounded),
+            ratio: ratio(|all| &all.both),
+            ratio_while_running: while_running(|all| &all.both),
+            ratio_apart: ratio(|all| &all.apart),
+            ratio_apart_while_running: while_running(|all| &all.apart),
         }
     }
 }
@@ -165,9 +179,11 @@ mod tests {
         let all = |running| Windows {
             alone: [ran(120, Some(1.0)), ran(80, Some(1.0))],
             both: [ran(50, running), ran(50, running)],
+            apart: [ran(80, running), ran(80, running)],
         };
         let shared = Scaling::new(&[all(Some(0.5))]);
         assert_eq!((shared.ratio, shared.ratio_while_running), (1.0, Some(2.0)));
+        assert_eq!((shared.ratio_apart, shared.ratio_apart_while_running), (1.6, Some(3.2)));
         let hindered = Scaling::new(&[all(Some(1.0))]);
         assert_eq!((hindered.ratio, hindered.ratio_while_running), (1.0, Some(1.0)));
         assert_eq!(Scaling::new(&[all(None)]).ratio_while_running, None);

@@ -168,11 +168,15 @@ fn threads_and_instructions(text: &mut String, report: &Report) {
         let _ = writeln!(
             text,
             "\nScaling: {} scattered mapped and unmapped {:.0} times a second by one thread,\n{:.0} by two on \
-             disjoint ranges of the same table: x {:.2}",
-            scaling.size, scaling.one_per_s, scaling.two_per_s, scaling.ratio
+             disjoint ranges of the same table: x {:.2}; with a table each: x {:.2}",
+            scaling.size, scaling.one_per_s, scaling.two_per_s, scaling.ratio, scaling.ratio_apart
         );
-        if let Some(ratio) = scaling.ratio_while_running {
-            let _ = writeln!(text, "(x {ratio:.2} in the time that both had a processor).");
+        let running = scaling.ratio_while_running.zip(scaling.ratio_apart_while_running);
+        if let Some((ratio, apart)) = running {
+            let _ = writeln!(
+                text,
+                "(x {ratio:.2} and x {apart:.2} in the time that both had a processor)."
+            );
         }
     }
     if report.instructions.iter().all(|counted| counted.per_call.is_none()) {

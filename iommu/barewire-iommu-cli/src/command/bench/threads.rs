@@ -1,4 +1,4 @@
-//! Two threads on one table: windows of each alone and of both in turn.
+//! Two threads on one table: windows of each alone, of both, and of both with a table each in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,7 +15,7 @@ use crate::shared::processors::{self, spawn_on};
 /// Much longer than it takes to start a thread.
 const WINDOW: Duration = Duration::from_millis(20);
 
-/// As many times a window of each thread and one of both; none where there are no two processors.
+/// As many times a window of each thread, one of both, and one of both with a table each; none where there are no two processors.
 pub(super) fn measure(times: u32) -> Result<Option<Scaling>, Failure> {
     let processors = processors::allowed();
     if processors.len() < 2 {
@@ -23,16 +23,16 @@ pub(super) fn measure(times: u32) -> Result<Option<Scaling>, Failure> {
         return Ok(None);
     }
     let lease = Lease::take();
-    let mut shared = SharedTable::new(&lease);
-    let mut sides = shared.sides();
+    let (mut shared, mut other) = (SharedTable::new(&lease), SharedTable::new(&lease));
+    let ([mut low, mut high], [_, mut apart]) = (shared.sides(), other.sides());
     let mut windows = Vec::new();
     for _ in 0..times {
         interrupt::check()?;
-        let [low, high] = &mut sides;
-        let [first] = window([(0, &mut *low)], &processors).map_err(Failure::Failed)?;
-        let [second] = window([(1, &mut *high)], &processors).map_err(Failure::Failed)?;
-        let both = window([(0, low), (1, high)], &processors).map_err(Failure::Failed)?;
-        windows.push(Windows { alone: [first, second], both });
+        let [first] = window([(0, &mut low)], &processors)?;
+        let [second] = window([(1, &mut high)], &processors)?;
+        let both = window([(0, &mut low), (1, &mut high)], &processors)?;
+        let apart = window([(0, &mut low), (1, &mut apart)], &processors)?;
+        windows.push(Windows { alone: [first, second], both, apart });
     }
     Ok(Some(Scaling::new(&windows)))
 }
@@ -41,7 +41,7 @@ pub(super) fn measure(times: u32) -> Result<Option<Scaling>, Failure> {
 fn window<const N: usize>(
     sides: [(usize, &mut Side<'_>); N],
     processors: &[usize],
-) -> Result<[ThreadWork; N], String> {
+) -> Result<[ThreadWork; N], Failure> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let stop = &stop;
@@ -51,7 +51,8 @@ fn window<const N: usize>(
         stop.store(true, Ordering::Relaxed);
         let mut ran = Vec::with_capacity(N);
         for worker in spawned {
-            ran.push(worker?.join().expect("nobody panics")?);
+            let worker = worker.map_err(Failure::Failed)?;
+            ran.push(worker.join().expect("nobody panics").map_err(Failure::Failed)?);
         }
         Ok(ran.try_into().expect("one of each thread"))
     })
