@@ -267,9 +267,12 @@ mod tests {
         check_one(path, &format!("//! x\n{line}\n"))
     }
 
-    /// What is found in the manifest `path` with one dependency, on its fifth line.
+    /// What is found in the manifest `path` with one dependency of any kind, on its fifth line.
     fn with_dependency(path: &str, dependency: &str) -> Vec<String> {
-        check_one(path, &format!("{LINTS}[dev-dependencies]\n{dependency}\n"))
+        let of = |kind| check_one(path, &format!("{LINTS}[{kind}]\n{dependency}\n"));
+        let found = of("dependencies");
+        assert_eq!(of("dev-dependencies"), found);
+        found
     }
 
     const LINTS: &str = "[package]\n[lints]\nworkspace = true\n";

@@ -117,3 +117,10 @@ fn a_message_runs_on_the_mapped_registers() {
     assert_eq!(memory.get(SPI0 + CSR0), 0x030a, "132 MHz by 3, CSAAT, mode 0");
     assert_eq!((memory.get(PIOD + CODR), memory.get(PIOD + SODR)), (PD13, PD13));
 }
+
+#[test]
+fn a_bound_controller_is_refused() {
+    let tree = Tree::new().platform("f0004000.spi", Some("atmel_spi"));
+    let error = open_alone(&tree, PIN_OF_BANK).expect_err("bound");
+    assert!(matches!(error, MapError::Bound { .. }), "{error:?}");
+}

@@ -5,6 +5,7 @@
 
 use barewire::bus::Bus;
 use barewire::spi::{Error, Settings, Transfer};
+use barewire_linux::map::MapError;
 use barewire_linux::map::clock::ClockState;
 
 use crate::fake::{Registers, Tree, open_alone};
@@ -75,4 +76,11 @@ fn a_message_runs_on_the_mapped_registers() {
     assert_eq!(memory.get(SPI0 + BAUDR), 200, "200 MHz by 200");
     assert_eq!(memory.get(GPIO + RIO_OUT_CLR), 1 << 8, "selected");
     assert_eq!((memory.get(SPI0 + SSIENR), memory.get(SPI0 + SER)), (0, 0), "and reset");
+}
+
+#[test]
+fn a_controller_is_not_taken_for_another() {
+    let text = CE0_BY_GPIO.replace("dw-ssi", "atmel");
+    let error = open_alone(&pi5(), &text).expect_err("no SPI of Atmel's");
+    assert!(matches!(error, MapError::OtherBlock { .. }), "{error:?}");
 }

@@ -5,6 +5,7 @@
 
 use barewire::bus::Bus;
 use barewire::spi::{Error, Settings, Transfer};
+use barewire_linux::map::MapError;
 use barewire_linux::map::clock::ClockState;
 
 use crate::fake::{Registers, Tree, open_alone};
@@ -86,4 +87,11 @@ fn a_byte_that_never_comes_is_a_timeout_and_the_line_is_released() {
     let timed_out = device.sync(&mut [Transfer::write(&[0x9f])]).expect_err("no byte");
     assert!(matches!(timed_out.error, Error::Timeout { .. }), "{timed_out}");
     assert_eq!([IE, CSMODE].map(|at| memory.get(SPI0 + at)), [0, 0]);
+}
+
+#[test]
+fn a_controller_is_not_taken_for_another() {
+    let text = NATIVE.replace("sifive", "pl022");
+    let error = open_alone(&unleashed(), &text).expect_err("no PL022");
+    assert!(matches!(error, MapError::OtherBlock { .. }), "{error:?}");
 }

@@ -15,7 +15,8 @@ use crate::shared::processors::{self, spawn_on};
 /// Much longer than it takes to start a thread.
 const WINDOW: Duration = Duration::from_millis(20);
 
-/// As many times a window of each thread, one of both, and one of both with a table each; none where there are no two processors.
+/// As many times a window of each thread, one of both, and one of both with a table each; none where there are
+/// no two processors.
 pub(super) fn measure(times: u32) -> Result<Option<Scaling>, Failure> {
     let processors = processors::allowed();
     if processors.len() < 2 {
