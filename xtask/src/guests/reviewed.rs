@@ -1,6 +1,6 @@
 //! What was counted beside what was reviewed, row by row.
 
-use crate::check::{Check, Verdict};
+use crate::check::{Check, Verdict, is_blessing};
 
 /// What is wrong with `counted`: rows that `file` has not, rows that are off, and rows of it that were not counted.
 pub(super) fn differences<T>(
@@ -32,4 +32,12 @@ pub(super) fn check(name: &str, wrong: &[String]) -> Check {
     }
     let why = format!("{}; BAREWIRE_BLESS=1 rewrites the table", wrong.join("; "));
     Check::new(name, Verdict::Failed, why)
+}
+
+/// The check of that name, which fails where the table is written instead.
+pub(super) fn unless_blessing(name: &str, judge: impl FnOnce() -> Check) -> Check {
+    if is_blessing() {
+        return Check::new(name, Verdict::Failed, "snapshot written: review and run again");
+    }
+    judge()
 }

@@ -142,7 +142,7 @@ impl Kind {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Stock => "ratios",
             Self::Newer => "ratios-6.12",

@@ -10,19 +10,20 @@ pub(crate) mod build;
 mod counts;
 mod dkms;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 
-use super::board::{Arch, Board, Flavour};
+use super::board::{Arch, Board, Boot, Flavour};
 use super::boot::Files;
 use super::build::{Dirs, commands};
 use super::packages::{Kernel, Packages};
+use super::reviewed::unless_blessing;
+use super::table::Row;
 use super::{Job, Results, choice, guest_needs, table};
-use crate::check::{Check, Verdict, is_blessing};
+use crate::check::{Verdict, is_blessing};
 use crate::child::Task;
 use crate::context::{self, Context, Outcome, Stop};
-
 use crate::needs::{self, Need};
 use crate::report::End;
 use crate::static_build::{ARM64, ARMHF, KERNEL_ARM64, KERNEL_ARMHF};
@@ -209,7 +210,8 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
         }
         Ok(all)
     };
-    let (dirs, mut results) = super::boots(
+    let reviewed = reviewed(&cx.root).map_err(Stop::Broke)?;
+    let mut results = super::boots(
         cx,
         "kernel",
         &jobs,
@@ -226,47 +228,42 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
             files.push(("m/barewire-provoked.ko".into(), module));
             Ok(files)
         },
+        |job, one| judge(&[job], &counts::pairs(&one.counts), &reviewed, &one.rows),
     )?;
     let pairs = counts::pairs(&results.counts);
-    judge(&dirs.root.join(SNAPSHOT), &jobs, &pairs, &mut results).map_err(Stop::Broke)?;
+    if is_blessing() && !pairs.is_empty() {
+        let blessed = counts::table(&counts::blessed(&reviewed, &pairs));
+        std::fs::write(cx.root.join(SNAPSHOT), blessed)
+            .map_err(|e| Stop::Broke(format!("cannot write {SNAPSHOT}: {e}")))?;
+    }
+    let judged = judge(&jobs, &pairs, &reviewed, &results.rows);
+    results.rows.extend(judged);
     Ok(Ran { results, pairs })
 }
 
-/// Compares what was counted with the reviewed table, or writes it.
-fn judge(
-    path: &std::path::Path,
-    jobs: &[Job],
-    pairs: &Pairs,
-    results: &mut Results,
-) -> Result<(), String> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let reviewed = counts::parse(&text).map_err(|why| format!("{SNAPSHOT}: {why}"))?;
-    if is_blessing() && !pairs.is_empty() {
-        let blessed = counts::table(&counts::blessed(&reviewed, pairs));
-        std::fs::write(path, blessed).map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
-    }
-    for (board, boot) in jobs {
-        let kind = match (boot.accesses, boot.counted, boot.kernel) {
-            (true, ..) => Kind::Accesses,
-            (_, true, Flavour::Stock) => Kind::Stock,
-            (_, true, _) => Kind::Newer,
-            _ => continue,
-        };
-        // A kernel that was not there is skipped, and its counts with it.
-        if results.rows.iter().any(|(on, check)| *on == board.name && check.name == boot.name) {
-            continue;
-        }
-        results.rows.push((
-            board.name,
-            match is_blessing() {
-                true => {
-                    Check::new("ratios", Verdict::Failed, "snapshot written: review and run again")
-                }
-                false => counts::judge(board.name, kind, pairs, &reviewed),
-            },
-        ));
-    }
-    Ok(())
+fn reviewed(root: &Path) -> Result<Pairs, String> {
+    let text = std::fs::read_to_string(root.join(SNAPSHOT)).unwrap_or_default();
+    counts::parse(&text).map_err(|why| format!("{SNAPSHOT}: {why}"))
+}
+
+/// Compares what was counted with the reviewed table.
+fn judge(jobs: &[Job], pairs: &Pairs, reviewed: &Pairs, rows: &[Row]) -> Vec<Row> {
+    let kind = |boot: &Boot| match (boot.accesses, boot.counted, boot.kernel) {
+        (true, ..) => Some(Kind::Accesses),
+        (_, true, Flavour::Stock) => Some(Kind::Stock),
+        (_, true, _) => Some(Kind::Newer),
+        _ => None,
+    };
+    // A kernel that was not there is skipped, and its counts with it.
+    let ran = |board: &Board, boot: &Boot| {
+        !rows.iter().any(|(on, check)| *on == board.name && check.name == boot.name)
+    };
+    let check = |&(board, boot): &Job| {
+        let kind = kind(boot).filter(|_| ran(board, boot))?;
+        let judged = || counts::judge(board.name, kind, pairs, reviewed);
+        Some((board.name, unless_blessing(kind.name(), judged)))
+    };
+    jobs.iter().filter_map(check).collect()
 }
 
 #[cfg(test)]

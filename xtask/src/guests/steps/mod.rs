@@ -20,7 +20,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 pub(super) use measures::Counted;
-pub(super) use snapshot::{Steps, judge_all, table};
+pub(super) use snapshot::{Steps, Table, table};
 use symbols::Symbols;
 use tree::Interval;
 use walk::Walk;

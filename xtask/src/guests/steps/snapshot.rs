@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::measures::{CHECKED, Counted, INFORMS};
-use crate::check::{Check, Verdict, is_blessing};
+use crate::check::{Check, Verdict};
 use crate::guests::counts::Counts;
 use crate::guests::reviewed;
 
@@ -149,37 +149,40 @@ fn blessed(mut reviewed: Vec<Line>, all: &[Steps]) -> Vec<Line> {
     reviewed
 }
 
-/// Judges all, or writes the table anew: checks with their boards.
-///
-/// # Errors
-/// The table cannot be read or written.
-pub(in crate::guests) fn judge_all(
-    root: &Path,
-    by_clock: &Counts,
-    all: &[Steps],
-) -> Result<Vec<(&'static str, Check)>, String> {
-    let mut rows = Vec::new();
-    if all.is_empty() {
-        return Ok(rows);
+/// The reviewed table.
+#[derive(Debug)]
+pub(in crate::guests) struct Table(Vec<Line>);
+
+impl Table {
+    /// # Errors
+    /// A line that is none of the table.
+    pub(in crate::guests) fn read(root: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(root.join(SNAPSHOT)).unwrap_or_default();
+        parse(&text).map(Self).map_err(|why| format!("{SNAPSHOT}: {why}"))
     }
-    let path = root.join(SNAPSHOT);
-    let reviewed = parse(&std::fs::read_to_string(&path).unwrap_or_default())
-        .map_err(|why| format!("{SNAPSHOT}: {why}"))?;
-    if is_blessing() {
-        let anew = text(&blessed(reviewed.clone(), all));
-        std::fs::write(&path, anew).map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
+
+    /// Writes those of boots in their place.
+    pub(in crate::guests) fn bless(&self, root: &Path, all: &[Steps]) -> Result<(), String> {
+        if all.is_empty() {
+            return Ok(());
+        }
+        let anew = text(&blessed(self.0.clone(), all));
+        std::fs::write(root.join(SNAPSHOT), anew)
+            .map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))
     }
-    for steps in all {
-        let check = match is_blessing() {
-            true => {
-                Check::new(steps.boot, Verdict::Failed, "snapshot written: review and run again")
-            }
-            false => judge(steps, &reviewed),
+
+    /// Judges all: checks with their boards.
+    pub(in crate::guests) fn judge_all(
+        &self,
+        by_clock: &Counts,
+        all: &[Steps],
+    ) -> Vec<(&'static str, Check)> {
+        let both = |steps: &Steps| {
+            let check = reviewed::unless_blessing(steps.boot, || judge(steps, &self.0));
+            [check, judge_by_clock(steps, by_clock)].map(|check| (steps.board, check))
         };
-        rows.push((steps.board, check));
-        rows.push((steps.board, judge_by_clock(steps, by_clock)));
+        all.iter().flat_map(both).collect()
     }
-    Ok(rows)
 }
 
 #[cfg(test)]
