@@ -24,8 +24,6 @@ use crate::chip_name::ChipName;
 pub const SERVER_VARIABLE: &str = "BAREWIRE_SPIDEV_SERVER";
 /// The environment variable that tells it where the [tree](crate::tree) is.
 pub const TREE_VARIABLE: &str = "BAREWIRE_SPIDEV_TREE";
-/// The environment variable that makes it say on stderr why a call failed.
-pub const VERBOSE_VARIABLE: &str = "BAREWIRE_SPIDEV_VERBOSE";
 
 /// The version of this protocol, which both sides must speak.
 pub const VERSION: u32 = 2;

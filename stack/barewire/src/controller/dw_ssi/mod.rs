@@ -182,11 +182,6 @@ impl State for DwSsiState {
 }
 
 impl<R: Registers, G: GpioBank, T: Timer, I: Interrupt> DwSsi<R, G, T, I> {
-    /// How many words each FIFO holds, as detected at bring-up.
-    pub fn fifo_words(&self) -> usize {
-        self.config.size.depth
-    }
-
     /// Detects how the block was built. The block is disabled.
     fn measure(&mut self) -> Size {
         let depth = self.fifo_depth(TXFTLR).min(self.fifo_depth(RXFTLR));
