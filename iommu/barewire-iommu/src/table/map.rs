@@ -16,7 +16,6 @@ use super::mark::descend;
 use super::node::{AHEAD, Entry, Fresh, Node};
 use super::sg::{Limits, Pieces};
 use super::unmap::Remover;
-use super::whole;
 use crate::address::{Iova, Segment};
 use crate::format::{Attributes, Descriptor, LAST};
 use crate::gather::Gather;
@@ -62,24 +61,7 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
     ) -> Result<Self, MapError> {
         let limits = Limits::new(&table.geometry, part.end);
         check(table, part, iova, segments, attributes, limits)?;
-        Ok(Self::after(0, limits, table, part, iova, segments, attributes, gather, replace))
-    }
-
-    /// The state after the first `done` segments, of a page each, were mapped. All was checked that
-    /// `new` checks.
-    #[expect(clippy::too_many_arguments, reason = "those of a call, and what was done of it")]
-    fn after(
-        done: usize,
-        limits: Limits,
-        table: &'t PageTable<P>,
-        part: &'a Range<u64>,
-        iova: Iova,
-        segments: &'a [Segment],
-        attributes: Attributes,
-        gather: &'a mut Gather,
-        replace: R,
-    ) -> Self {
-        Self {
+        Ok(Self {
             table,
             part,
             gather,
@@ -90,34 +72,17 @@ impl<'a, 't, P: Pool, R: Replace> Mapper<'a, 't, P, R> {
             top: 0,
             mixed: false,
             start: iova.0,
-            iova: iova.0 + ((done as u64) << table.geometry.page_shift()),
-            pieces: Pieces::new(&segments[done..]),
-        }
+            iova: iova.0,
+            pieces: Pieces::new(segments),
+        })
     }
 
-    /// Maps a list at `iova`. Returns the number of bytes.
+    /// The state after the first `done` segments, of a page each, were mapped.
     #[inline]
-    pub(super) fn map(
-        table: &'t PageTable<P>,
-        part: &'a Range<u64>,
-        iova: Iova,
-        segments: &'a [Segment],
-        attributes: Attributes,
-        gather: &'a mut Gather,
-        replace: R,
-    ) -> Result<u64, MapError> {
-        let limits = Limits::new(&table.geometry, part.end);
-        check(table, part, iova, segments, attributes, limits)?;
-        let mut done = 0;
-        if segments.len() >= 1 << table.geometry.index_bits() && !table.geometry.is_contiguous() {
-            let batch = limits.batch(attributes.bits());
-            done = whole::map(table, part, iova.0, segments, &batch);
-        }
-        if done == segments.len() {
-            table.pool.barrier();
-            return Ok((done as u64) << table.geometry.page_shift());
-        }
-        Self::after(done, limits, table, part, iova, segments, attributes, gather, replace).run()
+    pub(super) fn after(mut self, done: usize) -> Self {
+        self.iova += (done as u64) << self.table.geometry.page_shift();
+        self.pieces.skip(done);
+        self
     }
 
     /// Allows no leaves above `level`.

@@ -384,14 +384,23 @@ impl<'t, P: Pool> Part<'t, P> {
         gather: &mut Gather,
         replace: R,
     ) -> Result<u64, MapError> {
-        match quick::map_some(table, &range, iova.0, segments, attributes) {
-            Some(bytes) => Ok(bytes),
-            None => Self::map_large(table, range, iova, segments, attributes, gather, replace),
+        let mut done = 0;
+        if whole::may_begin(table, segments) {
+            done = whole::map(table, &range, iova, segments, attributes);
+            if done == segments.len() {
+                table.pool.barrier();
+                return Ok((done as u64) << table.geometry.page_shift());
+            }
+        } else if let Some(bytes) = quick::map_some(table, &range, iova.0, segments, attributes) {
+            return Ok(bytes);
         }
+        Self::map_large(table, range, iova, segments, attributes, gather, replace, done)
     }
 
-    /// [`Part::map_sg`] of more than some pages of a table, or of another shape than the usual one.
+    /// [`Part::map_sg`] of more than some pages of a table, or of another shape than the usual one. The
+    /// first `done` segments, of a page each, were mapped.
     #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "those of a call, and what was done of it")]
     fn map_large<R: Replace>(
         table: &'t PageTable<P>,
         range: Range<u64>,
@@ -400,6 +409,7 @@ impl<'t, P: Pool> Part<'t, P> {
         attributes: Attributes,
         gather: &mut Gather,
         replace: R,
+        done: usize,
     ) -> Result<u64, MapError> {
         if let [Segment { phys, len }] = *segments
             && !table.geometry.is_four_of_4k()
@@ -408,7 +418,8 @@ impl<'t, P: Pool> Part<'t, P> {
         {
             return Ok(len);
         }
-        Mapper::map(table, &range, iova, segments, attributes, gather, replace)
+        // If some were mapped, `new` finds nothing wrong: it looks at the first one only.
+        Mapper::new(table, &range, iova, segments, attributes, gather, replace)?.after(done).run()
     }
 
     /// Removes the mappings in the range. Holes are ignored. A table whose whole span is in the

@@ -62,27 +62,16 @@ impl<'t, P: Pool> Node<'t, P> {
         Self { table, at: table.root, place: place(&table.pool, table.root), level, shift, entries }
     }
 
-    /// The last-level table at `at`, of a table with 4 KiB granules.
+    /// The table of `level` at `at`, which has 512 entries, of tables with 4 KiB granules.
     ///
     /// # Safety
-    /// `at` was found in a valid entry above the caller's claim.
+    /// `at` was found in a valid entry above the caller's claim, or is the root.
     #[inline]
-    pub(super) unsafe fn last_of_4k(table: &'t PageTable<P>, at: PhysAddr) -> Self {
+    pub(super) unsafe fn of_4k(table: &'t PageTable<P>, at: PhysAddr, level: u32) -> Self {
         debug_assert_eq!(table.geometry.page_shift(), 12);
-        // Constants: no instruction computes them.
-        Self { table, at, place: place(&table.pool, at), level: LAST, shift: 12, entries: 1 << 9 }
-    }
-
-    /// The table of `level`, below the root's, at `at`.
-    ///
-    /// # Safety
-    /// `at` was found in a valid entry of the level above, above the caller's claim.
-    #[inline]
-    pub(super) unsafe fn at(table: &'t PageTable<P>, at: PhysAddr, level: u32) -> Self {
-        let geometry = &table.geometry;
-        let bits = geometry.index_bits();
-        let shift = geometry.page_shift() + (LAST - level) * bits;
-        Self { table, at, place: place(&table.pool, at), level, shift, entries: 1 << bits }
+        // Constants, if the level is: no instruction computes them.
+        let shift = 12 + 9 * (LAST - level);
+        Self { table, at, place: place(&table.pool, at), level, shift, entries: 1 << 9 }
     }
 
     /// The table at `at`, to which an entry of this one leads or led.
@@ -92,6 +81,12 @@ impl<'t, P: Pool> Node<'t, P> {
         let (shift, entries) = (self.shift - bits, 1 << bits);
         let place = place(self.pool(), at);
         Self { table: self.table, at, place, level: self.level + 1, shift, entries }
+    }
+
+    /// Where it is.
+    #[inline]
+    pub(super) fn at(self) -> PhysAddr {
+        self.at
     }
 
     #[inline]

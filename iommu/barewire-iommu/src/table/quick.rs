@@ -12,6 +12,7 @@
 
 use super::PageTable;
 use super::fill::{self, Batch};
+use super::mark::descend;
 use super::node::Node;
 use super::unmap::Remover;
 use crate::address::{Iova, PhysAddr, Segment};
@@ -19,11 +20,11 @@ use crate::format::{Attributes, Descriptor, LAST, Marked};
 use crate::gather::{Gather, Kind};
 use crate::pool::{Pool, leaf};
 
-const PAGE_SHIFT: u32 = 12;
+pub(super) const PAGE_SHIFT: u32 = 12;
 const PAGE: u64 = 1 << PAGE_SHIFT;
-const INDEX_BITS: u32 = 9;
+pub(super) const INDEX_BITS: u32 = 9;
 /// log2 of the bytes that a last-level table covers.
-const SPAN_SHIFT: u32 = PAGE_SHIFT + INDEX_BITS;
+pub(super) const SPAN_SHIFT: u32 = PAGE_SHIFT + INDEX_BITS;
 
 /// An entry of a table.
 struct Place<'t, P: Pool> {
@@ -160,7 +161,7 @@ pub(super) fn map_some<P: Pool>(
     };
     let Place { table: at, index, .. } = Place::find(table, iova, true)?;
     // SAFETY: found in a valid entry above the claim.
-    let node = unsafe { Node::last_of_4k(table, at) };
+    let node = unsafe { Node::of_4k(table, at, LAST) };
     let entries = index..index + segments.len();
     if !fill::right(segments, &batch) || node.occupied(entries.clone()).is_some() {
         return None;
@@ -171,16 +172,25 @@ pub(super) fn map_some<P: Pool>(
     Some(bytes)
 }
 
-/// The table in which entries lead to last-level tables, on the way to `iova`: if it exists, and walkers
-/// see the way to it. The caller has claimed `iova`.
+/// The table in which entries lead to last-level tables, on the way to `iova`, if it exists and has as many
+/// entries as they. The caller has claimed `iova`, and pages have 4 KiB.
 #[inline(always)]
 pub(super) fn above_last<P: Pool>(table: &PageTable<P>, iova: u64) -> Option<Node<'_, P>> {
-    if !table.geometry.is_four_of_4k() {
-        return None;
-    }
-    let Place { table: at, .. } = Place::at(table, LAST - 1, iova, true)?;
-    // SAFETY: found in a valid entry above the claim.
-    Some(unsafe { Node::at(table, at, LAST - 1) })
+    let is_usual = table.geometry.is_four_of_4k();
+    let found = is_usual.then(|| Place::at(table, LAST - 1, iova, true)).flatten();
+    let at = match found {
+        Some(place) => place.table,
+        None => {
+            // If walkers may not see the way to it, this makes it visible.
+            let node = descend(table, iova);
+            if node.level() + 1 != LAST || node.entries() != 1 << INDEX_BITS {
+                return None;
+            }
+            node.at()
+        }
+    };
+    // SAFETY: found in a valid entry above the claim, or the root.
+    Some(unsafe { Node::of_4k(table, at, LAST - 1) })
 }
 
 /// Unmaps the pages from `range.start` to `range.end` and returns the bytes removed, or does nothing.
@@ -199,7 +209,7 @@ pub(super) fn unmap_some<P: Pool>(
     }
     let Place { table: at, index, .. } = Place::find(table, range.start, false)?;
     // SAFETY: found in a valid entry above the claim.
-    let node = unsafe { Node::last_of_4k(table, at) };
+    let node = unsafe { Node::of_4k(table, at, LAST) };
     let mut remover = Remover::new(gather);
     debug_assert_eq!(node.index(range.start), index);
     remover.pages(node, range.start, range.end);

@@ -75,9 +75,19 @@ pub(super) fn right(segments: &[Segment], batch: &Batch) -> bool {
     SegmentBits::of(segments).right(segments.len(), batch)
 }
 
+/// [`fill`] of a whole table.
+#[inline(always)]
+pub(super) fn table<const N: usize>(
+    entries: &mut [u64],
+    segments: &[Segment; N],
+    batch: &Batch,
+) -> bool {
+    entries.first_chunk_mut::<N>().is_some_and(|entries| fill(entries, segments, batch))
+}
+
 /// Writes the leaf of each segment. Returns `false` if a segment is not one page with a valid
 /// address; the entries are then to be discarded.
-#[inline]
+#[inline(always)]
 pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> bool {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     let (entries, segments) = match sse2::fill(entries, segments, batch) {
@@ -89,7 +99,7 @@ pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> 
 }
 
 /// `fill` for any processor, which the compiler vectorises.
-#[inline]
+#[inline(never)]
 fn one_by_one(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> bool {
     let mut seen = SegmentBits::default();
     for (entry, segment) in entries.iter_mut().zip(segments) {

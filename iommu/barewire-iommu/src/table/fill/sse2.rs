@@ -25,7 +25,7 @@ const SUMS: usize = 4;
 
 /// Writes the leaves of the segments up to the last multiple of eight, and returns that. `None` if one
 /// of them is not one page with a valid address; the entries are then to be discarded.
-#[inline]
+#[inline(always)]
 pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> Option<usize> {
     let (places, _) = entries.as_chunks_mut::<EIGHT>();
     let (segments, _) = segments.as_chunks::<EIGHT>();

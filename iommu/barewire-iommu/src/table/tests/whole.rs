@@ -17,36 +17,44 @@ fn list(granule: Granule, count: u64) -> Vec<Segment> {
 
 #[test]
 fn tables_of_pages_are_filled_up_to_what_is_there() {
-    for granule in [Granule::Size4K, Granule::Size16K] {
+    let (k4, k16) = (Granule::Size4K, Granule::Size16K);
+    // The last one's root is four tables side by side, and leads to tables of pages; the list begins in the second.
+    let shapes = [
+        (k4, Stage::One, 48, 0),
+        (k16, Stage::One, 48, 0),
+        (k4, Stage::One, 39, 0),
+        (k4, Stage::Two, 32, 1 << 30),
+    ];
+    for (granule, stage, bits, base) in shapes {
         let page = granule.bytes();
         let per_table = page / 8;
         let span = per_table * page;
         with_arena(granule, 16, |arena| {
             let pool = Counting::new(arena);
-            let mut table = PageTable::new(config(granule, Stage::One, 48), &pool).expect("a root");
+            let mut table = PageTable::new(config(granule, stage, bits), &pool).expect("a root");
             let mut part = table.whole();
             let mut gather = Gather::new();
-            let attributes = rw(Stage::One);
-            // A page in the third table from 0.
-            let taken = Iova(2 * span + 5 * page);
+            let attributes = rw(stage);
+            // A page in the third table from `base`.
+            let taken = Iova(base + 2 * span + 5 * page);
             part.map(taken, PhysAddr(0), page, attributes, &mut gather).expect("free");
             let before = pool.out.get();
             let list = list(granule, 3 * per_table);
-            let mapped = part.map_sg(Iova(span), &list, attributes, &mut gather);
+            let mapped = part.map_sg(Iova(base + span), &list, attributes, &mut gather);
             assert!(
                 matches!(mapped, Err(MapError::Occupied { iova, level: LAST, .. }) if iova == taken)
             );
-            let left: Vec<_> = part.ranges(Iova(0)..Iova(8 * span)).map(|m| m.iova).collect();
+            let left: Vec<_> = part.ranges(Iova(0)..Iova(1 << bits)).map(|m| m.iova).collect();
             assert_eq!(left, [taken], "a call that fails leaves nothing");
             release(&part, &mut gather);
             assert_eq!(pool.out.get(), before);
             part.unmap(taken, page, &mut gather).expect("mapped");
             // The third table is used now, and the others are new.
-            let mapped = part.map_sg(Iova(span), &list, attributes, &mut gather);
+            let mapped = part.map_sg(Iova(base + span), &list, attributes, &mut gather);
             assert_eq!(mapped, Ok(3 * span));
             assert_eq!(pool.out.get(), before + 2);
             for (n, segment) in (0..).zip(&list) {
-                let found = part.iova_to_phys(Iova(span + n * page)).expect("mapped");
+                let found = part.iova_to_phys(Iova(base + span + n * page)).expect("mapped");
                 assert_eq!((found.phys, found.level), (segment.phys, LAST));
             }
         });
