@@ -73,6 +73,15 @@ unsafe impl<P: Pool> Pool for Counting<'_, P> {
         Some(table)
     }
 
+    fn alloc_chain(&self, bytes: usize, count: usize) -> Chain {
+        let mut chain = Chain::new();
+        for table in (0..count).map_while(|_| self.alloc(bytes)) {
+            // SAFETY: allocated just now, and in no other chain.
+            unsafe { chain.push(self, table) };
+        }
+        chain
+    }
+
     unsafe fn free(&self, table: PhysAddr, bytes: usize) {
         self.out.set(self.out.get() - 1);
         // SAFETY: the caller promises the same to us.

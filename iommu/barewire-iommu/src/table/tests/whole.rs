@@ -6,7 +6,8 @@ use super::release;
 use crate::address::{Iova, PhysAddr, Segment};
 use crate::format::{Granule, LAST, Stage};
 use crate::gather::Gather;
-use crate::table::{MapError, PageTable};
+use crate::pool::Pool;
+use crate::table::{MapError, PageTable, Part};
 use crate::testing::{Counting, config, rw, with_arena};
 
 /// Single pages, none of which begins a block or continues the one before it.
@@ -18,11 +19,12 @@ fn list(granule: Granule, count: u64) -> Vec<Segment> {
 #[test]
 fn tables_of_pages_are_filled_up_to_what_is_there() {
     let (k4, k16) = (Granule::Size4K, Granule::Size16K);
-    // The last one's root is four tables side by side, and leads to tables of pages; the list begins in the second.
+    // The last two's roots lead to tables of pages. One is four tables side by side; the list begins in the second.
     let shapes = [
         (k4, Stage::One, 48, 0),
         (k16, Stage::One, 48, 0),
         (k4, Stage::One, 39, 0),
+        (k16, Stage::One, 34, 0),
         (k4, Stage::Two, 32, 1 << 30),
     ];
     for (granule, stage, bits, base) in shapes {
@@ -53,12 +55,62 @@ fn tables_of_pages_are_filled_up_to_what_is_there() {
             let mapped = part.map_sg(Iova(base + span), &list, attributes, &mut gather);
             assert_eq!(mapped, Ok(3 * span));
             assert_eq!(pool.out.get(), before + 2);
-            for (n, segment) in (0..).zip(&list) {
-                let found = part.iova_to_phys(Iova(base + span + n * page)).expect("mapped");
-                assert_eq!((found.phys, found.level), (segment.phys, LAST));
+            assert_mapped(&part, base + span, &list);
+            part.unmap(Iova(base + span), 3 * span, &mut gather).expect("mapped");
+            // Where a table of pages exists, where none above does, between two pages, over the end of a table above.
+            part.map(taken, PhysAddr(0), page, attributes, &mut gather).expect("free");
+            part.unmap(taken, page, &mut gather).expect("mapped");
+            let end = (base + per_table * span - span).min((1 << bits) - 4 * span);
+            for iova in [base + 2 * span, 1 << (bits - 1), base + span + page, end] {
+                let mapped = part.map_sg(Iova(iova), &list, attributes, &mut gather);
+                assert_eq!(mapped, Ok(3 * span));
+                assert_mapped(&part, iova, &list);
+                part.unmap(Iova(iova), 3 * span, &mut gather).expect("mapped");
+                release(&part, &mut gather);
             }
         });
     }
+}
+
+fn assert_mapped<P: Pool>(part: &Part<'_, P>, iova: u64, list: &[Segment]) {
+    let mut found = part.ranges(Iova(iova)..Iova(iova + list.len() as u64 * list[0].len));
+    for (n, segment) in (0..).zip(list) {
+        let found = found.next().expect("mapped");
+        assert_eq!((found.iova, found.phys), (Iova(iova + n * segment.len), segment.phys));
+    }
+}
+
+/// What is wrong with a long list is found, and leaves nothing.
+#[test]
+fn whole_tables_are_mapped_where_they_may_be_and_if_all_is_right() {
+    let page = Granule::Size4K.bytes();
+    let span = 512 * page;
+    with_arena(Granule::Size4K, 32, |arena| {
+        let pool = Counting::new(arena);
+        let mut table =
+            PageTable::new(config(Granule::Size4K, Stage::One, 48), &pool).expect("a root");
+        let (_, part) = table.whole().split_at(Iova(2 * span));
+        let (mut part, _) = part.split_at(Iova(8 * span));
+        let mut gather = Gather::new();
+        part.map(Iova(7 * span), PhysAddr(0), page, rw(Stage::One), &mut gather).expect("free");
+        let before = pool.out.get();
+        let right = list(Granule::Size4K, 1536);
+        let mut wrong = right.clone();
+        wrong[700].phys.0 += 8;
+        for (iova, stage, list) in [
+            (2 * span, Stage::Two, &right),
+            (0, Stage::One, &right),
+            (8 * span, Stage::One, &right),
+            (2 * span + 8, Stage::One, &right),
+            (2 * span, Stage::One, &wrong),
+        ] {
+            let mapped = part.map_sg(Iova(iova), list, rw(stage), &mut gather);
+            assert!(mapped.is_err(), "{iova:#x} {stage:?}");
+            release(&part, &mut gather);
+            assert_eq!(pool.out.get(), before);
+            assert_eq!(part.ranges(Iova(0)..Iova(16 * span)).count(), 1);
+        }
+    });
 }
 
 #[test]
