@@ -8,6 +8,9 @@
 //! 2. Invalidate what [`Gather::runs`] lists, and wait for completion.
 //! 3. Call [`Gather::release`].
 //!
+//! An address that was unmapped is not mapped again before step 2: a TLB still has the old page, and another
+//! table in the place of one that is cached would need a break.
+//!
 //! # Safety
 //! Tables are freed when the caller promises that no walk can reach them.
 #![allow(unsafe_code, reason = "whoever says that an invalidation is complete is believed")]

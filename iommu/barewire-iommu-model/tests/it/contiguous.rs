@@ -65,6 +65,11 @@ fn a_scatter_list_of_pages_becomes_groups_where_16_are_neighbours() {
     // The pages around it are mapped one by one, which makes no group.
     bench.map(AT + GROUP, PHYS + GROUP, 4 * PAGE, Kind::Plain).expect("free");
     assert!(!is_group(&bench, AT + GROUP));
+    // Whole tables too, below a table that is there.
+    let begin = (1 << 30) + (4 << 20);
+    let list: Vec<_> = (0..1024).map(|n| (PHYS + (8 << 20) + n * PAGE, PAGE)).collect();
+    bench.map_sg(begin, &list, Kind::Plain).expect("free");
+    assert!((0..1024).all(|n| is_group(&bench, begin + n * PAGE)));
     machine.assert_sound();
     bench.finish();
 }
@@ -148,4 +153,19 @@ fn a_group_with_a_page_that_is_not_like_the_others_is_found() {
     machine.end(Context::Asid(3), map);
     let found = machine.take_violations();
     assert!(found.contains(&Violation::Group { context: Context::Asid(3), iova: AT }), "{found:?}");
+}
+
+/// What was split is still in the TLB, as the block or the group that it was, until the gather is flushed.
+#[test]
+fn a_memory_type_changes_in_what_was_split_before_the_flush() {
+    for (at, len) in [(1 << 30, 2 << 20), (AT, GROUP)] {
+        let (machine, config) = machine(true, Fetching::Always);
+        let mut bench = Bench::contiguous(&machine, config);
+        bench.map(at, at + (1 << 30), len, Kind::Plain).expect("free");
+        bench.unmap(at + len - PAGE, PAGE).expect("it may be split");
+        bench.protect(at, PAGE, Kind::Registers).expect("all of it");
+        machine.assert_sound();
+        bench.flush().expect("nothing fails unasked");
+        bench.finish();
+    }
 }

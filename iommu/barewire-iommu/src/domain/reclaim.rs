@@ -62,7 +62,8 @@ impl<P: Pool, I: Invalidate, A: IovaAllocator> Inner<P, I, A> {
         // Step 1: claim.
         match self.iovas.claim(range.clone()) {
             Ok(()) => Ok(self.vacate(range, freed)?.max(end)),
-            Err(ClaimError::Taken) if level + 1 < LAST => {
+            // Outside the window a claim needs a place, which smaller spans inside it do not.
+            Err(ClaimError::Taken | ClaimError::TooMany(_)) if level + 1 < LAST => {
                 let mut at = base;
                 while at < end {
                     at = self.sweep(level + 1, at, freed)?;

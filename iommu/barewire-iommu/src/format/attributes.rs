@@ -1,6 +1,7 @@
 //! A leaf's permissions and memory type (D8.4 to D8.6), by the manual's names.
 
 use super::config::Stage;
+use super::descriptor::Descriptor;
 
 /// The accesses a mapping permits to devices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -123,8 +124,8 @@ impl Attributes {
         self.stage
     }
 
-    /// Takes the attributes from a descriptor.
+    /// Takes the attributes from a leaf's descriptor. Its address, its type and its Contiguous bit are none.
     pub const fn from_descriptor(bits: u64, stage: Stage) -> Self {
-        Self { bits, stage }
+        Self { bits: Descriptor(bits).attributes(), stage }
     }
 }

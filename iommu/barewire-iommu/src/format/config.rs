@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::address::PhysAddr;
+
 /// The size of the smallest page and of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Granule {
@@ -66,6 +68,13 @@ pub enum ConfigError {
     OutputBits(u8),
     /// The pool cannot supply the root, which needs this many bytes.
     NoRoot(usize),
+    /// The pool's memory, or the root, ends above what the output addresses reach.
+    Pool {
+        /// The first address above.
+        end: PhysAddr,
+        /// The width of output addresses.
+        output_bits: u8,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -78,6 +87,12 @@ impl fmt::Display for ConfigError {
                 write!(f, "{bits} bits of output address: 32, 36, 40, 42, 44 and 48 are possible")
             }
             Self::NoRoot(bytes) => write!(f, "the pool has no {bytes} bytes for the root table"),
+            Self::Pool { end, output_bits } => write!(
+                f,
+                "the pool's tables end at {:#x}, above {output_bits} bits of output address: use memory below, \
+                 or more bits",
+                end.0
+            ),
         }
     }
 }

@@ -324,6 +324,10 @@ unsafe impl Pool for Arena<'_> {
     const DIRECT: bool = true;
     const COHERENT: bool = true;
 
+    fn end(&self) -> Option<PhysAddr> {
+        Some(PhysAddr(self.phys.saturating_add(self.bytes)))
+    }
+
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         let tables = bytes >> self.shift;
         let first = if tables > 1 { self.alloc_run(tables)? } else { self.take(1)?.0 };

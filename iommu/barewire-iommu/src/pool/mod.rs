@@ -61,6 +61,12 @@ pub unsafe trait Pool {
     /// implementor has to say.
     const COHERENT: bool = false;
 
+    /// The first address above all its memory, if it knows that. A table whose output addresses end
+    /// before is refused.
+    fn end(&self) -> Option<PhysAddr> {
+        None
+    }
+
     /// Allocates a table of `bytes`, a power of two. `None` if there is no memory.
     fn alloc(&self, bytes: usize) -> Option<PhysAddr>;
 
@@ -218,6 +224,10 @@ pub unsafe trait Pool {
 unsafe impl<P: Pool> Pool for &P {
     const DIRECT: bool = P::DIRECT;
     const COHERENT: bool = P::COHERENT;
+
+    fn end(&self) -> Option<PhysAddr> {
+        (**self).end()
+    }
 
     fn alloc(&self, bytes: usize) -> Option<PhysAddr> {
         (**self).alloc(bytes)

@@ -61,7 +61,7 @@ impl<'t, P: Pool> Ranges<'t, P> {
                                 iova: Iova(iova),
                                 phys: PhysAddr(found.address().0 + (iova - base)),
                                 len: next - iova,
-                                attributes: Attributes::from_descriptor(found.attributes(), stage),
+                                attributes: Attributes::from_descriptor(found.0, stage),
                             });
                         }
                     }

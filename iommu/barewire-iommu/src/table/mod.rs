@@ -118,13 +118,21 @@ impl<P: Pool> PageTable<P> {
     /// Creates an empty table.
     ///
     /// # Errors
-    /// As [`Geometry::new`]; [`ConfigError::NoRoot`] if the pool cannot supply the root.
+    /// As [`Geometry::new`]; [`ConfigError::NoRoot`] if the pool cannot supply the root;
+    /// [`ConfigError::Pool`] if its tables are where a walker with these output addresses does not reach.
     pub fn new(config: Config, pool: P) -> Result<Self, ConfigError> {
         let geometry = Geometry::new(config)?;
-        match node::new_root(&pool, &geometry) {
-            Some(root) => Ok(Self { geometry, root, pool }),
-            None => Err(ConfigError::NoRoot(geometry.root_bytes())),
-        }
+        let (reached, output_bits) = (geometry.output_end(), config.output_bits);
+        let check = |end: PhysAddr| {
+            if end.0 <= reached { Ok(()) } else { Err(ConfigError::Pool { end, output_bits }) }
+        };
+        pool.end().map_or(Ok(()), check)?;
+        let root = node::new_root(&pool, &geometry);
+        let root = root.ok_or(ConfigError::NoRoot(geometry.root_bytes()))?;
+        // Dropped, it frees the root.
+        let table = Self { geometry, root, pool };
+        check(PhysAddr(root.0.saturating_add(geometry.root_bytes() as u64)))?;
+        Ok(table)
     }
 
     /// The same table, in which 16 pages of 4 KiB get the Contiguous hint wherever a map finds them aligned

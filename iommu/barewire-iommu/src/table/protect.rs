@@ -10,7 +10,7 @@
 //!   3. Make: the leaves are stored with the new attributes.
 //!
 //! Between 1 and 3 accesses to the leaves that change fault. If step 2 fails, the leaves become valid as
-//! they were: nothing else was mapped there, so what a TLB holds is still right.
+//! they were: nothing else was mapped there, so what a TLB holds is still right. So they do if it panics.
 
 use core::ops::Range;
 
@@ -77,28 +77,43 @@ impl<'t, P: Pool> Part<'t, P> {
         }
         // Step 1: break.
         each(root, &range, &mut |leaves: Leaves<'t, P>| {
-            leaves.store(|leaf| change.differs(leaf).then(|| leaf.broken()));
-            Ok(())
-        })?;
-        self.table.pool.barrier();
-        // Step 2: invalidate.
-        let flushed = each(root, &range, &mut |leaves: Leaves<'t, P>| {
-            let run = leaves.run();
-            invalidate(&run).map_err(|error| UnmapError::Flush { iova: run.start, error })
-        });
-        // Step 3: make, or undo.
-        each(root, &range, &mut |leaves: Leaves<'t, P>| {
-            let is_undone = flushed.is_err();
-            let made = |leaf: Descriptor| {
-                let whole = leaf.mended();
-                if is_undone { whole } else { change.made(whole) }
-            };
-            let count = leaves.store(|leaf| (!leaf.is_valid()).then(|| made(leaf)));
+            let count = leaves.store(|leaf| change.differs(leaf).then(|| leaf.broken()));
             changed += (count as u64) << leaves.node.shift();
             Ok(())
         })?;
         self.table.pool.barrier();
-        flushed.map(|()| changed)
+        // Step 3, also if step 2 fails or panics.
+        let mut broken = Broken { root, range: &range, made: None };
+        // Step 2: invalidate.
+        each(root, &range, &mut |leaves: Leaves<'t, P>| {
+            let run = leaves.run();
+            invalidate(&run).map_err(|error| UnmapError::Flush { iova: run.start, error })
+        })?;
+        broken.made = Some(change);
+        drop(broken);
+        Ok(changed)
+    }
+}
+
+/// Leaves that were broken, until they are dropped: then they are made anew, or become what they were.
+struct Broken<'a, 't, P: Pool> {
+    root: Node<'t, P>,
+    range: &'a Range<u64>,
+    made: Option<Change>,
+}
+
+impl<P: Pool> Drop for Broken<'_, '_, P> {
+    fn drop(&mut self) {
+        let mended = |leaf: Descriptor| match self.made {
+            Some(change) => change.made(leaf.mended()),
+            None => leaf.mended(),
+        };
+        let all = each(self.root, self.range, &mut |leaves: Leaves<'_, P>| {
+            leaves.store(|leaf| (!leaf.is_valid()).then(|| mended(leaf)));
+            Ok(())
+        });
+        debug_assert!(all.is_ok(), "no visit refuses");
+        self.root.pool().barrier();
     }
 }
 
@@ -144,12 +159,14 @@ impl<P: Pool> Leaves<'_, P> {
     }
 
     fn run(&self) -> Run {
+        let geometry = self.node.geometry();
         Run {
             start: Iova(self.base),
             end: Iova(self.end()),
             stride: self.node.shift(),
             tables: false,
-            level: Some(self.node.level() as u8),
+            // With BBM level 2 a TLB may still hold the block that an earlier call split, at its own level.
+            level: (!geometry.config().bbml2).then_some(self.node.level() as u8),
         }
     }
 

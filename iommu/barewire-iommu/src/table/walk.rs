@@ -49,7 +49,7 @@ pub(super) fn translate<P: Pool>(table: &PageTable<P>, iova: Iova) -> Option<Tra
         phys: PhysAddr(descriptor.address().0 + (iova.0 - base)),
         level,
         shift: geometry.shift(level),
-        attributes: Attributes::from_descriptor(descriptor.attributes(), geometry.config().stage),
+        attributes: Attributes::from_descriptor(descriptor.0, geometry.config().stage),
         descriptor,
     })
 }

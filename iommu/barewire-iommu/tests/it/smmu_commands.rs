@@ -62,6 +62,13 @@ fn encodings_are_the_manual_s() {
         ),
         // NUM, SCALE and TTL 0: TG would be reserved.
         (va(0x1000, false, scope(Granule::Size4K, 0, 0, None)), [0xbeef_cafe_0000_0012, 0x1000]),
+        // What a field has no bits for is not written, and TTL 0 is no level.
+        (
+            va(0, false, scope(Granule::Size4K, 0x20 | 1, 0x60 | 2, Some(7))),
+            [0xbeef_cafe_0020_1012, 0x700],
+        ),
+        (va(0x1000, false, scope(Granule::Size4K, 0, 0, Some(4))), [0xbeef_cafe_0000_0012, 0x1000]),
+        (ipa(0x10_0000_0000_1000, true, None), [0xcafe_0000_002a, 0x1001]),
         (ipa(top, true, None), [0xcafe_0000_002a, 0xffff_ffff_f001]),
         (ipa(0, true, scope(Granule::Size4K, 0, 18, Some(1))), [0xcafe_0120_002a, 0x501]),
     ];

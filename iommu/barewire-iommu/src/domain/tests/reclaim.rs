@@ -144,6 +144,24 @@ fn tables_in_use_stay_and_empty_ones_are_freed() {
     });
 }
 
+/// A span that is larger than the window needs one of 16 places to be claimed. If none is left, the spans in
+/// the window are claimed one by one.
+#[test]
+#[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
+fn tables_are_freed_when_no_claim_outside_the_window_is_left() {
+    with_domain(|bench, domain| {
+        let far = |n: u64| Iova((20 + n) << 39)..Iova(((20 + n) << 39) + PAGE);
+        (0..16).for_each(|n| domain.reserve(far(n)).expect("free"));
+        assert!(matches!(domain.reserve(far(16)), Err(ClaimError::TooMany(16))));
+        for n in [0, 1, 5] {
+            pair(&domain, n);
+        }
+        let before = tables_left(bench);
+        assert_eq!(domain.reclaim().expect("nothing fails unasked"), 3);
+        assert_eq!(tables_left(bench), before + 3);
+    });
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "takes Miri long, and shows it nothing that the others do not")]
 fn a_reclaim_whose_flush_fails_frees_nothing() {

@@ -29,13 +29,13 @@ pub struct Command(pub [u64; 2]);
 pub struct Scope {
     /// TG: the granule of the tables.
     pub granule: Granule,
-    /// NUM: the range is `(num + 1) << scale` granules.
+    /// NUM, 5 bits: the range is `(num + 1) << scale` granules. Bits above are not written.
     pub num: u8,
-    /// SCALE.
+    /// SCALE, 5 bits. Bits above are not written.
     pub scale: u8,
-    /// TTL: the level of all leaves in the range; `None` for any level.
+    /// TTL, 1 to 3: the level of all leaves in the range; `None`, or 0 in its low two bits, for any level.
     ///
-    /// `None` with `num` and `scale` both 0 has no encoding: TG without a range and without a level is
+    /// Any level with `num` and `scale` both 0 has no encoding: TG without a range and without a level is
     /// reserved, and the SMMU may refuse the command (CERROR_ILL). Such a command is written without
     /// the scope, which is one granule at any level.
     pub level: Option<u8>,
@@ -45,25 +45,27 @@ impl Scope {
     /// NUM and SCALE, in the first word.
     const fn extent(scope: Option<Self>) -> u64 {
         match scope {
-            Some(Self { num, scale, .. }) => (num as u64) << 12 | (scale as u64) << 20,
+            Some(Self { num, scale, .. }) => {
+                (num as u64 & 0x1f) << 12 | (scale as u64 & 0x1f) << 20
+            }
             None => 0,
         }
     }
 
     /// TG and TTL, in the second word.
     const fn hint(scope: Option<Self>) -> u64 {
-        let Some(Self { granule, num, scale, level }) = scope else { return 0 };
-        if num == 0 && scale == 0 && level.is_none() {
+        let Some(Self { granule, level, .. }) = scope else { return 0 };
+        let ttl = match level {
+            Some(level) => level as u64 & 0b11,
+            None => 0,
+        };
+        if Self::extent(scope) == 0 && ttl == 0 {
             return 0;
         }
         let tg = match granule {
             Granule::Size4K => 0b01,
             Granule::Size16K => 0b10,
             Granule::Size64K => 0b11,
-        };
-        let ttl = match level {
-            Some(level) => level as u64 & 0b11,
-            None => 0,
         };
         tg << 10 | ttl << 8
     }
@@ -124,6 +126,8 @@ impl Command {
     /// CMD_TLBI_S2_IPA.
     pub const fn tlbi_s2_ipa(vmid: u16, ipa: Iova, leaf: bool, scope: Option<Scope>) -> Self {
         let tag = (vmid as u64) << 32;
+        // Above bit 51 the address is reserved.
+        let ipa = Iova(ipa.0 & ((1 << 52) - 1));
         Self([TLBI_S2_IPA | tag | Scope::extent(scope), Self::address(ipa, leaf, scope)])
     }
 

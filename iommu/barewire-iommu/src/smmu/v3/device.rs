@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::command::Command;
 use super::errata::{Errata, Identity};
-use super::error::SmmuError;
+use super::error::{SmmuError, Unsupported};
 use super::features::Features;
 use super::global_error::GlobalErrors;
 use super::queue::CommandQueue;
@@ -96,6 +96,9 @@ impl<'p, R: Registers, P: Pool, W: Patience> Smmu<'p, R, P, W> {
     /// [`SmmuError::Flush`] if the first commands fail.
     pub fn new(registers: R, pool: &'p P, settings: Settings<W>) -> Result<Self, SmmuError> {
         let features = Features::read(&registers)?;
+        if P::COHERENT && !features.coherent {
+            return Err(SmmuError::Unsupported(Unsupported::Coherent));
+        }
         let identity = Identity::read(&registers);
         let errata = settings.errata.unwrap_or(Errata::of(identity));
         let log2 = settings.command_queue_log2.min(features.command_queue_log2);

@@ -58,13 +58,17 @@ pub enum SmmuError {
         /// The width of the SMMU's.
         has: u8,
     },
-    /// The table's output addresses, or a pointer, are wider than the SMMU's.
+    /// The table's output addresses, or a pointer, are wider than the SMMU's, or the root's address than the
+    /// table's output addresses.
     OutputBits {
-        /// The width of the table's.
+        /// The width of that address.
         asked: u8,
-        /// The width of the SMMU's.
+        /// The width that there is.
         has: u8,
     },
+    /// The table is for hardware that lets a block be replaced by a table ([`Config::bbml2`](crate::Config)),
+    /// and SMMU_IDR3.BBML is not 2.
+    Bbml2,
     /// The ASID or VMID is too large.
     Tag {
         /// The tag.
@@ -104,6 +108,9 @@ pub enum Unsupported {
     Preset,
     /// SMMU_IDR0.ST_LEVEL: no 2-level stream table.
     TwoLevelStreams,
+    /// SMMU_IDR0.COHACC: it does not snoop the caches, and the pool says that it does
+    /// ([`Pool::COHERENT`](crate::Pool::COHERENT)).
+    Coherent,
 }
 
 impl fmt::Display for SmmuError {
@@ -141,8 +148,11 @@ impl fmt::Display for SmmuError {
                 write!(f, "tables of {asked} input bits: the SMMU translates {has}")
             }
             Self::OutputBits { asked, has } => {
-                write!(f, "{asked} bits of physical address: the SMMU puts out {has}")
+                write!(f, "{asked} bits of physical address: the SMMU, or its table, has {has}")
             }
+            Self::Bbml2 => f.write_str(
+                "the table splits blocks in place, and this SMMU's BBML is not 2: configure it without bbml2",
+            ),
             Self::Tag { tag, bits } => {
                 write!(f, "ASID or VMID {tag:#x}: the SMMU compares {bits} bits")
             }
@@ -166,6 +176,9 @@ impl fmt::Display for Unsupported {
             Self::StallForced => "the SMMU stalls every fault, which this driver never resumes",
             Self::Preset => "the SMMU's tables or queues are at fixed addresses",
             Self::TwoLevelStreams => "the SMMU has no 2-level stream table: use a linear one",
+            Self::Coherent => {
+                "the SMMU does not snoop the caches: use a pool that cleans them, whose COHERENT is false"
+            }
         })
     }
 }

@@ -8,6 +8,7 @@ use super::registers::{
     IDR1_TABLES_PRESET, IDR3, IDR3_BBML_SHIFT, IDR3_RIL, IDR5, IDR5_GRAN4K, IDR5_GRAN16K,
     IDR5_GRAN64K,
 };
+use crate::address::PhysAddr;
 use crate::format::{Config, Geometry, Granule, Stage};
 use crate::smmu::Registers;
 
@@ -118,8 +119,13 @@ impl Features {
             stage,
             input_bits: self.input_bits(stage),
             output_bits: self.output_bits,
-            bbml2: self.bbm_level >= 2,
+            bbml2: self.has_bbml2(),
         })
+    }
+
+    /// BBML 3 is reserved.
+    fn has_bbml2(&self) -> bool {
+        self.bbm_level == 2
     }
 
     /// Stage 1 takes 48 bits. Stage 2 takes the output of stage 1 or of a device.
@@ -163,7 +169,25 @@ impl Features {
             let (asked, has) = (config.output_bits, self.output_bits);
             return Err(SmmuError::OutputBits { asked, has });
         }
+        if config.bbml2 && !self.has_bbml2() {
+            return Err(SmmuError::Bbml2);
+        }
         Ok(())
+    }
+
+    /// Checks the address of a table's root in `field`. It has no more bits than the table's own size of
+    /// output addresses, which the entry beside it has: else the entry is illegal (5.2 STE.S2TTB, 5.4 CD.TTB0).
+    pub(crate) fn check_root(
+        &self,
+        field: &'static str,
+        root: PhysAddr,
+        geometry: &Geometry,
+    ) -> Result<(), SmmuError> {
+        let (asked, has) = (bits(root), geometry.config().output_bits);
+        if asked > has {
+            return Err(SmmuError::OutputBits { asked, has });
+        }
+        self.check_address(field, root, geometry.root_bytes() as u64)
     }
 
     /// Checks that it can output this address, and that `field` holds it: it leads to `bytes` that are
@@ -171,10 +195,10 @@ impl Features {
     pub(crate) fn check_address(
         &self,
         field: &'static str,
-        at: crate::PhysAddr,
+        at: PhysAddr,
         bytes: u64,
     ) -> Result<(), SmmuError> {
-        let asked = (u64::BITS - at.0.leading_zeros()) as u8;
+        let asked = bits(at);
         if asked > self.output_bits {
             return Err(SmmuError::OutputBits { asked, has: self.output_bits });
         }
@@ -184,6 +208,11 @@ impl Features {
         }
         Ok(())
     }
+}
+
+/// The width of an address.
+fn bits(at: PhysAddr) -> u8 {
+    (u64::BITS - at.0.leading_zeros()) as u8
 }
 
 /// CD.IPS and STE.S2PS.
@@ -217,7 +246,8 @@ pub(crate) mod tests {
     use super::Features;
     use crate::format::{Granule, Stage};
     use crate::smmu::Registers;
-    use crate::smmu::v3::{SmmuError, Unsupported};
+    use crate::smmu::v3::{Settings, Smmu, SmmuError, Unsupported};
+    use crate::testing::with_arena;
 
     /// All features this driver knows.
     pub(crate) fn all() -> Features {
@@ -310,6 +340,12 @@ pub(crate) mod tests {
         assert_eq!(read(0, 2 << 24), refused(Unsupported::StallForced));
         assert_eq!(read(1, 1 << 29), refused(Unsupported::Preset));
         assert_eq!(read(1, 1 << 30), refused(Unsupported::Preset));
+        // Its pool says that walkers snoop.
+        with_arena(Granule::Size4K, 1, |arena| {
+            let identity = Identity([ALL[0] ^ 1 << 4, ALL[1], ALL[2], ALL[3]]);
+            let made = Smmu::new(identity, arena, Settings::default());
+            assert_eq!(made.err(), Some(refused(Unsupported::Coherent)));
+        });
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl Stream {
             }
             Self::Stage2 { geometry, root, vmid } => {
                 features.check(&geometry, Stage::Two)?;
-                features.check_address("STE.S2TTB", root, geometry.root_bytes() as u64)?;
+                features.check_root("STE.S2TTB", root, &geometry)?;
                 if vmid == STAGE1_VMID && features.stage1 {
                     return Err(SmmuError::VmidOfStage1);
                 }
@@ -403,7 +403,7 @@ mod tests {
     fn stage2(granule: Granule, input_bits: u8, output_bits: u8) -> Stream {
         let config = Config { granule, stage: Stage::Two, input_bits, output_bits, bbml2: false };
         let geometry = Geometry::new(config).unwrap();
-        Stream::Stage2 { geometry, root: PhysAddr(0x45_6789_0000), vmid: 0xcafe }
+        Stream::Stage2 { geometry, root: PhysAddr(0x5_6789_0000), vmid: 0xcafe }
     }
 
     /// Encoded by hand from 5.2, field by field.
@@ -430,7 +430,7 @@ mod tests {
     fn stage_2_words_are_the_manual_s() {
         let words = |stream: Stream| stream.words(&all()).unwrap();
         let four = words(stage2(Granule::Size4K, 48, 48));
-        assert_eq!(four, [13, 0x1000_0000_0000, 0x042d_3590_0000_cafe, 0x45_6789_0000, 0, 0, 0, 0]);
+        assert_eq!(four, [13, 0x1000_0000_0000, 0x042d_3590_0000_cafe, 0x5_6789_0000, 0, 0, 0, 0]);
         // 32 bits: level 2, four concatenated tables.
         assert_eq!(words(stage2(Granule::Size4K, 32, 40))[2], 0x042a_3520_0000_cafe);
         // 40 bits: level 1, two concatenated tables.
@@ -443,9 +443,20 @@ mod tests {
     #[test]
     fn what_the_smmu_does_not_have_is_refused() {
         let refused = |stream: Stream, features: Features| stream.words(&features).unwrap_err();
+        let config = Config { stage: Stage::Two, input_bits: 40, ..Config::default() };
         let two = stage2(Granule::Size4K, 40, 40);
         let none = Features { stage1: false, stage2: false, ..all() };
         assert_eq!(refused(two, none), SmmuError::Stage(Stage::Two));
+        let geometry = Geometry::new(Config { output_bits: 32, ..config }).unwrap();
+        let far = Stream::Stage2 { geometry, root: PhysAddr(1 << 32), vmid: 7 };
+        assert_eq!(refused(far, all()), SmmuError::OutputBits { asked: 33, has: 32 });
+        let geometry = Geometry::new(Config { bbml2: true, ..config }).unwrap();
+        let splits = Stream::Stage2 { geometry, root: PhysAddr(0), vmid: 7 };
+        assert!(splits.words(&all()).is_ok());
+        for bbm_level in [0, 1, 3] {
+            let features = Features { bbm_level, ..all() };
+            assert_eq!(refused(splits, features), SmmuError::Bbml2, "{bbm_level}");
+        }
         let one = Stream::Stage1 { contexts: PhysAddr(64), substream_bits: 9 };
         assert_eq!(refused(one, none), SmmuError::Stage(Stage::One));
         assert_eq!(refused(one, all()), SmmuError::SubstreamId { ssid: 511, bits: 8 });

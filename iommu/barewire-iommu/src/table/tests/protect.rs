@@ -96,6 +96,61 @@ fn a_memory_type_changes_by_break_before_make_or_not_at_all() {
     }
 }
 
+/// An earlier call may have split a block, which a TLB still holds: a level would spare it.
+#[test]
+fn pages_of_a_block_that_was_split_are_invalidated_at_any_level() {
+    with_arena(Granule::Size4K, 8, |arena| {
+        let mut table = PageTable::new(Config { bbml2: true, ..K4 }, arena).expect("a root");
+        let mut part = table.whole();
+        let (mut gather, mut seen) = (Gather::new(), Vec::new());
+        part.map(Iova(0), PhysAddr(BLOCK), BLOCK, rw(Stage::One), &mut gather).expect("free");
+        part.unmap(Iova(BLOCK - PAGE), PAGE, &mut gather).expect("it is split");
+        let memory = MemoryType::NormalNonCacheable;
+        let new = Attributes::with(Stage::One, Access::Read, memory, Shareability::Outer);
+        let changed = part.protect(Iova(0), PAGE, new, &mut gather, |run| {
+            seen.push(*run);
+            Ok(())
+        });
+        assert_eq!(changed, Ok(PAGE));
+        assert_eq!(seen, [Run { level: None, ..leaves(0, PAGE, 12, 3) }]);
+        release(&part, &mut gather);
+    });
+}
+
+#[test]
+fn a_panic_between_break_and_make_leaves_all_as_it_was() {
+    with_block_and_pages(|table| {
+        let memory = MemoryType::NormalNonCacheable;
+        let new = Attributes::with(Stage::One, Access::Read, memory, Shareability::Outer);
+        let (at, len) = (BLOCK - 2 * PAGE, BLOCK + 2 * PAGE);
+        let panicked = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+            let mut gather = Gather::new();
+            table.whole().protect(Iova(at), len, new, &mut gather, |_| panic!("in a flush"))
+        }));
+        assert!(panicked.is_err());
+        for iova in [at, BLOCK - PAGE, BLOCK, 2 * BLOCK - 1] {
+            let found = table.iova_to_phys(Iova(iova)).expect("mapped");
+            assert_eq!((found.phys.0, found.attributes), (0x4000_0000 + iova, rw(Stage::One)));
+        }
+    });
+}
+
+/// Those of a page serve a block: what is not an attribute of a descriptor does not come along.
+#[test]
+fn attributes_of_a_descriptor_are_its_attributes() {
+    with_block_and_pages(|table| {
+        let found = table.iova_to_phys(Iova(BLOCK - PAGE)).expect("mapped");
+        let hinted = found.descriptor.0 | 1 << 52;
+        let taken = Attributes::from_descriptor(hinted, Stage::One);
+        assert_eq!(taken, rw(Stage::One));
+        let mut gather = Gather::new();
+        let phys = PhysAddr(4 * BLOCK);
+        table.whole().map(Iova(4 * BLOCK), phys, BLOCK, taken, &mut gather).expect("free");
+        let block = table.iova_to_phys(Iova(5 * BLOCK - 1)).expect("mapped");
+        assert_eq!((block.phys.0, block.level), (5 * BLOCK - 1, 2));
+    });
+}
+
 #[test]
 fn what_cannot_be_protected_is_refused() {
     with_block_and_pages(|table| {
