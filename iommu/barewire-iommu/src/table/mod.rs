@@ -436,7 +436,8 @@ impl<'t, P: Pool> Part<'t, P> {
     ///
     /// A range that begins or ends inside a block is refused, unless the hardware lets a block be
     /// replaced by a table ([`Config::bbml2`]). If it does, the rest of the block stays mapped
-    /// throughout.
+    /// throughout. `gather` then has the whole block: until it is invalidated, what other gathers have of the
+    /// block is not complete.
     ///
     /// # Errors
     /// See [`UnmapError`]. Nothing is removed then.

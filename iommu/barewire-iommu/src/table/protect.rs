@@ -20,7 +20,7 @@ use super::split::CutBlock;
 use super::{Part, walk};
 use crate::address::Iova;
 use crate::format::{Attributes, Descriptor, LAST};
-use crate::gather::{Gather, Kind, Run};
+use crate::gather::{Gather, Run};
 use crate::pool::Pool;
 use crate::tlbi::FlushError;
 
@@ -68,8 +68,7 @@ impl<'t, P: Pool> Part<'t, P> {
                 let count = leaves.store(|leaf| change.differs(leaf).then(|| change.made(leaf)));
                 changed += (count as u64) << leaves.node.shift();
                 // Also what has these attributes already: an earlier call's invalidation may have failed.
-                let kind = Kind::leaves(leaves.node.shift(), leaves.node.level());
-                gather.add(leaves.base, leaves.end(), kind);
+                gather.record(leaves.run());
                 Ok(())
             })?;
             self.table.pool.barrier();

@@ -27,7 +27,9 @@ fn tables_of_pages_are_filled_up_to_what_is_there() {
         (k16, Stage::One, 34, 0),
         (k4, Stage::Two, 32, 1 << 30),
     ];
-    for (granule, stage, bits, base) in shapes {
+    // Miri takes a minute for each, and sees the same code in all.
+    let seen = if cfg!(miri) { 1 } else { shapes.len() };
+    for &(granule, stage, bits, base) in &shapes[..seen] {
         let page = granule.bytes();
         let per_table = page / 8;
         let span = per_table * page;
@@ -57,6 +59,9 @@ fn tables_of_pages_are_filled_up_to_what_is_there() {
             assert_eq!(pool.out.get(), before + 2);
             assert_mapped(&part, base + span, &list);
             part.unmap(Iova(base + span), 3 * span, &mut gather).expect("mapped");
+            if cfg!(miri) {
+                return;
+            }
             // Where a table of pages exists, where none above does, between two pages, over the end of a table above.
             part.map(taken, PhysAddr(0), page, attributes, &mut gather).expect("free");
             part.unmap(taken, page, &mut gather).expect("mapped");
