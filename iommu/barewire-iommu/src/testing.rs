@@ -11,7 +11,7 @@ use crate::format::{Access, Attributes, Config, Descriptor, Granule, Stage};
 use crate::pool::{Arena, Chain, Link, Pool};
 
 /// The physical address of the arenas' memory; it differs from the pointers on purpose.
-pub(crate) const BASE: u64 = 0x10_0000_0000;
+pub(crate) const BASE: u64 = 0x8_0000_0000;
 
 /// Calls `test` with an arena of `tables` tables of one granule, filled with garbage.
 pub(crate) fn with_arena<R>(

@@ -1,6 +1,22 @@
 //! What was counted beside what was reviewed, row by row.
 
+use std::path::Path;
+
 use crate::check::{Check, Verdict, is_blessing};
+
+/// The table in `file`, or an empty one if there is none.
+pub(super) fn read<T>(
+    root: &Path,
+    file: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, String> {
+    let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+    parse(&text).map_err(|why| format!("{file}: {why}"))
+}
+
+pub(super) fn write(root: &Path, file: &str, text: String) -> Result<(), String> {
+    std::fs::write(root.join(file), text).map_err(|e| format!("cannot write {file}: {e}"))
+}
 
 /// What is wrong with `counted`: rows that `file` has not, rows that are off, and rows of it that were not counted.
 pub(super) fn differences<T>(

@@ -7,7 +7,8 @@
 //!
 //! # Not supported
 //! 52-bit addresses (LPA, LPA2), the upper half of the address space (TTBR1), the Contiguous bit
-//! other than in groups of 16 pages of 4 KiB, hardware update of access and dirty state, hierarchical attributes in table descriptors.
+//! other than in groups of 16 pages of 4 KiB, hardware update of access and dirty state, hierarchical
+//! attributes in table descriptors.
 
 mod attributes;
 mod config;

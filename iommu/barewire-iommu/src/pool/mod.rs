@@ -37,6 +37,7 @@ use crate::address::PhysAddr;
 ///
 /// - `link` and `next`, if the links are kept elsewhere than in the tables;
 /// - `alloc_chain` and `free_chain`, if several tables can be allocated or freed at once;
+/// - `end`, if it is known where the memory ends;
 /// - `place`, if `pointer` does more than a sum;
 /// - `clean`, for a walker that does not snoop the caches;
 /// - `COHERENT`, for a walker that does.

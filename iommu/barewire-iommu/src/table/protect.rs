@@ -158,14 +158,14 @@ impl<P: Pool> Leaves<'_, P> {
     }
 
     fn run(&self) -> Run {
-        let geometry = self.node.geometry();
+        let is_split_in_place = self.node.geometry().config().bbml2;
         Run {
             start: Iova(self.base),
             end: Iova(self.end()),
             stride: self.node.shift(),
             tables: false,
             // With BBM level 2 a TLB may still hold the block that an earlier call split, at its own level.
-            level: (!geometry.config().bbml2).then_some(self.node.level() as u8),
+            level: (!is_split_in_place).then_some(self.node.level() as u8),
         }
     }
 

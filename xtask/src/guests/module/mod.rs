@@ -10,7 +10,7 @@ pub(crate) mod build;
 mod counts;
 mod dkms;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 
@@ -18,9 +18,8 @@ use super::board::{Arch, Board, Boot, Flavour};
 use super::boot::Files;
 use super::build::{Dirs, commands};
 use super::packages::{Kernel, Packages};
-use super::reviewed::unless_blessing;
 use super::table::Row;
-use super::{Job, Results, choice, guest_needs, table};
+use super::{Job, Results, choice, guest_needs, reviewed, table};
 use crate::check::{Verdict, is_blessing};
 use crate::child::Task;
 use crate::context::{self, Context, Outcome, Stop};
@@ -210,7 +209,7 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
         }
         Ok(all)
     };
-    let reviewed = reviewed(&cx.root).map_err(Stop::Broke)?;
+    let reviewed = reviewed::read(&cx.root, SNAPSHOT, counts::parse).map_err(Stop::Broke)?;
     let mut results = super::boots(
         cx,
         "kernel",
@@ -233,17 +232,11 @@ fn all(options: &Options, cx: &Context) -> Result<Ran, Stop> {
     let pairs = counts::pairs(&results.counts);
     if is_blessing() && !pairs.is_empty() {
         let blessed = counts::table(&counts::blessed(&reviewed, &pairs));
-        std::fs::write(cx.root.join(SNAPSHOT), blessed)
-            .map_err(|e| Stop::Broke(format!("cannot write {SNAPSHOT}: {e}")))?;
+        reviewed::write(&cx.root, SNAPSHOT, blessed).map_err(Stop::Broke)?;
     }
     let judged = judge(&jobs, &pairs, &reviewed, &results.rows);
     results.rows.extend(judged);
     Ok(Ran { results, pairs })
-}
-
-fn reviewed(root: &Path) -> Result<Pairs, String> {
-    let text = std::fs::read_to_string(root.join(SNAPSHOT)).unwrap_or_default();
-    counts::parse(&text).map_err(|why| format!("{SNAPSHOT}: {why}"))
 }
 
 /// Compares what was counted with the reviewed table.
@@ -261,7 +254,7 @@ fn judge(jobs: &[Job], pairs: &Pairs, reviewed: &Pairs, rows: &[Row]) -> Vec<Row
     let check = |&(board, boot): &Job| {
         let kind = kind(boot).filter(|_| ran(board, boot))?;
         let judged = || counts::judge(board.name, kind, pairs, reviewed);
-        Some((board.name, unless_blessing(kind.name(), judged)))
+        Some((board.name, reviewed::unless_blessing(kind.name(), judged)))
     };
     jobs.iter().filter_map(check).collect()
 }

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use super::board::{Arch, Board, Boot};
 use super::build::{self, Dirs};
 use super::packages::{Kernel, Packages};
-use super::{End, Job, Results, STEP, boot, choice, guest_needs, module, table};
-use crate::check::{Check, Verdict, is_blessing};
+use super::{End, Job, Results, STEP, boot, choice, guest_needs, module, reviewed, table};
+use crate::check::is_blessing;
 use crate::context::{Context, Stop};
 use crate::needs::{self, Need};
 use crate::static_build;
@@ -161,17 +161,12 @@ fn priced(dirs: &Dirs, jobs: &[Job]) -> Result<Priced, String> {
 
 /// Compares rows with the reviewed ones, or writes them.
 fn judged(dirs: &Dirs, rows: &[Row]) -> Result<Vec<table::Row>, String> {
-    let path = dirs.root.join(SNAPSHOT);
-    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    let known = std::fs::read_to_string(dirs.root.join(SNAPSHOT)).unwrap_or_default();
     if is_blessing() {
-        std::fs::write(&path, rows::blessed(&known, rows))
-            .map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))?;
+        reviewed::write(&dirs.root, SNAPSHOT, rows::blessed(&known, rows))?;
     }
     let mut boards: Vec<&'static str> = rows.iter().map(|row| row.board).collect();
     boards.dedup();
-    let check = |board| match is_blessing() {
-        true => Check::new("priced", Verdict::Failed, "snapshot written: review and run again"),
-        false => rows::judge(board, rows, &known),
-    };
+    let check = |board| reviewed::unless_blessing("priced", || rows::judge(board, rows, &known));
     Ok(boards.into_iter().map(|board| (board, check(board))).collect())
 }

@@ -157,8 +157,7 @@ impl Table {
     /// # Errors
     /// A line that is none of the table.
     pub(in crate::guests) fn read(root: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(root.join(SNAPSHOT)).unwrap_or_default();
-        parse(&text).map(Self).map_err(|why| format!("{SNAPSHOT}: {why}"))
+        reviewed::read(root, SNAPSHOT, parse).map(Self)
     }
 
     /// Writes those of boots in their place.
@@ -166,9 +165,7 @@ impl Table {
         if all.is_empty() {
             return Ok(());
         }
-        let anew = text(&blessed(self.0.clone(), all));
-        std::fs::write(root.join(SNAPSHOT), anew)
-            .map_err(|e| format!("cannot write {SNAPSHOT}: {e}"))
+        reviewed::write(root, SNAPSHOT, text(&blessed(self.0.clone(), all)))
     }
 
     /// Judges all: checks with their boards.

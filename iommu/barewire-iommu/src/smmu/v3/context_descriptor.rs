@@ -14,7 +14,7 @@ use super::command::Command;
 use super::device::Smmu;
 use super::entry::{self, Kind, WORDS};
 use super::error::SmmuError;
-use super::features::{Features, granule_code, physical_size, walk_attributes};
+use super::features::{Features, check_address, granule_code, physical_size, walk_attributes};
 use crate::address::PhysAddr;
 use crate::format::{Attributes, Geometry, Stage};
 use crate::pool::Pool;
@@ -60,7 +60,8 @@ impl ContextDescriptor {
     /// The SMMU does not support the table.
     pub(super) fn words(&self, features: &Features) -> Result<[u64; WORDS], SmmuError> {
         features.check(&self.geometry, Stage::One)?;
-        features.check_root("CD.TTB0", self.root, &self.geometry)?;
+        let (bytes, bits) = (self.geometry.root_bytes(), self.geometry.config().output_bits);
+        check_address("CD.TTB0", self.root, bytes as u64, bits)?;
         if u32::from(self.asid) >> features.asid_bits != 0 {
             return Err(SmmuError::Tag { tag: self.asid, bits: features.asid_bits });
         }
@@ -195,7 +196,11 @@ mod tests {
     fn descriptor(granule: Granule, input_bits: u8, output_bits: u8) -> ContextDescriptor {
         let config = Config { granule, input_bits, output_bits, ..Config::default() };
         let geometry = Geometry::new(config).unwrap();
-        ContextDescriptor { geometry, root: PhysAddr(0x2_3456_7000), asid: 0xbeef }
+        ContextDescriptor {
+            geometry,
+            root: PhysAddr(0x12_3456_7000 & ((1 << output_bits) - 1)),
+            asid: 0xbeef,
+        }
     }
 
     /// Encoded by hand from 5.4, field by field.
@@ -208,7 +213,7 @@ mod tests {
         let words = word(Granule::Size4K, 48, 48, true);
         // ASID, ASET A R, AA64, AFFD, IPS 5 | V, EPD1, SH0 3, OR0 1, IR0 1, TG0 0, T0SZ 16.
         assert_eq!(words[0], 0xbeef_e20d_c000_3510);
-        assert_eq!(words[1], 0x2_3456_7000);
+        assert_eq!(words[1], 0x12_3456_7000);
         assert_eq!(words[2..], [0, 0x04_ff_44, 0, 0, 0, 0]);
         assert_eq!(word(Granule::Size16K, 40, 36, true)[0], 0xbeef_e209_c000_3598);
         assert_eq!(word(Granule::Size64K, 32, 42, false)[0], 0xbeef_e20b_c000_2060);

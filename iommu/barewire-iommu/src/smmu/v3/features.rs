@@ -174,45 +174,27 @@ impl Features {
         }
         Ok(())
     }
-
-    /// Checks the address of a table's root in `field`. It has no more bits than the table's own size of
-    /// output addresses, which the entry beside it has: else the entry is illegal (5.2 STE.S2TTB, 5.4 CD.TTB0).
-    pub(crate) fn check_root(
-        &self,
-        field: &'static str,
-        root: PhysAddr,
-        geometry: &Geometry,
-    ) -> Result<(), SmmuError> {
-        let (asked, has) = (bits(root), geometry.config().output_bits);
-        if asked > has {
-            return Err(SmmuError::OutputBits { asked, has });
-        }
-        self.check_address(field, root, geometry.root_bytes() as u64)
-    }
-
-    /// Checks that it can output this address, and that `field` holds it: it leads to `bytes` that are
-    /// aligned to their size. The bits below are other fields, or ignored: then the walk begins elsewhere.
-    pub(crate) fn check_address(
-        &self,
-        field: &'static str,
-        at: PhysAddr,
-        bytes: u64,
-    ) -> Result<(), SmmuError> {
-        let asked = bits(at);
-        if asked > self.output_bits {
-            return Err(SmmuError::OutputBits { asked, has: self.output_bits });
-        }
-        let to = bytes.max(ALIGNMENT_MIN);
-        if !at.0.is_multiple_of(to) {
-            return Err(SmmuError::Unaligned { field, at, to });
-        }
-        Ok(())
-    }
 }
 
-/// The width of an address.
-fn bits(at: PhysAddr) -> u8 {
-    (u64::BITS - at.0.leading_zeros()) as u8
+/// Checks that an address has no more than `output_bits`, and that `field` holds it: it leads to `bytes` that are
+/// aligned to their size. The bits below are other fields, or ignored: then the walk begins elsewhere. A root
+/// has no more bits than its table's output addresses, whose size is in the same entry: else that is illegal
+/// (5.2 STE.S2TTB, 5.4 CD.TTB0).
+pub(crate) fn check_address(
+    field: &'static str,
+    at: PhysAddr,
+    bytes: u64,
+    output_bits: u8,
+) -> Result<(), SmmuError> {
+    let asked = (u64::BITS - at.0.leading_zeros()) as u8;
+    if asked > output_bits {
+        return Err(SmmuError::OutputBits { asked, has: output_bits });
+    }
+    let to = bytes.max(ALIGNMENT_MIN);
+    if !at.0.is_multiple_of(to) {
+        return Err(SmmuError::Unaligned { field, at, to });
+    }
+    Ok(())
 }
 
 /// CD.IPS and STE.S2PS.

@@ -23,7 +23,7 @@ use super::context_descriptor::ContextTable;
 use super::device::{Claim, Smmu};
 use super::entry::{self, Entry, Kind, WORDS};
 use super::error::{SmmuError, Unsupported};
-use super::features::{Features, granule_code, physical_size, walk_attributes};
+use super::features::{Features, check_address, granule_code, physical_size, walk_attributes};
 use super::invalidate::STAGE1_VMID;
 use super::registers::{
     CR0_SMMUEN, STRTAB_BASE, STRTAB_BASE_CFG, STRTAB_BASE_CFG_FMT_2LEVEL,
@@ -156,7 +156,7 @@ impl Stream {
                     return Err(SmmuError::SubstreamId { ssid, bits: features.substream_bits });
                 }
                 let bytes = (8 * WORDS as u64) << substream_bits;
-                features.check_address("STE.S1ContextPtr", contexts, bytes)?;
+                check_address("STE.S1ContextPtr", contexts, bytes, features.output_bits)?;
                 words[0] = contexts.0 | u64::from(substream_bits) << S1CDMAX_SHIFT;
                 words[1] = S1DSS_SSID0
                     | walk_attributes(features.coherent) << S1_ATTRIBUTES_SHIFT
@@ -166,7 +166,8 @@ impl Stream {
             }
             Self::Stage2 { geometry, root, vmid } => {
                 features.check(&geometry, Stage::Two)?;
-                features.check_root("STE.S2TTB", root, &geometry)?;
+                let (bytes, bits) = (geometry.root_bytes(), geometry.config().output_bits);
+                check_address("STE.S2TTB", root, bytes as u64, bits)?;
                 if vmid == STAGE1_VMID && features.stage1 {
                     return Err(SmmuError::VmidOfStage1);
                 }
@@ -403,7 +404,8 @@ mod tests {
     fn stage2(granule: Granule, input_bits: u8, output_bits: u8) -> Stream {
         let config = Config { granule, stage: Stage::Two, input_bits, output_bits, bbml2: false };
         let geometry = Geometry::new(config).unwrap();
-        Stream::Stage2 { geometry, root: PhysAddr(0x5_6789_0000), vmid: 0xcafe }
+        let root = PhysAddr(0x45_6789_0000 & ((1 << output_bits) - 1));
+        Stream::Stage2 { geometry, root, vmid: 0xcafe }
     }
 
     /// Encoded by hand from 5.2, field by field.
@@ -430,7 +432,7 @@ mod tests {
     fn stage_2_words_are_the_manual_s() {
         let words = |stream: Stream| stream.words(&all()).unwrap();
         let four = words(stage2(Granule::Size4K, 48, 48));
-        assert_eq!(four, [13, 0x1000_0000_0000, 0x042d_3590_0000_cafe, 0x5_6789_0000, 0, 0, 0, 0]);
+        assert_eq!(four, [13, 0x1000_0000_0000, 0x042d_3590_0000_cafe, 0x45_6789_0000, 0, 0, 0, 0]);
         // 32 bits: level 2, four concatenated tables.
         assert_eq!(words(stage2(Granule::Size4K, 32, 40))[2], 0x042a_3520_0000_cafe);
         // 40 bits: level 1, two concatenated tables.

@@ -75,7 +75,7 @@ pub(super) fn right(segments: &[Segment], batch: &Batch) -> bool {
     SegmentBits::of(segments).right(segments.len(), batch)
 }
 
-/// [`fill`] of a whole table.
+/// [`fill`] of a whole table, whose length is a constant wherever this is called.
 #[inline(always)]
 pub(super) fn table<const N: usize>(
     entries: &mut [u64],
@@ -98,7 +98,8 @@ pub(super) fn fill(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> 
     one_by_one(entries, segments, batch)
 }
 
-/// `fill` for any processor, which the compiler vectorises.
+/// `fill` for any processor, which the compiler vectorises. Within a larger function it does that worse: 5 % more
+/// instructions on arm64.
 #[inline(never)]
 fn one_by_one(entries: &mut [u64], segments: &[Segment], batch: &Batch) -> bool {
     let mut seen = SegmentBits::default();

@@ -11,7 +11,7 @@ use crate::testing::{BASE, Counting, config, rw, with_arena};
 
 const PAGE: u64 = 4096;
 const END: u64 = 1 << 32;
-const SMALL: Config = Config { output_bits: 40, ..config(Granule::Size4K, Stage::One, 32) };
+const SMALL: Config = Config { output_bits: 36, ..config(Granule::Size4K, Stage::One, 32) };
 
 /// Maps and expects an error. Afterwards nothing is mapped and nothing needs invalidation.
 fn refused<P: Pool>(part: &mut Part<'_, P>, iova: u64, segments: &[(u64, u64)]) -> MapError {
@@ -51,11 +51,11 @@ fn maps_that_cannot_be() {
         assert_eq!(refused(part, END - PAGE, &list), range(END, PAGE));
         let phys = |iova, phys| {
             let (iova, phys) = (Iova(iova), PhysAddr(phys));
-            MapError::PhysRange { iova, phys, end: PhysAddr(1 << 40) }
+            MapError::PhysRange { iova, phys, end: PhysAddr(1 << 36) }
         };
-        assert_eq!(refused(part, PAGE, &[(1 << 40, PAGE)]), phys(PAGE, 1 << 40));
-        let last = (1 << 40) - PAGE;
-        assert_eq!(refused(part, PAGE, &[(last, 2 * PAGE)]), phys(PAGE, (1 << 40) + PAGE - 1));
+        assert_eq!(refused(part, PAGE, &[(1 << 36, PAGE)]), phys(PAGE, 1 << 36));
+        let last = (1 << 36) - PAGE;
+        assert_eq!(refused(part, PAGE, &[(last, 2 * PAGE)]), phys(PAGE, (1 << 36) + PAGE - 1));
         assert_eq!(refused(part, PAGE, &[(huge, PAGE)]), phys(PAGE, huge));
         assert_eq!(refused(part, PAGE, &[(last, PAGE), (1 << 40, PAGE)]), phys(2 * PAGE, 1 << 40));
         let other = part.map(Iova(0), PhysAddr(0), PAGE, rw(Stage::Two), &mut Gather::new());
@@ -68,15 +68,15 @@ fn maps_that_cannot_be() {
 fn tables_are_below_the_end_of_the_output_addresses() {
     for tables in [1, 8] {
         with_arena(Granule::Size4K, tables, |arena| {
-            let config = Config { output_bits: 36, ..SMALL };
+            let config = Config { output_bits: 32, ..SMALL };
             let end = PhysAddr(BASE + tables as u64 * PAGE);
             let refused = PageTable::new(config, arena).err();
-            assert_eq!(refused, Some(ConfigError::Pool { end, output_bits: 36 }));
+            assert_eq!(refused, Some(ConfigError::Pool { end, output_bits: 32 }));
             // A pool that does not know where it ends: the root is looked at, and given back.
             let pool = Counting::new(arena);
             let end = PhysAddr(BASE + 32);
             let refused = PageTable::new(config, &pool).err();
-            assert_eq!(refused, Some(ConfigError::Pool { end, output_bits: 36 }));
+            assert_eq!(refused, Some(ConfigError::Pool { end, output_bits: 32 }));
             assert_eq!(pool.out.get(), 0);
         });
     }
